@@ -1,0 +1,69 @@
+# make run    sets everything up, compiles examples/gelu.hlo, shows every stage and runs the kernel
+# make test   sets everything up and runs all tests
+# make help   every target
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: help run install tools test tiny lint filecheck-subprocess bench clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
+
+run: install  ## compile examples/gelu.hlo, write every stage to build/gelu, run the kernel, compare with NumPy
+	@$(BIN)/xla-emitters run examples/gelu.hlo --show-stages --print-ir-tree-dir build/gelu
+
+install: tools $(STAMP)  ## .venv with xla-emitters, and the LLVM tools
+
+# LLVM 22's tools come from the distribution: nothing else may stand in for them.
+tools:
+	@if ! { command -v mlir-opt-22 || [ -x /usr/lib/llvm-22/bin/mlir-opt ] || [ -n "$$XLA_EMITTERS_MLIR_OPT" ]; } >/dev/null 2>&1; then \
+	  echo "installing mlir-22-tools and llvm-22"; \
+	  if ! command -v apt-get >/dev/null; then \
+	    echo "error: mlir-opt 22 is missing and this system has no apt-get;" \
+	      "install MLIR and LLVM 22 and set XLA_EMITTERS_MLIR_OPT (see README.md)" >&2; exit 4; fi; \
+	  if [ -n "$(SUDO)" ] && ! command -v sudo >/dev/null; then \
+	    echo "error: mlir-opt 22 is missing; as root: apt-get install mlir-22-tools llvm-22" >&2; exit 4; fi; \
+	  { $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
+	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >/tmp/xla-emitters-apt.log 2>&1 || { \
+	    tail -n 20 /tmp/xla-emitters-apt.log >&2; \
+	    echo "error: could not install mlir-22-tools and llvm-22 (whole log: /tmp/xla-emitters-apt.log)" >&2; exit 4; }; \
+	fi
+
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 4; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: Python 3.11 or newer is needed; this is $$($(PYTHON) --version)" >&2; exit 4; }
+	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { \
+	  rm -rf $(VENV); \
+	  if command -v apt-get >/dev/null && { [ -z "$(SUDO)" ] || command -v sudo >/dev/null; }; then \
+	    echo "installing python3-venv"; \
+	    $(SUDO) apt-get update -q >/dev/null && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
+	      apt-get install -q -y --no-install-recommends python3-venv >/dev/null && $(PYTHON) -m venv $(VENV); \
+	  else echo "error: $(PYTHON) has no venv module: apt-get install python3-venv" >&2; exit 4; fi; }
+	@echo "installing Python packages into $(VENV)"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,ptxas]'
+	@touch $@
+
+test: install lint  ## everything: lint, types, unit, FileCheck and numeric tests
+	@$(BIN)/python -m pytest -n auto
+
+tiny: $(STAMP)  ## one fast check of every part, under 3 s
+	@$(BIN)/python -m pytest -m tiny -p no:xdist -p no:cacheprovider
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright
+
+filecheck-subprocess: install  ## the FileCheck suite through the installed console scripts, as real processes
+	@XLA_EMITTERS_TEST_SUBPROCESS=1 $(BIN)/python -m pytest tests/filecheck -n auto
+
+bench: install  ## compile time of GELU against the real XLA's (needs the extra 'xla')
+	@$(BIN)/python -m benchmarks.compile_time
+
+clean:  ## remove everything that make has made
+	rm -rf $(VENV) build xe-dump *.egg-info .pytest_cache .ruff_cache .hypothesis

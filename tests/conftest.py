@@ -1,0 +1,117 @@
+"""Collects the RUN lines of `tests/filecheck` and runs them in process.
+
+    // RUN: xla-emitters-opt -p xla-cse %s | filecheck %s
+
+Starting a Python process costs half a second, so the tools' `main` functions and `filecheck` are called here instead; the verdicts are
+the same. `XLA_EMITTERS_TEST_SUBPROCESS=1` runs the very same lines as real processes through the installed console scripts.
+
+A RUN line may hold `not TOOL` (the exit code must not be 0), `exit N TOOL` (must be N), `2>&1` (messages too), pipes into `filecheck`,
+`%s` (the file) and `%t` (a fresh temporary path).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+FILECHECK_DIR = Path(__file__).parent / "filecheck"
+SUFFIXES = {".mlir", ".hlo"}
+
+
+def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
+    if file_path.suffix in SUFFIXES and FILECHECK_DIR in file_path.parents:
+        return RunLines.from_parent(parent, path=file_path)
+    return None
+
+
+class RunLines(pytest.File):
+    def collect(self) -> Iterator[pytest.Item]:
+        lines = [line.split("RUN:", 1)[1].strip() for line in self.path.read_text().splitlines() if "// RUN:" in line]
+        if not lines:
+            raise self.CollectError(f"{self.path} has no RUN line")
+        for number, line in enumerate(lines):
+            yield RunLine.from_parent(self, name=f"RUN{number}", line=line)
+
+
+class RunLineFailed(Exception):
+    pass
+
+
+class RunLine(pytest.Item):
+    def __init__(self, *, line: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)  # pyright: ignore[reportArgumentType]
+        self.line = line
+
+    def runtest(self) -> None:
+        text = b""
+        temporary = self.config.cache.mkdir("filecheck") / f"{self.path.stem}-{os.getpid()}"
+        line = self.line.replace("%s", shlex.quote(str(self.path))).replace("%t", str(temporary))
+        for command in line.split(" | "):
+            text = self.run_command(shlex.split(command), text)
+
+    def run_command(self, words: list[str], stdin: bytes) -> bytes:
+        wanted: int | None = 0
+        if words[0] == "not":
+            wanted, words = None, words[1:]
+        elif words[0] == "exit":
+            wanted, words = int(words[1]), words[2:]
+        merge = "2>&1" in words
+        words = [word for word in words if word != "2>&1"]
+        if os.environ.get("XLA_EMITTERS_TEST_SUBPROCESS"):
+            script = str(Path(sys.executable).parent / words[0])
+            done = subprocess.run([script, *words[1:]], input=stdin, capture_output=True, timeout=120)
+            code, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            code, out, err = call_main(words, stdin)
+        if (code == 0) if wanted is None else (code != wanted):
+            raise RunLineFailed(
+                f"{shlex.join(words)}\nexit code {code}, wanted {'not 0' if wanted is None else wanted}\n"
+                + err.decode()
+                + out.decode()[:8000]
+            )
+        return out + err if merge else out
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        if isinstance(excinfo.value, RunLineFailed):
+            return f"{self.path}\nRUN: {self.line}\n{excinfo.value}"
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.name}: {self.line}"
+
+
+def call_main(words: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
+    """Calls the `main` of a console script; returns (exit code, stdout, stderr)."""
+    match words[0]:
+        case "xla-emitters":
+            from xla_emitters.tools.main import main
+        case "xla-emitters-opt":
+            from xla_emitters.tools.opt import main
+        case "filecheck":
+            from filecheck.main import main
+        case other:
+            raise RunLineFailed(f"unknown tool '{other}' in a RUN line")
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    code = 0
+    with (
+        mock.patch.object(sys, "argv", words),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = main() or 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    for stream in (out, err):
+        stream.flush()
+    return code, out.buffer.getvalue(), err.buffer.getvalue()

@@ -1,0 +1,68 @@
+// RUN: xla-emitters-opt -p xla-gpu-convert-index-type --split-input-file %s | filecheck %s
+
+// 32 bits, as the module says: one cast for each id, none in between, flags gone.
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+  func.func @address() -> i32 {
+    %c4 = arith.constant 4 : index
+    %c512 = arith.constant 512 : index
+    %t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
+    %b = gpu.block_id x {xla.range = [0 : index, 24575 : index]}
+    %0 = arith.muli %t, %c4 overflow<nsw> : index
+    %1 = arith.muli %b, %c512 overflow<nsw> : index
+    %2 = arith.addi %0, %1 overflow<nsw> : index
+    %3 = arith.index_castui %2 : index to i32
+    func.return %3 : i32
+  }
+}
+// CHECK-LABEL: func.func @address
+// CHECK-NOT:     : index
+// CHECK-DAG:     %[[C4:.*]] = arith.constant 4 : i32
+// CHECK-DAG:     %[[C512:.*]] = arith.constant 512 : i32
+// CHECK:         %[[T:.*]] = gpu.thread_id x
+// CHECK-NEXT:    %[[B:.*]] = gpu.block_id x
+// CHECK-NEXT:    %[[T32:.*]] = arith.index_cast %[[T]] : index to i32
+// CHECK-NEXT:    %[[X:.*]] = arith.muli %[[T32]], %[[C4]] : i32
+// CHECK-NEXT:    %[[B32:.*]] = arith.index_cast %[[B]] : index to i32
+// CHECK-NEXT:    %[[Y:.*]] = arith.muli %[[B32]], %[[C512]] : i32
+// CHECK-NEXT:    %[[S:.*]] = arith.addi %[[X]], %[[Y]] : i32
+// CHECK-NEXT:    return %[[S]] : i32
+
+// -----
+
+// 64 bits without a data layout; the cast to i32 is one that cuts off, and stays.
+func.func @wide(%x: index) -> i32 {
+  %0 = arith.divui %x, %x : index
+  %1 = arith.index_cast %0 : index to i32
+  func.return %1 : i32
+}
+// CHECK-LABEL: func.func @wide
+// CHECK:         %[[Q:.*]] = arith.divui %{{.*}}, %{{.*}} : i64
+// CHECK-NEXT:    %[[I:.*]] = arith.index_cast %[[Q]] : i64 to index
+// CHECK-NEXT:    arith.index_cast %[[I]] : index to i32
+
+// -----
+
+// A comparison stays on index, and so does an index that only a loop needs.
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+  func.func @compared(%x: index, %n: index) -> i1 {
+    %c1 = arith.constant 1 : index
+    %0 = arith.addi %x, %c1 : index
+    %1 = arith.cmpi slt, %0, %n : index
+    func.return %1 : i1
+  }
+}
+// CHECK-LABEL: func.func @compared
+// CHECK:         %[[S:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT:    %[[I:.*]] = arith.index_cast %[[S]] : i32 to index
+// CHECK-NEXT:    arith.cmpi slt, %[[I]], %{{.*}} : index
+
+// -----
+
+// Arithmetic on integers is none of its business.
+func.func @integers(%x: i32) -> i32 {
+  %0 = arith.addi %x, %x overflow<nsw> : i32
+  func.return %0 : i32
+}
+// CHECK-LABEL: func.func @integers
+// CHECK-NEXT:    arith.addi %{{.*}}, %{{.*}} overflow<nsw> : i32
+// CHECK-NEXT:    return

@@ -1,0 +1,125 @@
+// RUN: xla-emitters-opt -p xla-convert-scf-to-cf --split-input-file %s | filecheck %s
+// RUN: xla-emitters-opt -p convert-scf-to-cf --split-input-file %s | filecheck %s
+
+func.func @for(%lb: index, %ub: index, %step: index, %init: f32) -> f32 {
+  %r = scf.for %i = %lb to %ub step %step iter_args(%a = %init) -> (f32) {
+    %b = arith.addf %a, %a : f32
+    scf.yield %b : f32
+  }
+  func.return %r : f32
+}
+// CHECK-LABEL: func.func @for
+// CHECK-SAME:    %[[LB:[a-z0-9]*]]: index, %[[UB:[a-z0-9]*]]: index, %[[STEP:[a-z0-9]*]]: index, %[[INIT:[a-z0-9]*]]: f32
+// CHECK-NEXT:    cf.br ^[[HEAD:.*]](%[[LB]], %[[INIT]] : index, f32)
+// CHECK-NEXT:  ^[[HEAD]](%[[I:.*]]: index, %[[A:.*]]: f32):
+// CHECK-NEXT:    %[[ON:.*]] = arith.cmpi slt, %[[I]], %[[UB]] : index
+// CHECK-NEXT:    cf.cond_br %[[ON]], ^[[BODY:.*]], ^[[REST:.*]]
+// CHECK-NEXT:  ^[[BODY]]:
+// CHECK-NEXT:    %[[B:.*]] = arith.addf %[[A]], %[[A]] : f32
+// CHECK-NEXT:    %[[NEXT:.*]] = arith.addi %[[I]], %[[STEP]] : index
+// CHECK-NEXT:    cf.br ^[[HEAD]](%[[NEXT]], %[[B]] : index, f32)
+// CHECK-NEXT:  ^[[REST]]:
+// CHECK-NEXT:    return %[[A]] : f32
+
+// -----
+
+func.func @if(%c: i1, %x: f32, %y: f32) -> f32 {
+  %r = scf.if %c -> (f32) {
+    scf.yield %x : f32
+  } else {
+    scf.yield %y : f32
+  }
+  func.return %r : f32
+}
+// CHECK-LABEL: func.func @if
+// CHECK:         cf.cond_br %{{.*}}, ^[[THEN:.*]], ^[[ELSE:.*]]
+// CHECK-NEXT:  ^[[THEN]]:
+// CHECK-NEXT:    cf.br ^[[REST:.*]](%{{.*}} : f32)
+// CHECK-NEXT:  ^[[ELSE]]:
+// CHECK-NEXT:    cf.br ^[[REST]](%{{.*}} : f32)
+// CHECK-NEXT:  ^[[REST]](%[[R:.*]]: f32):
+// CHECK-NEXT:    return %[[R]] : f32
+
+// -----
+
+// Without an else the branch goes straight on; a loop inside the branch is lowered too.
+func.func @if_for(%c: i1, %n: index, %m: memref<8xindex>) {
+  scf.if %c {
+    %c1 = arith.constant 1 : index
+    scf.for %i = %n to %n step %c1 {
+      memref.store %i, %m[%i] : memref<8xindex>
+    }
+  }
+  func.return
+}
+// CHECK-LABEL: func.func @if_for
+// CHECK-NEXT:    cf.cond_br %{{.*}}, ^[[THEN:.*]], ^[[REST:.*]]
+// CHECK-NEXT:  ^[[THEN]]:
+// CHECK:         cf.br ^[[HEAD:.*]](
+// CHECK-NEXT:  ^[[HEAD]](
+// CHECK:         cf.cond_br %{{.*}}, ^[[BODY:.*]], ^[[AFTER:.*]]
+// CHECK-NEXT:  ^[[BODY]]:
+// CHECK:         memref.store
+// CHECK:         cf.br ^[[HEAD]]
+// CHECK-NEXT:  ^[[AFTER]]:
+// CHECK-NEXT:    cf.br ^[[REST]]
+// CHECK-NEXT:  ^[[REST]]:
+// CHECK-NEXT:    return
+// CHECK-NOT:     scf.
+
+// -----
+
+func.func @while(%x: i32, %n: i32) -> i32 {
+  %r = scf.while (%a = %x) : (i32) -> i32 {
+    %c = arith.cmpi slt, %a, %n : i32
+    scf.condition(%c) %a : i32
+  } do {
+  ^bb0(%b: i32):
+    %d = arith.addi %b, %b : i32
+    scf.yield %d : i32
+  }
+  func.return %r : i32
+}
+// CHECK-LABEL: func.func @while
+// CHECK-NEXT:    cf.br ^[[TEST:.*]](%{{.*}} : i32)
+// CHECK-NEXT:  ^[[TEST]](%[[A:.*]]: i32):
+// CHECK-NEXT:    %[[C:.*]] = arith.cmpi slt, %[[A]]
+// CHECK-NEXT:    cf.cond_br %[[C]], ^[[BODY:.*]](%[[A]] : i32), ^[[REST:.*]]
+// CHECK-NEXT:  ^[[BODY]](%[[B:.*]]: i32):
+// CHECK-NEXT:    %[[D:.*]] = arith.addi %[[B]], %[[B]] : i32
+// CHECK-NEXT:    cf.br ^[[TEST]](%[[D]] : i32)
+// CHECK-NEXT:  ^[[REST]]:
+// CHECK-NEXT:    return %[[A]] : i32
+
+// -----
+
+func.func @switch(%x: index) -> i32 {
+  %r = scf.index_switch %x -> i32
+  case 2 {
+    %a = arith.constant 20 : i32
+    scf.yield %a : i32
+  }
+  case 5 {
+    %a = arith.constant 50 : i32
+    scf.yield %a : i32
+  }
+  default {
+    %a = arith.constant 0 : i32
+    scf.yield %a : i32
+  }
+  func.return %r : i32
+}
+// CHECK-LABEL: func.func @switch
+// CHECK:         %[[FLAG:.*]] = arith.index_cast %{{.*}} : index to i64
+// CHECK:         cf.switch %[[FLAG]] : i64, [
+// CHECK-NEXT:      default: ^[[DEFAULT:[a-z0-9]*]],
+// CHECK-NEXT:      2: ^[[TWO:[a-z0-9]*]],
+// CHECK-NEXT:      5: ^[[FIVE:[a-z0-9]*]]
+// CHECK:       ^[[TWO]]:
+// CHECK:         cf.br ^[[REST:.*]](%{{.*}} : i32)
+// CHECK:       ^[[FIVE]]:
+// CHECK:         cf.br ^[[REST]](%{{.*}} : i32)
+// CHECK:       ^[[DEFAULT]]:
+// CHECK:         cf.br ^[[REST]](%{{.*}} : i32)
+// CHECK-NEXT:  ^[[REST]](%[[R:.*]]: i32):
+// CHECK-NEXT:    return %[[R]]

@@ -1,0 +1,49 @@
+// RUN: xla-emitters-opt -p xla-merge-pointers --split-input-file %s | filecheck %s
+// RUN: xla-emitters-opt -p xla-merge-pointers --split-input-file --remarks %s 2>&1 | filecheck %s --check-prefix REMARK
+
+// The entry keeps its arguments; the callee, whose second and third arguments are one buffer, loses one.
+func.func @main(%a: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index},
+                %b: !llvm.ptr {xla.slice_index = 1 : index},
+                %c: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index}) attributes {xla.entry} {
+  %x = func.call @f(%b, %a, %c) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> f32
+  llvm.store %x, %c : f32, !llvm.ptr
+  return
+}
+func.func private @f(%a: !llvm.ptr {xla.slice_index = 1 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index},
+                     %c: !llvm.ptr {xla.slice_index = 0 : index}) -> f32 {
+  %x = llvm.load %a : !llvm.ptr -> f32
+  %y = llvm.load %b : !llvm.ptr -> f32
+  %z = llvm.load %c : !llvm.ptr -> f32
+  %s = arith.addf %x, %y : f32
+  %t = arith.addf %s, %z : f32
+  return %t : f32
+}
+// CHECK-LABEL: @main
+// CHECK-SAME:  (%[[A:[a-z0-9_]+]]: !llvm.ptr {llvm.align = 16 : index, llvm.noalias}, %[[B:[a-z0-9_]+]]: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 16 : index}) attributes {xla.entry} {
+// CHECK-NEXT:  %[[X:.*]] = call @f(%[[B]], %[[A]]) : (!llvm.ptr, !llvm.ptr) -> f32
+// CHECK-NEXT:  llvm.store %[[X]], %[[A]] : f32, !llvm.ptr
+// CHECK-LABEL: func.func private @f
+// CHECK-SAME:  (%[[A:[a-z0-9_]+]]: !llvm.ptr {llvm.noalias}, %[[B:[a-z0-9_]+]]: !llvm.ptr {llvm.noalias}) -> f32 {
+// CHECK-NEXT:  llvm.load %[[A]]
+// CHECK-NEXT:  llvm.load %[[B]]
+// CHECK-NEXT:  llvm.load %[[B]]
+
+// -----
+
+// Something else may write a not_invariant argument: no noalias. Arguments without a slice are left alone.
+func.func @shared(%a: !llvm.ptr {xla.not_invariant, xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.invariant, xla.slice_index = 1 : index},
+                  %c: !llvm.ptr, %i: i32) attributes {xla.entry} {
+  return
+}
+// CHECK-LABEL: @shared
+// CHECK-SAME:  (%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr {xla.invariant, llvm.noalias}, %{{.*}}: !llvm.ptr, %{{.*}}: i32)
+
+// -----
+
+// Tensors are not pointers yet.
+func.func @tensors(%a: tensor<4xf32> {xla.slice_index = 0 : index}, %b: tensor<4xf32> {xla.slice_index = 0 : index}) {
+  return
+}
+// CHECK-LABEL: @tensors
+// CHECK-SAME:  (%{{.*}}: tensor<4xf32> {xla.slice_index = 0 : index}, %{{.*}}: tensor<4xf32> {xla.slice_index = 0 : index})
+// REMARK:      xla-merge-pointers: skipped func.func: argument 0 is tensor<4xf32>, not a pointer

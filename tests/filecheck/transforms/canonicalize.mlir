@@ -1,0 +1,168 @@
+// RUN: xla-emitters-opt -p xla-canonicalize --split-input-file %s | filecheck %s
+
+// Constants stand once, at the entry; sums of constants are one; a constant is the right operand.
+// CHECK-LABEL: func.func @constants
+// CHECK-NEXT:    %c7 = arith.constant 7 : index
+// CHECK-NEXT:    %0 = arith.addi %x, %c7 : index
+// CHECK-NEXT:    return %0 : index
+func.func @constants(%x: index, %p: i1) -> index {
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c4_0 = arith.constant 4 : index
+  %0 = arith.addi %c3, %x : index
+  %1 = arith.addi %0, %c4 : index
+  %2 = arith.muli %c4, %c4_0 : index
+  return %1 : index
+}
+
+// -----
+
+// bf16 products round once, in bf16: 1.0078125 squared is 1.01568... and lies above the tie.
+// CHECK-LABEL: func.func @bf16
+// CHECK-NEXT:    %cst = arith.constant 1.015620e+00 : bf16
+// CHECK-NEXT:    return %cst : bf16
+func.func @bf16() -> bf16 {
+  %a = arith.constant 1.0078125 : bf16
+  %0 = arith.mulf %a, %a : bf16
+  return %0 : bf16
+}
+
+// -----
+
+// x + 0.0 is not x (it turns -0.0 into 0.0); x * 1.0 and x + -0.0 are.
+// CHECK-LABEL: func.func @zeros
+// CHECK:         %[[SUM:.*]] = arith.addf %x, %{{.*}} : f32
+// CHECK-NEXT:    return %[[SUM]], %x, %x : f32, f32, f32
+func.func @zeros(%x: f32) -> (f32, f32, f32) {
+  %zero = arith.constant 0.0 : f32
+  %minus = arith.constant -0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %0 = arith.addf %x, %zero : f32
+  %1 = arith.addf %x, %minus : f32
+  %2 = arith.mulf %x, %one : f32
+  return %0, %1, %2 : f32, f32, f32
+}
+
+// -----
+
+// A decided branch is one of its sides, also with results; a branch that yields one value twice is that value.
+// CHECK-LABEL: func.func @branches
+// CHECK-NEXT:    %[[CALL:.*]] = func.call @effect() : () -> f32
+// CHECK-NEXT:    return %[[CALL]], %y : f32, f32
+func.func private @effect() -> f32
+func.func @branches(%c: i1, %x: f32, %y: f32) -> (f32, f32) {
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %less = arith.cmpi slt, %c1, %c2 : i32
+  %0 = scf.if %less -> (f32) {
+    %2 = func.call @effect() : () -> f32
+    scf.yield %2 : f32
+  } else {
+    scf.yield %x : f32
+  }
+  %1 = scf.if %c -> (f32) {
+    scf.yield %y : f32
+  } else {
+    scf.yield %y : f32
+  }
+  return %0, %1 : f32, f32
+}
+
+// -----
+
+// Inside a side of a branch, the same condition is known.
+// CHECK-LABEL: func.func @nested
+// CHECK-NEXT:    %[[R:.*]] = scf.if %c -> (f32) {
+// CHECK-NEXT:      scf.yield %x : f32
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %y : f32
+// CHECK-NEXT:    }
+func.func @nested(%c: i1, %x: f32, %y: f32) -> f32 {
+  %0 = scf.if %c -> (f32) {
+    %1 = scf.if %c -> (f32) {
+      scf.yield %x : f32
+    } else {
+      scf.yield %y : f32
+    }
+    scf.yield %1 : f32
+  } else {
+    scf.yield %y : f32
+  }
+  return %0 : f32
+}
+
+// -----
+
+// A loop that runs once is its body, one that never runs is its initial value.
+// CHECK-LABEL: func.func @trips
+// CHECK-NEXT:    %c3 = arith.constant 3 : index
+// CHECK-NEXT:    %[[T:.*]] = tensor.insert %x into %t[%c3] : tensor<8xf32>
+// CHECK-NEXT:    return %[[T]], %t : tensor<8xf32>, tensor<8xf32>
+func.func @trips(%t: tensor<8xf32>, %x: f32) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %once = scf.for %i = %c3 to %c4 step %c4 iter_args(%a = %t) -> (tensor<8xf32>) {
+    %0 = tensor.insert %x into %a[%i] : tensor<8xf32>
+    scf.yield %0 : tensor<8xf32>
+  }
+  %never = scf.for %i = %c4 to %c3 step %c4 iter_args(%a = %t) -> (tensor<8xf32>) {
+    %0 = tensor.insert %x into %a[%i] : tensor<8xf32>
+    scf.yield %0 : tensor<8xf32>
+  }
+  return %once, %never : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A carried value that never changes is its initial value, one that nobody reads is dropped. The loop whose value does change stays.
+// CHECK-LABEL: func.func @carried
+// CHECK:         %[[L:.*]] = scf.for %{{.*}} = %c0 to %n step %c1 iter_args(%[[A:.*]] = %x) -> (f32) {
+// CHECK-NEXT:      %[[S:.*]] = arith.addf %[[A]], %y : f32
+// CHECK-NEXT:      scf.yield %[[S]] : f32
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[L]], %y : f32, f32
+func.func @carried(%n: index, %x: f32, %y: f32) -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x, %b = %y, %c = %x) -> (f32, f32, f32) {
+    %1 = arith.addf %a, %b : f32
+    scf.yield %1, %b, %y : f32, f32, f32
+  }
+  return %0#0, %0#1 : f32, f32
+}
+
+// -----
+
+// Casts of constants, comparisons of equal operands, selects.
+// CHECK-LABEL: func.func @decided
+// CHECK-NEXT:    %c255_i32 = arith.constant 255 : i32
+// CHECK-NEXT:    %true = arith.constant true
+// CHECK-NEXT:    return %c255_i32, %true, %c : i32, i1, i1
+func.func @decided(%c: i1, %x: i32) -> (i32, i1, i1) {
+  %m1 = arith.constant -1 : i8
+  %0 = arith.extui %m1 : i8 to i32
+  %1 = arith.cmpi ule, %x, %x : i32
+  %true = arith.constant true
+  %false = arith.constant false
+  %2 = arith.select %c, %true, %false : i1
+  return %0, %1, %2 : i32, i1, i1
+}
+
+// -----
+
+// Not folded: an element of a vector at a dynamic position, though the position is a constant (unrolled loops look like this), the
+// element just put into a tensor, a comparison that depends on how wide an index is.
+// CHECK-LABEL: func.func @kept
+// CHECK:         vector.extract %v[%c0] : f32 from vector<4xf32>
+// CHECK:         tensor.insert
+// CHECK:         tensor.extract
+// CHECK:         arith.cmpi sgt, %c2147483649, %c0 : index
+func.func @kept(%v: vector<4xf32>, %t: tensor<8xf32>) -> (f32, i1) {
+  %c0 = arith.constant 0 : index
+  %large = arith.constant 2147483649 : index
+  %0 = vector.extract %v[%c0] : f32 from vector<4xf32>
+  %1 = tensor.insert %0 into %t[%c0] : tensor<8xf32>
+  %2 = tensor.extract %1[%c0] : tensor<8xf32>
+  %3 = arith.cmpi sgt, %large, %c0 : index
+  return %2, %3 : f32, i1
+}

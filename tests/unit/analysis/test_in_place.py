@@ -1,0 +1,290 @@
+"""Which functions may update their tensors in place."""
+
+import pytest
+from xdsl.dialects import func
+
+from xla_emitters.analysis.in_place import check_updates_in_place
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import Unsupported
+
+HEAD = """
+#pair = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 1], d1 in [0, 3]">
+#next = #xla_gpu.indexing_map<"(d0) -> (d0 + 1), domain: d0 in [0, 6]">
+func.func @f(%in: tensor<8xf32> {xla.slice_index = 0 : index}, %out: tensor<8xf32> {xla.slice_index = OUT : index},
+             %x: f32, %i: index {xla.range = [0 : index, 6 : index]}, %p: i1) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %j = xla_gpu.apply_indexing #next(%i)
+"""
+
+LOOP = "scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %out) -> (tensor<8xf32>)"
+
+RIGHT = {
+    "chain": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %b = tensor.insert %x into %a[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "read of the current value": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %y = tensor.extract %a[%i] : tensor<8xf32>
+        %b = tensor.insert %y into %a[%c0] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "old value, other element": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %y = tensor.extract %out[%j] : tensor<8xf32>
+        %b = tensor.insert %y into %a[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "old value before a vector": """
+        %k = arith.constant 4 : index
+        %v = arith.constant dense<0.0> : vector<4xf32>
+        %a = vector.transfer_write %v, %out[%k] {in_bounds = [true]} : vector<4xf32>, tensor<8xf32>
+        %three = arith.constant 3 : index
+        %y = tensor.extract %out[%three] : tensor<8xf32>
+        %b = tensor.insert %y into %a[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "in place, read first": f"""
+        %l = {LOOP} {{
+          %y = tensor.extract %in[%v] : tensor<8xf32>
+          %b = tensor.insert %y into %a[%v] : tensor<8xf32>
+          scf.yield %b : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "in place, unrolled with bounds checks": """
+        %b = scf.if %p -> (tensor<8xf32>) {
+          %y = tensor.extract %in[%i] : tensor<8xf32>
+          %t = tensor.insert %y into %out[%i] : tensor<8xf32>
+          scf.yield %t : tensor<8xf32>
+        } else {
+          scf.yield %out : tensor<8xf32>
+        }
+        %d = scf.if %p -> (tensor<8xf32>) {
+          %y = tensor.extract %in[%j] : tensor<8xf32>
+          %t = tensor.insert %y into %b[%j] : tensor<8xf32>
+          scf.yield %t : tensor<8xf32>
+        } else {
+          scf.yield %b : tensor<8xf32>
+        }
+        return %d : tensor<8xf32>""",
+    "carried and accumulated": f"""
+        %l = {LOOP} {{
+          %y = tensor.extract %a[%i] : tensor<8xf32>
+          %z = arith.addf %y, %x : f32
+          %b = tensor.insert %z into %a[%i] : tensor<8xf32>
+          scf.yield %b : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "a loop that hands its tensor through": f"""
+        %l = {LOOP} {{
+          %y = tensor.extract %out[%v] : tensor<8xf32>
+          scf.yield %a : tensor<8xf32>
+        }}
+        %b = tensor.insert %x into %l[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "nested loops": f"""
+        %l = {LOOP} {{
+          %m = scf.for %w = %c0 to %c4 step %c1 iter_args(%b = %a) -> (tensor<8xf32>) {{
+            %c = tensor.insert %x into %b[%w] : tensor<8xf32>
+            scf.yield %c : tensor<8xf32>
+          }}
+          scf.yield %m : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+}
+
+WRONG = {
+    "reads an older value": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %y = tensor.extract %out[%i] : tensor<8xf32>
+        %b = tensor.insert %y into %a[%c0] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "reads an older value, element unknown": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %y = tensor.extract %out[%c0] : tensor<8xf32>
+        %b = tensor.insert %y into %a[%c0] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "reads an older value: last element of a vector": """
+        %k = arith.constant 4 : index
+        %v = arith.constant dense<0.0> : vector<4xf32>
+        %a = vector.transfer_write %v, %out[%k] {in_bounds = [true]} : vector<4xf32>, tensor<8xf32>
+        %seven = arith.constant 7 : index
+        %y = tensor.extract %out[%seven] : tensor<8xf32>
+        %b = tensor.insert %y into %a[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "updates an older value": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %b = tensor.insert %x into %out[%j] : tensor<8xf32>
+        %y = tensor.extract %a[%i] : tensor<8xf32>
+        %c = tensor.insert %y into %b[%i] : tensor<8xf32>
+        return %c : tensor<8xf32>""",
+    "returns an older value": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %b = tensor.insert %x into %a[%j] : tensor<8xf32>
+        return %a : tensor<8xf32>""",
+    "does not return": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %y = tensor.extract %a[%j] : tensor<8xf32>
+        %b = tensor.insert %y into %in[%i] : tensor<8xf32>
+        return %a : tensor<8xf32>""",
+    "returns another buffer": """
+        return %in : tensor<8xf32>""",
+    "reads an older value in a later iteration": f"""
+        %l = {LOOP} {{
+          %y = tensor.extract %out[%i] : tensor<8xf32>
+          %b = tensor.insert %y into %a[%v] : tensor<8xf32>
+          scf.yield %b : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "reads an older value of the iteration": f"""
+        %l = {LOOP} {{
+          %b = tensor.insert %x into %a[%v] : tensor<8xf32>
+          %y = tensor.extract %a[%v] : tensor<8xf32>
+          %c = tensor.insert %y into %b[%i] : tensor<8xf32>
+          scf.yield %c : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "does not hand to the next iteration": f"""
+        %l = {LOOP} {{
+          %b = tensor.insert %x into %a[%v] : tensor<8xf32>
+          %y = tensor.extract %b[%v] : tensor<8xf32>
+          scf.yield %a : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "an iteration ends with an older value": f"""
+        %l = {LOOP} {{
+          %b = tensor.insert %x into %a[%v] : tensor<8xf32>
+          %c = tensor.insert %x into %b[%i] : tensor<8xf32>
+          %y = tensor.extract %c[%v] : tensor<8xf32>
+          scf.yield %b : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "carries one buffer twice": """
+        %l:2 = scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %out, %b = %out) -> (tensor<8xf32>, tensor<8xf32>) {
+          %c = tensor.insert %x into %a[%v] : tensor<8xf32>
+          scf.yield %b, %c : tensor<8xf32>, tensor<8xf32>
+        }
+        return %l#1 : tensor<8xf32>""",
+    "exchanges tensors": """
+        %l:2 = scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %out, %b = %in) -> (tensor<8xf32>, tensor<8xf32>) {
+          scf.yield %b, %a : tensor<8xf32>, tensor<8xf32>
+        }
+        return %l#0 : tensor<8xf32>""",
+    "does not yield": """
+        %y = scf.if %p -> (f32) {
+          %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+          %z = tensor.extract %a[%j] : tensor<8xf32>
+          scf.yield %z : f32
+        } else {
+          scf.yield %x : f32
+        }
+        %b = tensor.insert %y into %out[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "yields an older value in one branch": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %b = scf.if %p -> (tensor<8xf32>) {
+          %c = tensor.insert %x into %a[%j] : tensor<8xf32>
+          scf.yield %c : tensor<8xf32>
+        } else {
+          scf.yield %out : tensor<8xf32>
+        }
+        return %b : tensor<8xf32>""",
+    "one of two buffers": """
+        %a = scf.if %p -> (tensor<8xf32>) {
+          scf.yield %in : tensor<8xf32>
+        } else {
+          scf.yield %out : tensor<8xf32>
+        }
+        return %a : tensor<8xf32>""",
+    "updates a constant": """
+        %c = arith.constant dense<1.0> : tensor<8xf32>
+        %a = tensor.insert %x into %c[%i] : tensor<8xf32>
+        %y = tensor.extract %a[%j] : tensor<8xf32>
+        %b = tensor.insert %y into %out[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "does to its tensors": """
+        %a = arith.select %p, %out, %out : tensor<8xf32>
+        return %a : tensor<8xf32>""",
+}
+
+# The same as in RIGHT, where input and output are one buffer.
+WRONG_IN_PLACE = {
+    "reads an older value": f"""
+        %l = {LOOP} {{
+          %b = tensor.insert %x into %a[%v] : tensor<8xf32>
+          %y = tensor.extract %in[%v] : tensor<8xf32>
+          scf.yield %b : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+    "reads an older value of a neighbour": f"""
+        %l = {LOOP} {{
+          %w = xla_gpu.apply_indexing #next(%v)
+          %y = tensor.extract %in[%v] : tensor<8xf32>
+          %b = tensor.insert %y into %a[%w] : tensor<8xf32>
+          scf.yield %b : tensor<8xf32>
+        }}
+        return %l : tensor<8xf32>""",
+}
+
+
+def check(body: str, in_place: bool) -> None:
+    module = parse_ir(HEAD.replace("OUT", "0" if in_place else "1") + body + "\n}")
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    check_updates_in_place(function, "test")
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT.keys())
+def test_updates_that_may_happen_in_place(body: str, in_place: bool):
+    check(body, in_place)
+
+
+@pytest.mark.parametrize(("what", "body"), WRONG.items(), ids=WRONG.keys())
+def test_updates_that_may_not(what: str, body: str):
+    with pytest.raises(Unsupported) as caught:
+        check(body, in_place=False)
+    message = caught.value.message
+    assert message.startswith("cannot update tensors in place: '")
+    expected = {
+        "reads an older value": "it reads an older value of a tensor that tensor.insert has updated",
+        "reads an older value, element unknown": "it reads an older value of a tensor that tensor.insert has updated",
+        "reads an older value: last element of a vector": "it reads an older value of a tensor that vector.transfer_write has",
+        "updates an older value": "'tensor.insert': it updates an older value",
+        "returns an older value": "'func.return': it returns an older value",
+        "does not return": "'tensor.insert': it updates an argument that the function does not return",
+        "returns another buffer": "'func.return': it returns another buffer than that of argument 1",
+        "reads an older value in a later iteration": "it reads an older value of a tensor that tensor.insert has updated",
+        "reads an older value of the iteration": "it reads an older value of a tensor that tensor.insert has updated",
+        "does not hand to the next iteration": "'scf.for': it writes a tensor that it does not hand to the next iteration",
+        "an iteration ends with an older value": "'scf.for': an iteration ends with an older value",
+        "carries one buffer twice": "'scf.for': it carries one buffer twice",
+        "exchanges tensors": "'scf.for': it exchanges tensors between iterations",
+        "does not yield": "'scf.if': it writes a tensor that it does not yield",
+        "yields an older value in one branch": "'scf.if': it writes a tensor that it does not yield",
+        "one of two buffers": "its tensor may be one of two buffers",
+        "updates a constant": "'tensor.insert': it updates a constant",
+        "does to its tensors": "'arith.select': it is not known what it does to its tensors",
+    }[what]
+    assert expected in message
+
+
+@pytest.mark.parametrize("body", WRONG_IN_PLACE.values(), ids=WRONG_IN_PLACE.keys())
+def test_one_buffer_for_input_and_output_needs_reads_first(body: str):
+    """With two buffers the same programs are right."""
+    check(body, in_place=False)
+    with pytest.raises(Unsupported, match="reads an older value"):
+        check(body, in_place=True)
+
+
+def test_the_message_names_the_instruction():
+    module = parse_ir("""
+        func.func @f(%out: tensor<8xf32>, %x: f32, %i: index) -> tensor<8xf32> {
+          %a = tensor.insert %x into %out[%i] : tensor<8xf32> loc("add.1"("f.hlo":3:5))
+          %y = tensor.extract %out[%i] : tensor<8xf32> loc("slice.2"("f.hlo":4:5))
+          %b = tensor.insert %y into %a[%i] : tensor<8xf32>
+          return %b : tensor<8xf32>
+        }""")
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    with pytest.raises(Unsupported) as caught:
+        check_updates_in_place(function, "xla-lower-tensors")
+    assert "'tensor.extract' at slice.2 (f.hlo:4:5)" in str(caught.value)
+    assert "note: updated at add.1 (f.hlo:3:5)" in str(caught.value)

@@ -1,0 +1,80 @@
+"""Every row of the table names a function that libdevice has, and the call is located."""
+
+import pytest
+from xdsl.dialects import func
+from xdsl.dialects.builtin import UnknownLoc
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.errors import ToolError
+from xla_emitters.lowering import convert_math_to_libdevice
+from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.lowering.toolchain import compile_to_ptx, find_tools
+from xla_emitters.rewrite.kernel_pass import collect_remarks
+
+BINARY = ("math.atan2", "math.powf")
+
+
+def test_libdevice_has_every_function() -> None:
+    """Each row as f32, f64, bf16 and approximated, called from a kernel: nothing is left undefined in the PTX."""
+    for found in find_tools().values():
+        if isinstance(found, ToolError):
+            pytest.skip(found.message)
+    kernels: list[str] = []
+    for name in convert_math_to_libdevice._FUNCTIONS:
+        for type, flags in (("f32", ""), ("f64", ""), ("bf16", ""), ("f32", " fastmath<afn>")):
+            operands, types = ("%x, %x", type) if name in BINARY else ("%x", type)
+            if name == "math.fpowi":
+                operands, types = "%x, %n", f"{type}, i32"
+            kernels.append(f"""
+            func.func @k{len(kernels)}(%p: !llvm.ptr, %n: i32) attributes {{xla.entry}} {{
+              %x = llvm.load %p : !llvm.ptr -> {type}
+              %y = {name} {operands}{flags} : {types}
+              llvm.store %y, %p : {type}, !llvm.ptr
+              func.return
+            }}""")
+    module, ctx = parse_ir("\n".join(kernels)), make_context()
+    ConvertMathToLibdevicePass().apply(ctx, module)
+    called = {op.callee.string_value() for op in module.walk() if isinstance(op, func.CallOp)}
+    assert {"__nv_tanh", "__nv_tanhf", "__nv_fast_expf", "__nv_powi"} <= called
+    LowerToLlvmGpuPass().apply(ctx, module)
+    module.verify()
+    assert compile_to_ptx(module, "sm_90").count(".visible .entry") == len(kernels)
+
+
+def test_calls_are_located() -> None:
+    module = parse_ir("""
+    func.func @f(%x: bf16) -> bf16 {
+      %y = math.tanh %x : bf16 loc("tanh_0"("gelu.hlo":19:3))
+      func.return %y : bf16
+    }""")
+    ConvertMathToLibdevicePass().apply(make_context(), module)
+    module.verify()
+    made = [op for op in module.walk() if op.name in ("arith.extf", "func.call", "arith.truncf")]
+    assert len(made) == 3
+    assert not any(isinstance(op.location, UnknownLoc) for op in made)
+    assert made[-1].results[0].name_hint == "y"
+
+
+def test_declared_function_is_used() -> None:
+    """A second run, or a module that has the declaration, does not declare it again."""
+    module = parse_ir("""
+    func.func private @__nv_tanhf(f32) -> f32
+    func.func @f(%x: f32) -> f32 {
+      %y = math.tanh %x : f32
+      func.return %y : f32
+    }""")
+    ConvertMathToLibdevicePass().apply(make_context(), module)
+    module.verify()
+    assert [op.sym_name.data for op in module.walk() if isinstance(op, func.FuncOp)] == ["__nv_tanhf", "f"]
+
+
+def test_vectors_stay() -> None:
+    module = parse_ir("""
+    func.func @f(%x: vector<4xf32>) -> vector<4xf32> {
+      %y = math.tanh %x : vector<4xf32>
+      func.return %y : vector<4xf32>
+    }""")
+    with collect_remarks() as remarks:
+        ConvertMathToLibdevicePass().apply(make_context(), module)
+    assert [remark.text for remark in remarks] == ["skipped math.tanh: libdevice has no function on vector<4xf32>"]

@@ -1,0 +1,297 @@
+"""GELU down to the LLVM dialect and to machine code; types, launches and ops that are refused; every row accepted by MLIR."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from unit.lowering.gelu import GELU
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.traits import IsTerminator
+
+from xla_emitters.dialects import llvm
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.errors import ToolError, Unsupported, UsageError
+from xla_emitters.lowering import lower_to_llvm_gpu
+from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
+from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
+from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
+from xla_emitters.lowering.toolchain import (
+    assemble,
+    compile_to_ptx,
+    count_instructions,
+    disassemble,
+    find_tools,
+    module_body_text,
+)
+
+
+def lowered(text: str) -> ModuleOp:
+    module, ctx = parse_ir(text), make_context()
+    for step in (
+        SimplifyAffinePass(),
+        ConvertIndexTypePass(),
+        ConvertMathToLibdevicePass(),
+        ConvertScfToCfPass(),
+        LowerToLlvmGpuPass(),
+    ):
+        step.apply(ctx, module)
+        module.verify()
+    return module
+
+
+def skip_without(*names: str) -> None:
+    for name, found in find_tools().items():
+        if name in names and isinstance(found, ToolError):
+            pytest.skip(found.message)
+
+
+# From the seed, "Conversion to LLVM", from the first use of an id to the first element; SSA names and constants apart.
+SEED = """
+llvm.mul V, V : i32
+llvm.mul V, V : i32
+llvm.add V, V : i32
+llvm.getelementptr inbounds A[V] : (!llvm.ptr, i32) -> !llvm.ptr, bf16
+llvm.load V invariant : !llvm.ptr -> vector<4xbf16>
+llvm.extractelement V[V : i32] : vector<4xbf16>
+llvm.fmul V, V : bf16
+llvm.fmul V, V : bf16
+llvm.fmul V, V : bf16
+llvm.fadd V, V : bf16
+llvm.fmul V, V : bf16
+llvm.fpext V : bf16 to f32
+llvm.call @__nv_tanhf(V) : (f32) -> f32
+llvm.fptrunc V : f32 to bf16
+llvm.fadd V, V : bf16
+llvm.fmul V, V : bf16
+llvm.fmul V, V : bf16
+llvm.insertelement V, V[V : i32] : vector<4xbf16>
+"""
+
+
+def test_gelu_is_the_seed_s_listing() -> None:
+    """Op by op, down to the first inserted element; four elements, all alike."""
+
+    def anonymous(line: str) -> str:
+        line = line.strip().partition(" = ")[2]
+        return re.sub(r"%arg\d", "A", line) if "getelementptr" in line else line
+
+    body = print_ir(lowered(GELU)).partition("reqntid")[2]
+    lines = [anonymous(line) for line in body.splitlines() if " = llvm." in line and "constant" not in line]
+    got = [re.sub(r"%\w+", "V", line) for line in lines]
+    wanted = SEED.strip().splitlines()
+    assert got[: len(wanted)] == wanted
+    assert got[len(wanted) :] == wanted[5:] * 3 + [wanted[3]]
+
+
+def test_only_llvm_is_left_and_all_is_located() -> None:
+    text = re.sub(r"( : bf16)$", r'\1 loc("tanh_0"("gelu.hlo":19:3))', GELU, flags=re.M)
+    module = lowered(text)
+    ops = [op for op in module.walk() if op is not module]
+    assert all(op.name.startswith(("llvm.", "nvvm.")) for op in ops)
+    fused = [op for op in ops if op.name in ("llvm.fmul", "llvm.fadd", "llvm.fpext", "llvm.call", "llvm.fptrunc")]
+    assert len(fused) == 4 * 11
+    assert not any(isinstance(op.location, UnknownLoc) for op in fused if not op.has_trait(IsTerminator))
+
+
+def test_gelu_costs_no_more_than_xla_s() -> None:
+    """One 8-byte load, one 8-byte store, no spills; registers and instructions at most those of XLA's own PTX, same ptxas."""
+    skip_without("mlir-opt", "libdevice", "ptxas", "nvdisasm")
+    ptx = compile_to_ptx(lowered(GELU), "sm_90")
+    assert len(re.findall(r"\bld\.global\S*", ptx)) == len(re.findall(r"\bst\.global\S*", ptx)) == 1
+    ours = assemble(ptx, "sm_90")
+    xla = assemble((Path(__file__).parent / "gelu_by_xla.ptx").read_text(), "sm_90a")
+    sass = disassemble(ours.cubin)
+    assert len(re.findall(r"LDG\.E\.64", sass)) == len(re.findall(r"STG\.E\.64", sass)) == 1
+    assert ours.spill_bytes == 0
+    assert ours.registers <= xla.registers
+    assert count_instructions(sass) <= count_instructions(disassemble(xla.cubin))
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_100"])
+def test_gelu_assembles(architecture: str) -> None:
+    skip_without("mlir-opt", "libdevice", "ptxas")
+    assert assemble(compile_to_ptx(lowered(GELU), architecture), architecture).spill_bytes == 0
+
+
+# Operand types of the ops that are not f32 to f32 or i32 to i32.
+SIGNATURES = {
+    "arith.extf": "(bf16) -> f32",
+    "arith.truncf": "(f32) -> bf16",
+    "arith.extsi": "(i8) -> i32",
+    "arith.extui": "(i8) -> i32",
+    "arith.trunci": "(i32) -> i8",
+    "arith.sitofp": "(i32) -> f32",
+    "arith.uitofp": "(i8) -> bf16",
+    "arith.fptosi": "(f64) -> i32",
+    "arith.fptoui": "(f16) -> i8",
+    "arith.select": "(i1, f32, f32) -> f32",
+    "math.copysign": "(bf16, bf16) -> bf16",
+    "math.fma": "(f32, f32, f32) -> f32",
+    "ub.poison": "() -> f32",
+    "vector.fma": "(vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>",
+}
+FLOAT_UNARY = (
+    "arith.negf",
+    "math.absf",
+    "math.ceil",
+    "math.floor",
+    "math.round",
+    "math.roundeven",
+    "math.sqrt",
+    "math.trunc",
+)
+
+
+def signature(name: str) -> str:
+    if name in SIGNATURES:
+        return SIGNATURES[name]
+    if name in FLOAT_UNARY:
+        return "(f32) -> f32"
+    if name in ("math.absi", "math.ctlz", "math.cttz", "math.ctpop"):
+        return "(i32) -> i32"
+    return "(f32, f32) -> f32" if name.endswith("f") else "(i32, i32) -> i32"
+
+
+def test_every_row_becomes_ptx() -> None:
+    """Each row of the table, in a function of its own, gets through MLIR's verifier and LLVM's backend, at once."""
+    skip_without("mlir-opt")
+    functions: list[str] = []
+    for name in (*lower_to_llvm_gpu._RENAMED, *lower_to_llvm_gpu._WITH_POISON_FLAG):
+        inputs, output = signature(name)[1:].split(") -> ")
+        types = inputs.split(", ") if inputs else []
+        loads = "".join(f"%{i} = llvm.load %p : !llvm.ptr -> {type}\n" for i, type in enumerate(types))
+        operands = ", ".join(f"%{i}" for i in range(len(types)))
+        properties = " <{value = #ub.poison}>" if name == "ub.poison" else ""
+        functions.append(f"""func.func @k_{name.replace(".", "_")}(%p: !llvm.ptr) attributes {{xla.entry}} {{
+          {loads} %r = "{name}"({operands}){properties} : ({inputs}) -> {output}
+          llvm.store %r, %p : {output}, !llvm.ptr
+          func.return
+        }}""")
+    ptx = compile_to_ptx(lowered("\n".join(functions)), "sm_75")
+    assert ptx.count(".visible .entry") == len(functions)
+
+
+DIVISIONS = [
+    (name, x, y)
+    for name in ("floordivsi", "ceildivsi", "ceildivui")
+    for x in (-7, -6, -1, 0, 1, 6, 7)
+    for y in (-3, -1, 1, 2, 3)
+    if "u" not in name or (x >= 0 and y > 0)
+]
+
+
+def test_rounding_divisions() -> None:
+    """Against Python's own floor division; LLVM folds the constants, so the answer stands in the optimised IR."""
+    skip_without("mlir-opt", "opt", "mlir-translate", "llc")
+    functions = [
+        f"""func.func @f{number}(%p: !llvm.ptr) attributes {{xla.entry}} {{
+          %x = arith.constant {x} : i32
+          %y = arith.constant {y} : i32
+          %r = arith.{name} %x, %y : i32
+          llvm.store %r, %p : i32, !llvm.ptr
+          func.return
+        }}"""
+        for number, (name, x, y) in enumerate(DIVISIONS)
+    ]
+    ptx = compile_to_ptx(lowered("\n".join(functions)), "sm_90")
+    got = [int(text) for text in re.findall(r"st\.global\.b32\s+\[\S+\], (-?\d+);", ptx)]
+    wanted = [x // y if name == "floordivsi" else -(-x // y) for name, x, y in DIVISIONS]
+    assert got == wanted
+
+
+def test_mlir_takes_branches_and_switches() -> None:
+    skip_without("mlir-opt")
+    module = lowered("""
+    func.func @f(%x: index, %n: index, %p: !llvm.ptr) attributes {xla.entry} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      scf.for %i = %c0 to %n step %c1 {
+        %r = scf.index_switch %x -> i32
+        case 2 {
+          %a = arith.constant 20 : i32
+          scf.yield %a : i32
+        }
+        case 5 {
+          %a = arith.constant 50 : i32
+          scf.yield %a : i32
+        }
+        default {
+          %a = arith.constant 0 : i32
+          scf.yield %a : i32
+        }
+        llvm.store %r, %p : i32, !llvm.ptr
+      }
+      func.return
+    }""")
+    mlir_opt = find_tools()["mlir-opt"]
+    assert not isinstance(mlir_opt, ToolError)
+    subprocess.run([mlir_opt.path, "-"], input=module_body_text(module), text=True, check=True, capture_output=True)
+    ptx = compile_to_ptx(module, "sm_90")
+    assert "20" in ptx
+    assert "50" in ptx
+
+
+def test_unreachable_blocks_go() -> None:
+    module = lowered("""
+    func.func @f(%x: index) {
+      cf.br ^end
+    ^never(%y: index):
+      %z = arith.addi %y, %x : index
+      cf.br ^never(%z : index)
+    ^end:
+      func.return
+    }""")
+    assert [op.name for op in module.walk()] == ["builtin.module", "llvm.func", "llvm.br", "llvm.return"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("func.func @f(%x: f8E5M2) { func.return }", "no LLVM type for f8E5M2"),
+        ("func.func @f(%x: tensor<4xf32>) { func.return }", "no LLVM type for tensor<4xf32>"),
+        ("func.func @f(%x: ui8) { func.return }", "no LLVM type for ui8"),
+        ("func.func @f(%x: vector<2x4xf32>) { func.return }", "no LLVM type for vector<2x4xf32>"),
+        ("func.func @f(%x: i32) -> (i32, i32) { func.return %x, %x : i32, i32 }", "function f with 2 results"),
+        (
+            "func.func @f(%x: i32) { %0 = builtin.unrealized_conversion_cast %x : i32 to f32\n func.return }",
+            "a cast of i32 to f32 is left over",
+        ),
+        (
+            "func.func @f() attributes {xla.entry, gpu.known_block_size = array<i32: 1024, 2, 1>} { func.return }",
+            "a block of 2048 threads; h200 runs 1024 at most",
+        ),
+    ],
+)
+def test_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(Unsupported, match=re.escape(message)):
+        LowerToLlvmGpuPass().apply(make_context(), parse_ir(text))
+
+
+def test_device_is_checked() -> None:
+    with pytest.raises(UsageError, match="unknown target 'h2000'"):
+        LowerToLlvmGpuPass(device="h2000").apply(make_context(), parse_ir("func.func @f() { func.return }"))
+
+
+def test_linkage() -> None:
+    """What is private and has a body is internal, so that LLVM can drop it once it is inlined."""
+    module = lowered("""
+    func.func private @declared(f32) -> f32
+    func.func private @helper(%x: f32) -> f32 { func.return %x : f32 }
+    func.func private @said() attributes {llvm.linkage = #llvm.linkage<"linkonce_odr">} { func.return }
+    func.func @kernel() attributes {xla.entry} { func.return }
+    """)
+    found = {op.sym_name.data: op.linkage.linkage.data for op in module.body.ops if isinstance(op, llvm.FuncOp)}
+    assert found == {"declared": "external", "helper": "internal", "said": "linkonce_odr", "kernel": "external"}
+
+
+def test_an_op_without_a_lowering_is_named_with_its_place() -> None:
+    text = (
+        'func.func @f(%x: f32) -> f32 { %0 = math.tanh %x : f32 loc("tanh_0"("gelu.hlo":19:3))\n func.return %0 : f32 }'
+    )
+    with pytest.raises(Unsupported, match=r"no lowering to LLVM for math.tanh") as raised:
+        LowerToLlvmGpuPass().apply(make_context(), parse_ir(text))
+    assert raised.value.details == ("tanh_0 (gelu.hlo:19:3)",)

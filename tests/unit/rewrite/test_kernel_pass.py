@@ -1,0 +1,54 @@
+"""Remarks: what a pass declined, for whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.rewrite.kernel_pass import KernelPass, collect_remarks
+from xla_emitters.trace import Remark
+
+LOOP = """
+func.func @f(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  scf.for %i = %c0 to %n step %c2 {
+  } loc("tanh_0"("gelu.hlo":19:3))
+  return
+}
+"""
+
+
+@dataclass(frozen=True)
+class DeclinePass(KernelPass):
+    name = "decline"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in op.walk():
+            if isinstance(inner, scf.ForOp):
+                self.skip(inner, "step is not 1")
+
+
+def test_a_remark_says_pass_op_reason_and_place():
+    with collect_remarks() as remarks:
+        DeclinePass().apply(make_context(), parse_ir(LOOP))
+    assert remarks == [Remark("decline", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")]
+    assert str(remarks[0]) == "decline: skipped scf.for: step is not 1 at tanh_0 (gelu.hlo:19:3)"
+
+
+def test_the_same_remark_is_kept_once_and_nested_collections_are_apart():
+    module = parse_ir(LOOP)
+    with collect_remarks() as outer:
+        DeclinePass().apply(make_context(), module)
+        with collect_remarks() as inner:
+            DeclinePass().apply(make_context(), module)
+        DeclinePass().apply(make_context(), module)
+    assert len(outer) == len(inner) == 1
+
+
+def test_nobody_listening_is_fine():
+    DeclinePass().apply(make_context(), parse_ir(LOOP))

@@ -1,0 +1,156 @@
+"""The greedy driver: locations of what it makes, folding, an end, and time that grows with the number of ops."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, NameLoc, StringAttr, UnknownLoc
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import InternalError
+from xla_emitters.rewrite.canonicalize import canonicalize
+from xla_emitters.rewrite.cse import cse
+from xla_emitters.rewrite.licm import loop_invariant_code_motion
+from xla_emitters.rewrite.patterns import apply_patterns
+
+
+def named(name: str) -> NameLoc:
+    from xdsl.dialects.builtin import NoneAttr
+
+    return NameLoc(StringAttr(name), NoneAttr())
+
+
+class DoubleIsSum(RewritePattern):
+    """x * 2 is x + x."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.MulfOp, rewriter: PatternRewriter) -> None:
+        owner = op.rhs.owner
+        if isinstance(owner, arith.ConstantOp) and owner.value == FloatAttr(2.0, op.rhs.type):  # pyright: ignore
+            rewriter.replace(op, arith.AddfOp(op.lhs, op.lhs))
+
+
+def test_new_ops_take_the_location_of_the_op_that_they_replace():
+    module = parse_ir("""
+        func.func @f(%x: f32) -> f32 {
+          %c = arith.constant 2.0 : f32 loc("two")
+          %0 = arith.mulf %x, %c : f32 loc("double")
+          return %0 : f32
+        }""")
+    assert apply_patterns(module, [DoubleIsSum()])
+    [new] = [op for op in module.walk() if isinstance(op, arith.AddfOp)]
+    assert new.location == NameLoc(StringAttr("double"), new.location.location)  # pyright: ignore
+    assert not apply_patterns(module, [DoubleIsSum()])  # nothing more to do
+
+
+def test_without_fold_nothing_else_is_touched():
+    """A lowering may leave ops unused, or constants inside a loop, on purpose."""
+    module = parse_ir("""
+        func.func @f() {
+          %c = arith.constant 2 : index
+          %0 = arith.addi %c, %c : index
+          return
+        }""")
+    assert not apply_patterns(module, [DoubleIsSum()])
+    assert [op.name for op in module.walk()].count("arith.addi") == 1
+
+
+def test_a_folded_constant_says_where_it_is_from():
+    module = parse_ir("""
+        func.func @f() -> f32 {
+          %c = arith.constant 2.0 : f32 loc("two")
+          %0 = arith.mulf %c, %c : f32 loc("square")
+          return %0 : f32
+        }""")
+    canonicalize(module)
+    [constant] = [op for op in module.walk() if isinstance(op, arith.ConstantOp)]
+    assert constant.value == FloatAttr(4.0, constant.result.type)  # pyright: ignore
+    assert "square" in str(constant.location)
+
+
+def test_a_constant_of_several_instructions_belongs_to_none():
+    module = parse_ir("""
+        func.func @f(%x: f32) -> f32 {
+          %c = arith.constant 2.0 : f32 loc("two")
+          %d = arith.constant 2.0 : f32 loc("also_two")
+          %0 = arith.addf %x, %c : f32 loc("a")
+          %1 = arith.subf %0, %d : f32 loc("b")
+          return %1 : f32
+        }""")
+    canonicalize(module)
+    [constant] = [op for op in module.walk() if isinstance(op, arith.ConstantOp)]
+    assert isinstance(constant.location, UnknownLoc)
+
+
+class Swap(RewritePattern):
+    """Never content."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.AddiOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace(op, arith.AddiOp(op.rhs, op.lhs))
+
+
+def test_patterns_that_undo_each_other_are_reported():
+    module = parse_ir(
+        "func.func @f(%x: index, %y: index) -> index {\n %0 = arith.addi %x, %y : index\n return %0 : index\n}"
+    )
+    with pytest.raises(InternalError, match=r"undo each other around 'arith.addi'"):
+        apply_patterns(module, [Swap()])
+
+
+def chain(ops: int) -> str:
+    """A function of about `ops` ops in a row: every other one folds, a quarter are equal to another one."""
+    lines = ["func.func @f(%x: f32, %y: index, %n: index) -> (f32, index) {", "%v0 = arith.addf %x, %x : f32",
+             "%i0 = arith.addi %y, %y : index"]  # fmt: skip
+    for i in range(ops // 4):
+        lines += [
+            f"%c{i} = arith.constant {i % 7} : index",
+            f"%i{i + 1} = arith.addi %i{i}, %c{i} : index",
+            f"%m{i} = arith.mulf %v{i}, %x : f32",
+            f"%v{i + 1} = arith.addf %m{i}, %m{i} : f32",
+        ]
+    return "\n".join([*lines, f"return %v{ops // 4}, %i{ops // 4} : f32, index", "}"])
+
+
+def loop_of(ops: int) -> str:
+    """A loop of `ops` ops, half of them invariant."""
+    lines = ["func.func @f(%x: f32) -> f32 {", "%c0 = arith.constant 0 : index", "%c4 = arith.constant 4 : index",
+             "%c1 = arith.constant 1 : index",
+             "%r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a0 = %x) -> (f32) {"]  # fmt: skip
+    previous = "%x"
+    for i in range(ops // 2):
+        lines += [f"%k{i} = arith.mulf {previous}, %x : f32", f"%a{i + 1} = arith.addf %a{i}, %k{i} : f32"]
+        previous = f"%k{i}"
+    return "\n".join([*lines, f"scf.yield %a{ops // 2} : f32", "}", "return %r : f32", "}"])
+
+
+@pytest.mark.parametrize("drive", [canonicalize, cse, loop_invariant_code_motion], ids=lambda f: f.__name__)
+def test_time_grows_with_the_number_of_ops(drive):
+    """Four times the ops take about four times as long, not sixteen."""
+
+    def seconds(ops: int) -> float:
+        best = 1e9
+        for _ in range(3):
+            module = parse_ir(loop_of(ops) if drive is loop_invariant_code_motion else chain(ops), verify=False)
+            start = time.perf_counter()
+            drive(module)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert seconds(4000) < 9 * seconds(1000) + 0.05
+
+
+def count(module: Operation, op_type: type[Operation]) -> int:
+    return sum(isinstance(op, op_type) for op in module.walk())
+
+
+def test_invariant_ops_of_a_large_loop_leave_it():
+    module = parse_ir(loop_of(200))
+    assert loop_invariant_code_motion(module)
+    [loop] = [op for op in module.walk() if isinstance(op, scf.ForOp)]
+    assert count(loop, arith.MulfOp) == 0
+    assert count(module, arith.MulfOp) == 100

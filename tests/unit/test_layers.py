@@ -1,0 +1,90 @@
+"""Imports go one way: a room may import only the rooms above it in `LAYERS`; rooms on one line never import each other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import xla_emitters
+
+PACKAGE = Path(xla_emitters.__file__).parent
+LAYERS = (
+    ("errors",),
+    ("dtypes",),
+    ("trace",),
+    ("indexing", "device"),
+    ("dialects",),
+    ("hlo_text",),
+    ("analysis",),
+    ("rewrite",),
+    ("emitters", "transforms", "lowering", "runtime"),
+    ("pipeline", "universe"),
+    ("explore",),
+    ("tools",),
+)
+RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
+
+
+def files() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module name that the file imports, late imports too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            yield from (f"{module}.{alias.name}" for alias in node.names) if module == "xla_emitters" else (module,)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module" and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path: Path) -> None:
+    room = room_of(path)
+    assert room in RANK, f"'{room}' is no room; add it to LAYERS where it belongs"
+    for name in imports(path):
+        if name.startswith("xla_emitters."):
+            other = name.split(".")[1]
+            if other != room:
+                assert RANK[other] < RANK[room], f"{path.relative_to(PACKAGE)} imports {name}"
+
+
+@pytest.mark.parametrize(
+    ("module", "homes"),
+    [
+        ("cupy", {"runtime/cupy_launcher.py", "runtime/bundle_main.py"}),
+        ("jaxlib", {"explore/xla.py"}),
+        ("subprocess", {"lowering/toolchain.py", "explore/xla.py"}),
+    ],
+)
+def test_heavy_imports_have_one_home(module: str, homes: set[str]) -> None:
+    """bundle_main.py is the self-contained script of a bundle: it cannot import the launcher."""
+    found = {str(path.relative_to(PACKAGE)) for path in files() if any(n.split(".")[0] == module for n in imports(path))}
+    assert found <= homes
+
+
+def test_no_star_imports() -> None:
+    for path in files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names)), path
+
+
+def test_importing_the_package_imports_neither_numpy_nor_xdsl() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, xla_emitters; print([m for m in ('numpy', 'xdsl') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,56 @@
+"""XLA:GPU's emitters in Python on xDSL: HLO fusions to PTX, readable and executable at every pass.
+
+    import xla_emitters as xe
+    p = xe.compile("gelu.hlo", target="h200")
+
+Names are imported when they are used: importing the package imports neither NumPy nor xDSL.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xla_emitters.device import DEVICES as DEVICES
+    from xla_emitters.device import Device as Device
+    from xla_emitters.errors import XlaEmittersError as XlaEmittersError
+    from xla_emitters.explore.check import check as check
+    from xla_emitters.indexing import IndexingMap as IndexingMap
+    from xla_emitters.pipeline import compile as compile
+    from xla_emitters.runtime.kernel import Kernel as Kernel
+    from xla_emitters.runtime.kernel import Program as Program
+    from xla_emitters.trace import Trace as Trace
+
+_HOMES = {
+    "DEVICES": "device",
+    "Device": "device",
+    "IndexingMap": "indexing",
+    "Kernel": "runtime.kernel",
+    "Program": "runtime.kernel",
+    "Trace": "trace",
+    "XlaEmittersError": "errors",
+    "check": "explore.check",
+    "compile": "pipeline",
+}
+__all__ = [
+    "DEVICES",
+    "Device",
+    "IndexingMap",
+    "Kernel",
+    "Program",
+    "Trace",
+    "XlaEmittersError",
+    "check",
+    "compile",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"xla_emitters.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'xla_emitters' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

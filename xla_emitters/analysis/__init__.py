@@ -1,0 +1,1 @@
+"""What emission decides from: the fusion as a view, launch dimensions, unrolling, buffers."""

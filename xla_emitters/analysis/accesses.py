@@ -1,0 +1,378 @@
+"""Tensor accesses: which buffer, which elements, and whether two of them can meet.
+
+    %x = tensor.extract %in[%i]                     reads 1 element of %in's buffer at %i
+    %t = vector.transfer_write %v, %iter[%j]        writes 4 elements of the buffer that %iter came from, at %j, ..., %j + 3
+
+Tensors are values, but a kernel keeps each in one buffer and updates it in place. Moving an access, or updating in place at all, is
+right only where the elements cannot meet. Three questions answer that:
+
+* `buffer_of(tensor)`: back through inserts, loops and branches to the argument (or allocation) that the value lives in. Two arguments
+  with one `xla.slice_index` are one buffer; arguments without it are different buffers, as in the listings of the seed document.
+* `subscript(index)`: an index as `constant + sum(coefficient * term)`. A term is an SSA value or a nonlinear part (mod, floordiv ...),
+  which is compared by structure. Equal terms cancel in a difference, so `th_x * 4 + 1` and `th_x * 4` are known to differ by one.
+* `never_meet(earlier, later)`: no run of `earlier` touches an element that a run of `later` after it touches. The distance of the two
+  subscripts is bounded by an interval, once for runs in the same iteration of all common loops and once for each common loop
+  that carries `later` to a later iteration.
+
+Everything errs on one side: True is a proof, False means "not known".
+Source: spec/2 3.3 (the conditions of vectorize-loads-stores and lower-tensors), made explicit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, func, scf, tensor, vector
+from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.indexing import Expr, ExprKind, Interval
+
+SLICE_INDEX = "xla.slice_index"
+UNKNOWN_RANGE = Interval(-(2**63), 2**63 - 1)
+
+Buffer = SSAValue | IntegerAttr
+
+
+# --- buffers ---------------------------------------------------------------------------------------------------------------------
+
+
+def argument_attribute(value: SSAValue, name: str) -> Attribute | None:
+    """The attribute `name` of a function argument, or None: absent, or `value` is no argument of a func.func."""
+    if not isinstance(value, BlockArgument) or not isinstance(function := value.owner.parent_op(), func.FuncOp):
+        return None
+    if function.arg_attrs is None or value.owner is not function.body.blocks.first:
+        return None
+    return function.arg_attrs.data[value.index].data.get(name)
+
+
+def root_of(value: SSAValue) -> SSAValue | None:
+    """The argument or producing op whose memory `value` lives in; None when branches disagree."""
+    while True:
+        match value:
+            case OpResult(op=tensor.InsertOp() as op):
+                value = op.dest
+            case OpResult(op=vector.TransferWriteOp() as op):
+                value = op.source
+            case OpResult(op=scf.ForOp() as op):
+                value = op.iter_args[value.index]
+            case OpResult(op=scf.IfOp() as op):
+                roots = {
+                    root_of(region.block.last_op.operands[value.index]) for region in op.regions if region.block.last_op
+                }
+                return roots.pop() if len(roots) == 1 else None
+            case BlockArgument(owner=Block() as block) if (
+                isinstance(loop := block.parent_op(), scf.ForOp) and value.index
+            ):
+                value = loop.iter_args[value.index - 1]
+            case _:
+                return value
+
+
+def buffer_of(value: SSAValue) -> Buffer | None:
+    """What stands for the memory of `value`: equal answers are the same memory. None when it is not known."""
+    root = root_of(value)
+    if root is None:
+        return None
+    slice_index = argument_attribute(root, SLICE_INDEX)
+    return slice_index if isa(slice_index, IntegerAttr) else root
+
+
+# --- accesses --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Access:
+    """One op reading or writing a tensor.
+
+    tensor    the value read from, or the one that is updated
+    index     first element, or None: anywhere in the tensor
+    elements  how many from there on
+    """
+
+    op: Operation
+    tensor: SSAValue
+    is_write: bool
+    index: SSAValue | None
+    elements: int = 1
+
+    @property
+    def buffer(self) -> Buffer | None:
+        return buffer_of(self.tensor)
+
+    def may_share_buffer_with(self, other: Access) -> bool:
+        return self.buffer is None or other.buffer is None or self.buffer == other.buffer
+
+
+# Ops that hand tensors on without touching an element.
+CARRIERS = (scf.ForOp, scf.IfOp, scf.YieldOp, func.ReturnOp, arith.ConstantOp)
+
+
+def accesses_of(op: Operation) -> Iterator[Access]:
+    """What `op` itself (not the ops nested in it) reads and writes; an op that is not known reads and writes its tensors anywhere."""
+    match op:
+        case tensor.ExtractOp():
+            yield Access(op, op.tensor, False, _only(op.indices))
+        case tensor.InsertOp():
+            yield Access(op, op.dest, True, _only(op.indices))
+        case vector.TransferReadOp() if isinstance(op.source.type, TensorType):
+            yield Access(op, op.source, False, *_transfer(op, op.indices, op.result.type))
+        case vector.TransferWriteOp() if isinstance(op.source.type, TensorType):
+            yield Access(op, op.source, True, *_transfer(op, op.indices, op.vector.type))
+        case xla_gpu.PureCallOp() | func.CallOp() if not any(isinstance(t, TensorType) for t in op.result_types):
+            # A function that wrote an argument would have to return it.
+            yield from (Access(op, value, False, None) for value in op.operands if isinstance(value.type, TensorType))
+        case _ if not isinstance(op, CARRIERS):
+            for value in op.operands:
+                if isinstance(value.type, TensorType):
+                    yield Access(op, value, False, None)
+                    yield Access(op, value, True, None)
+        case _:
+            pass
+
+
+def accesses_in(op: Operation) -> tuple[Access, ...]:
+    """The accesses of `op` and of every op nested in it, in program order."""
+    return tuple(access for nested in op.walk() for access in accesses_of(nested))
+
+
+def _only(indices: Sequence[SSAValue]) -> SSAValue | None:
+    return indices[0] if len(indices) == 1 else None
+
+
+def _transfer(
+    op: vector.VectorTransferOperation, indices: Sequence[SSAValue], transferred: Attribute
+) -> tuple[SSAValue | None, int]:
+    if not isa(transferred, VectorType) or not op.permutation_map.data.is_minor_identity():
+        return None, 1
+    return _only(indices), math.prod(transferred.get_shape())
+
+
+# --- subscripts ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Nonlinear:
+    """`lhs kind rhs` where that is not a sum: mod, floordiv, a product of two variables ..."""
+
+    kind: ExprKind
+    lhs: Subscript
+    rhs: Subscript
+
+
+Term = SSAValue | Nonlinear
+
+
+@dataclass(frozen=True)
+class Subscript:
+    """`constant + sum(coefficient * term)`, no coefficient 0."""
+
+    constant: int = 0
+    terms: frozenset[tuple[Term, int]] = field(default=frozenset[tuple[Term, int]]())
+
+    @property
+    def coefficients(self) -> dict[Term, int]:
+        return dict(self.terms)
+
+    def __add__(self, other: Subscript) -> Subscript:
+        sums = self.coefficients
+        for term, coefficient in other.terms:
+            sums[term] = sums.get(term, 0) + coefficient
+        return Subscript(self.constant + other.constant, frozenset((t, c) for t, c in sums.items() if c))
+
+    def scaled(self, factor: int) -> Subscript:
+        return Subscript(self.constant * factor, frozenset((t, c * factor) for t, c in self.terms if factor))
+
+    def stride(self, value: SSAValue) -> int | None:
+        """By how much the subscript grows when `value` grows by one; None when it is not by a constant."""
+        if any(isinstance(term, Nonlinear) and value in values_in(term) for term, _ in self.terms):
+            return None
+        return self.coefficients.get(value, 0)
+
+    def without(self, value: SSAValue) -> Subscript:
+        """The subscript at `value` = 0; `value` must have a constant stride."""
+        return Subscript(self.constant, frozenset((t, c) for t, c in self.terms if t is not value))
+
+    def divisor(self) -> int:
+        """A number that divides the subscript whatever its variables are; 0 if it is always 0.
+
+        gcd over a sum, product over a product, gcd(x, m) for x mod m, 1 where nothing is known.
+        """
+        return math.gcd(self.constant, *(coefficient * _term_divisor(term) for term, coefficient in self.terms))
+
+
+def subscript(index: SSAValue) -> Subscript:
+    """`index` in terms of the values that it is computed from."""
+    match index:
+        case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
+            return Subscript(constant.value.data)
+        case OpResult(op=xla_gpu.ApplyIndexingOp() as op) if len(op.results) == 1:
+            return _of_expr(op.map.results[0], [subscript(operand) for operand in op.operands])
+        case OpResult(op=arith.AddiOp() as op):
+            return subscript(op.lhs) + subscript(op.rhs)
+        case _:
+            return Subscript(0, frozenset([(index, 1)]))
+
+
+def _of_expr(expr: Expr, operands: list[Subscript]) -> Subscript:
+    match expr.kind:
+        case ExprKind.CONSTANT:
+            return Subscript(expr.value)
+        case ExprKind.VARIABLE:
+            return operands[expr.value]
+        case kind:
+            lhs, rhs = _of_expr(expr.lhs, operands), _of_expr(expr.rhs, operands)
+    if kind is ExprKind.ADD:
+        return lhs + rhs
+    if kind is ExprKind.MUL and not rhs.terms:
+        return lhs.scaled(rhs.constant)
+    if kind is ExprKind.MUL and not lhs.terms:
+        return rhs.scaled(lhs.constant)
+    return Subscript(0, frozenset([(Nonlinear(kind, lhs, rhs), 1)]))
+
+
+def values_in(term: Term) -> frozenset[SSAValue]:
+    """The SSA values that a term is computed from."""
+    if isinstance(term, SSAValue):
+        return frozenset([term])
+    return frozenset(v for part in (term.lhs, term.rhs) for nested, _ in part.terms for v in values_in(nested))
+
+
+def _term_divisor(term: Term) -> int:
+    if isinstance(term, SSAValue):
+        return _value_divisor(term)
+    match term.kind:
+        case ExprKind.MUL:
+            return term.lhs.divisor() * term.rhs.divisor()
+        case ExprKind.MOD | ExprKind.MIN | ExprKind.MAX:
+            return math.gcd(term.lhs.divisor(), term.rhs.divisor())
+        case _:
+            return 1
+
+
+def _value_divisor(value: SSAValue) -> int:
+    """An induction variable is a multiple of what divides both its lower bound and its step."""
+    if (loop := _loop_of(value)) is None:
+        return 1
+    lower, step = constant_of(loop.lb), constant_of(loop.step)
+    return 1 if lower is None or step is None else math.gcd(lower, step)
+
+
+# --- meeting ---------------------------------------------------------------------------------------------------------------------
+
+
+def never_meet(earlier: Access, later: Access, within: scf.ForOp | None = None) -> bool:
+    """True if it is certain that no run of `later` touches an element that a run of `earlier` before it touched.
+
+    within  look at one run of this loop only: iterations of loops around it do not count
+    """
+    if earlier.index is None or later.index is None:
+        return False
+    before, after = subscript(earlier.index), subscript(later.index)
+    touching = Interval(-(later.elements - 1), earlier.elements - 1)
+    if _precedes(earlier.op, later.op) and _may_intersect(_distance(before, after, None), touching):
+        return False
+    for loop in _common_loops(earlier.op, later.op):
+        if within is not None and not within.is_ancestor(loop):
+            continue
+        if trip_count(loop) not in (0, 1) and _may_intersect(_distance(before, after, loop), touching):
+            return False
+    return True
+
+
+def _distance(before: Subscript, after: Subscript, loop: scf.ForOp | None) -> Interval:
+    """Bounds of `after - before`, both in one iteration of all common loops, or `after` in a later iteration of `loop`.
+
+    A value from outside `loop` is the same on both sides, so only the difference of its coefficients counts. The induction variable has
+    grown by one to trip count - 1 steps. Any other value of the body may be anything on either side.
+    """
+    total = _point(after.constant - before.constant)
+    earlier, later = before.coefficients, after.coefficients
+    for term in {**earlier, **later}:
+        first, second, values = earlier.get(term, 0), later.get(term, 0), _range(term)
+        if loop is None or not any(_is_inside(value, loop) for value in values_in(term)):
+            total += _times(second - first, values)
+        elif term is loop.body.block.args[0]:
+            step, trips = constant_of(loop.step), trip_count(loop)
+            growth = UNKNOWN_RANGE if step is None or trips is None else _point(step) * Interval(1, trips - 1)
+            total += _times(second - first, values) + _times(second, growth)
+        else:
+            total += _times(second, values) - _times(first, values)
+    return total
+
+
+def _point(value: int) -> Interval:
+    return Interval(value, value)
+
+
+def _times(coefficient: int, interval: Interval) -> Interval:
+    return _point(coefficient) * interval if coefficient else _point(0)
+
+
+def _range(term: Term) -> Interval:
+    known = range_of_value(term) if isinstance(term, SSAValue) else None
+    return known or UNKNOWN_RANGE
+
+
+def _may_intersect(one: Interval, other: Interval) -> bool:
+    return one.lower <= other.upper and other.lower <= one.upper
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The integer that an `arith.constant` gives, else None."""
+    match value:
+        case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
+            return constant.value.data
+        case _:
+            return None
+
+
+def trip_count(loop: scf.ForOp) -> int | None:
+    """How often the body runs, if the bounds are constants and the step is positive."""
+    lower, upper, step = constant_of(loop.lb), constant_of(loop.ub), constant_of(loop.step)
+    if lower is None or upper is None or step is None or step <= 0:
+        return None
+    return max(0, -(-(upper - lower) // step))
+
+
+def _loop_of(value: SSAValue) -> scf.ForOp | None:
+    """The loop whose induction variable `value` is."""
+    if isinstance(value, BlockArgument) and value.index == 0 and isinstance(loop := value.owner.parent_op(), scf.ForOp):
+        return loop
+    return None
+
+
+def _is_inside(value: SSAValue, loop: scf.ForOp) -> bool:
+    return loop.is_ancestor(value.owner)
+
+
+def _loops_around(op: Operation) -> list[scf.ForOp]:
+    """Innermost first."""
+    loops: list[scf.ForOp] = []
+    while (parent := op.parent_op()) is not None:
+        op = parent
+        if isinstance(op, scf.ForOp):
+            loops.append(op)
+    return loops
+
+
+def _common_loops(one: Operation, other: Operation) -> list[scf.ForOp]:
+    around = _loops_around(other)
+    return [loop for loop in _loops_around(one) if any(loop is candidate for candidate in around)]
+
+
+def _precedes(one: Operation, other: Operation) -> bool:
+    """Whether `one` runs before `other` in the same iteration of all loops around both; False for the two branches of an `scf.if`."""
+    block: Block | None = one.parent_block()
+    while block is not None:
+        first, second = block.find_ancestor_op_in_block(one), block.find_ancestor_op_in_block(other)
+        if first is not None and second is not None:
+            return first is not second and first.is_before_in_block(second)
+        parent = block.parent_op()
+        block = parent.parent_block() if parent else None
+    return False

@@ -1,0 +1,131 @@
+"""The kernel's arguments: which buffer each is, how it is aligned, how large it is, and whether the kernel writes it.
+
+    fusion(%p0, %p1, %p0) -> r0            argument   slice   align   bytes      invariant
+                                           p0         0       16      25165824   yes
+                                           p1         1       16      8192       yes
+                                           p0         0       16      25165824   yes      the same value is the same buffer
+                                           r0         2       256     25165824   no
+
+Parameters of the program come from the caller and promise 16 bytes; what the runtime allocates promises 256. Two arguments with one slice
+number share memory; the first one's promises hold for both. A result takes the slice of the parameter that the module's
+`input_output_alias` gives it, and the kernel then writes that; but only where an element is read by the thread that writes it, and nowhere
+else: where every use of the parameter is elementwise. Otherwise the two are different memory, which `may-alias` allows.
+Source: spec/1 1.8 "Slice numbering"; spec/2 4.1 "ABI".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import SSAValue
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    enclosing_module,
+)
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, element_of, leaf_types, tuple_types
+
+ALIGN_PARAMETER = 16
+ALIGN_ALLOCATED = 256
+
+
+@dataclass(frozen=True)
+class BufferArgument:
+    """One pointer of the kernel.
+
+    slice_index      arguments with equal numbers are the same memory
+    align            bytes that its address is a multiple of
+    dereferenceable  bytes of the buffer, types below eight bits packed
+    is_written       whether some result lies in this buffer
+    """
+
+    slice_index: int
+    align: int
+    dereferenceable: int
+    is_written: bool
+
+
+def buffers_of(view: FusionView) -> tuple[BufferArgument, ...]:
+    """The kernel's arguments: one per parameter of the computation, then one per result."""
+    aliases = aliases_of(view)
+    slices = dict[object, int]()
+    first = dict[int, tuple[int, int]]()
+    keys: list[object] = [*view.operands, *(aliases.get(i, ("result", i)) for i in range(len(view.roots)))]
+    values = [*(parameter.result for parameter in view.parameters), *view.roots]
+    for key, value in zip(keys, values, strict=True):
+        number = slices.setdefault(key, len(slices))
+        is_parameter = isinstance(key, SSAValue) and isinstance(key.owner, ParameterOp)
+        first.setdefault(number, (ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED, _bytes(value)))
+    written = {slices[key] for key in keys[len(view.operands) :]}
+    return tuple(BufferArgument(slices[key], *first[slices[key]], slices[key] in written) for key in keys)
+
+
+def _bytes(value: SSAValue) -> int:
+    return element_of(value).size_bytes(math.prod(dims_of(value)))
+
+
+def aliases_of(view: FusionView) -> dict[int, SSAValue]:
+    """Number of a result -> the operand whose buffer it is written to."""
+    module = view.call and enclosing_module(view.call)
+    aliases = module and module.attributes.get("hlo.input_output_alias")
+    if view.call is None or not isinstance(aliases, ArrayAttr):
+        return {}
+    entry = view.call.parent_op()
+    assert isinstance(entry, ComputationOp)
+    found = dict[int, SSAValue]()
+    for alias in aliases.data:
+        if not isinstance(alias, AliasAttr) or alias.index:
+            continue
+        result = _leaf_at(entry.root, alias.output, view.call)
+        operand = entry.parameters[alias.parameter].result
+        if result is not None and operand in view.operands and _can_be_in_place(view, operand, result):
+            found[result] = operand
+    return found
+
+
+def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:
+    """The number of `call`'s result that stands at `path` in the value of ENTRY; None if another instruction makes it."""
+    path = list(path)
+    while not isinstance(value.owner, FusionOp):
+        match value.owner:
+            case TupleOp() if path:
+                value = value.owner.operands[path.pop(0)]
+            case GetTupleElementOp():
+                path.insert(0, value.owner.index.value.data)
+                value = value.owner.operands[0]
+            case _:
+                return None
+    leaf, type = 0, value.type
+    for number in path:
+        before = tuple_types(type)[:number]
+        leaf, type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(type)[number]
+    return leaf if value.owner is call else None
+
+
+def _can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
+    """Whether element i of the operand is needed for no other element than i of results that lie as this one does."""
+    root = view.roots[result]
+    for parameter, given in zip(view.parameters, view.operands, strict=True):
+        if given is not operand:
+            continue
+        if parameter.result.type != root.type:
+            return False
+        pending: list[HloOp] = [parameter]
+        while pending:
+            for user in view.users.get(pending.pop(), ()):
+                if isinstance(user, TupleOp):
+                    continue
+                if not isinstance(user, ElementwiseOp) or dims_of(user.result) != dims_of(root):
+                    return False
+                pending.append(user)
+    return True

@@ -1,0 +1,183 @@
+"""The fusion view: what is computed (roots), from what (parameters, operands), by which instructions, who uses whom.
+
+    %f = hlo.fusion %x, %x calls @sum      ->   FusionView(name="f", computation=@sum, operands=(%x, %x),
+                                                            parameters=(%p0, %p1), roots=(%add,), instructions=...)
+
+Analyses and emitters read this and nothing else of the module, so a computation that is not called by a fusion op (ENTRY itself, or a
+cluster that some other compiler cut out) is compiled by making a view of it.
+What no emitter takes is refused here, by name: custom and Triton fusions, dimensions only known at run time, tuples inside.
+Source: spec/2 1.2, 1.3 point 1; seed document, "Tuples".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import SymbolTable
+
+from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    enclosing_module,
+)
+from xla_emitters.dialects.hlo.types import (
+    ArrayType,
+    as_array,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    is_array,
+    leaf_types,
+    type_text,
+)
+from xla_emitters.errors import InternalError, Unsupported
+
+
+@dataclass(frozen=True, eq=False)
+class FusionView:
+    """One computation that becomes one kernel.
+
+    name       of the fusion instruction (or of the computation): names the kernel
+    operands   what the kernel's arguments are at the call; a value that stands twice is one buffer. Without a call, the parameters
+    location   of the fusion instruction: what the kernel's own loop and index code comes from
+    call       the fusion instruction itself, if there is one
+    """
+
+    name: str
+    computation: ComputationOp
+    operands: tuple[SSAValue, ...]
+    location: LocationAttr
+    call: FusionOp | None = None
+
+    @property
+    def parameters(self) -> tuple[ParameterOp, ...]:
+        return self.computation.parameters
+
+    @cached_property
+    def roots(self) -> tuple[SSAValue, ...]:
+        """One value per result array, in the order of the kernel's results; nested root tuples are flattened."""
+        found, pending = list[SSAValue](), [self.computation.root]
+        while pending:
+            value = pending.pop()
+            if isinstance(value.owner, TupleOp):
+                pending += reversed(value.owner.operands)
+            else:
+                found.append(value)
+        return tuple(found)
+
+    @cached_property
+    def instructions(self) -> tuple[HloOp, ...]:
+        """What the root needs, operands before users, in program order otherwise; parameters that nothing uses are left out."""
+        needed = set[Operation]()
+        pending = [self.computation.root.owner]
+        while pending:
+            op = pending.pop()
+            if isinstance(op, HloOp) and op not in needed:
+                needed.add(op)
+                pending += [operand.owner for operand in op.operands]
+        return tuple(op for op in self.computation.instructions if op in needed)
+
+    @cached_property
+    def users(self) -> dict[HloOp, tuple[HloOp, ...]]:
+        """Who reads each instruction: once per operand slot, only instructions that are needed themselves."""
+        found: dict[HloOp, list[HloOp]] = {op: [] for op in self.instructions}
+        for op in self.instructions:
+            for operand in op.operands:
+                if isinstance(operand.owner, HloOp):
+                    found[operand.owner].append(op)
+        return {op: tuple(users) for op, users in found.items()}
+
+    def with_opcode(self, *opcodes: str) -> Iterable[HloOp]:
+        return (op for op in self.instructions if op.opcode in opcodes)
+
+    @property
+    def result_types(self) -> tuple[ArrayType, ...]:
+        return tuple(as_array(root.type) for root in self.roots)
+
+    @property
+    def parameter_types(self) -> tuple[ArrayType, ...]:
+        return tuple(as_array(parameter.result.type) for parameter in self.parameters)
+
+    @property
+    def elements(self) -> int:
+        """Elements of the first result."""
+        return math.prod(dims_of(self.roots[0]))
+
+    @property
+    def smallest_output_bits(self) -> int:
+        """Storage bits of an element of the narrowest result."""
+        return min(element_of(root).bits for root in self.roots)
+
+    def __str__(self) -> str:
+        parameters = ", ".join(type_text(type) for type in self.parameter_types)
+        results = ", ".join(type_text(type) for type in self.result_types)
+        return f"{self.name}: ({parameters}) -> ({results}), {len(self.instructions)} instructions"
+
+
+def view_of(op: FusionOp | ComputationOp) -> FusionView:
+    """The view of a fusion, or of a computation as if a fusion called it.
+
+    raises   Unsupported, with its place, for fusions that no emitter here compiles
+    """
+    if isinstance(op, ComputationOp):
+        view = FusionView(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
+    else:
+        _refuse_kind(op)
+        view = FusionView(op.instruction_name.data, _callee_of(op), tuple(op.operands), op.location, op)
+    _refuse_values(view)
+    return view
+
+
+def _callee_of(fusion: FusionOp) -> ComputationOp:
+    module = enclosing_module(fusion)
+    callee = module and SymbolTable.lookup_symbol(module, fusion.callee)
+    if not isinstance(callee, ComputationOp):
+        raise InternalError(
+            f"fusion '{fusion.instruction_name.data}' calls no computation of its module", stage="analysis"
+        )
+    return callee
+
+
+def _refuse_kind(fusion: FusionOp) -> None:
+    config = fusion.attributes.get("backend_config")
+    named = re.search(r'"kind"\s*:\s*"(__[^"]*)"', config.data) if isinstance(config, StringAttr) else None
+    kind = named.group(1) if named else fusion.kind.data
+    if named or kind == "kCustom":
+        raise Unsupported(
+            f"fusion %{fusion.instruction_name.data} is of kind '{kind}'",
+            stage="emit",
+            place=place_of(fusion),
+            help="kLoop, kInput and kOutput fusions are compiled; Triton, cuDNN and custom fusions are not",
+        )
+
+
+def _refuse_values(view: FusionView) -> None:
+    root = view.computation.root.owner
+    for op in view.instructions:
+        if has_dynamic_dims(op.result.type):
+            raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
+        inside = isinstance(op, TupleOp) and op is not root and any(u.opcode != "tuple" for u in view.users[op])
+        if (
+            inside
+            or isinstance(op, GetTupleElementOp)
+            or (isinstance(op, ParameterOp) and not is_array(op.result.type))
+        ):
+            raise op.unsupported("no code inside a fusion", help="only the root of a fusion may be a tuple")
+    for leaf in leaf_types(view.computation.root.type):
+        if not is_array(leaf):
+            raise Unsupported(
+                f"a result of fusion %{view.name} is {type_text(leaf)}",
+                stage="emit",
+                place=place_of(view.computation.root.owner) if isinstance(view.computation.root.owner, HloOp) else None,
+                help="results must be arrays",
+            )

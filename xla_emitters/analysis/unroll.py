@@ -1,0 +1,94 @@
+"""How many elements one thread computes.
+
+    bf16[6,512,4096]   12582912 elements fill the chip   4: two accesses of 8 bytes a thread instead of eight of 2
+    f32[20]            20 elements do not                1: more threads are worth more than wider accesses
+    s4[7]              two elements share a byte         2: whoever writes a byte writes all of it
+    f32[16777216]      on b200                           8: its accesses are up to 32 bytes wide
+
+Powers of two; a count that does not divide is masked by the loop's bounds check. Fusions that repeat much work per element are not
+unrolled. Source: spec/2 2.0.4 "ComputeLoopFusionConfig".
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import DenseArrayBase, TupleType
+from xdsl.ir import SSAValue
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.device import Device
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
+from xla_emitters.dialects.hlo.windows import WindowAttr
+
+UNROLL = 4
+WIDEST_UNROLL = 32
+"""XLA's flag xla_gpu_experimental_max_unroll_factor."""
+ACCESS_BITS = 256
+"""The widest access of Blackwell, with CUDA 12.9 or newer."""
+
+
+def unroll_factor(view: FusionView, device: Device) -> int:
+    """Elements of the first result that one thread computes: 1, 2, 4 ... up to 32."""
+    unroll = 1
+    if view.elements >= device.threads_max and may_unroll(view):
+        unroll = math.gcd(view.elements, _largest_unroll(view, device))
+    # Two threads must never write one byte.
+    return max(unroll, -(-8 // view.smallest_output_bits))
+
+
+def may_unroll(view: FusionView) -> bool:
+    """Whether copies of the fusion's code per thread are cheap: no long loop or long chain of branches per element."""
+    return not any(map(_is_heavy, view.instructions))
+
+
+def _is_heavy(op: HloOp) -> bool:
+    match op.opcode:
+        case "sort" | "dot":
+            return True
+        case "concatenate":
+            return len(op.operands) > 10
+        case "reduce":
+            return isinstance(op.result.type, TupleType)
+        case "reduce-window":
+            return isinstance(op.result.type, TupleType) or _window_elements(op) > 8
+        case _:
+            return False
+
+
+def _window_elements(op: HloOp) -> int:
+    window = op.properties["window"]
+    assert isinstance(window, WindowAttr)
+    return math.prod(dim.size for dim in window.data.dims)
+
+
+def _largest_unroll(view: FusionView, device: Device) -> int:
+    major, _ = device.compute_capability
+    is_narrow = view.smallest_output_bits < ACCESS_BITS // 4
+    if major != 10 or len(view.roots) > 1 or not is_narrow or any(view.with_opcode("reduce")):
+        return UNROLL
+    values: list[SSAValue] = [*(p.result for p in view.parameters if is_array(p.result.type)), *view.roots]
+    widest = max(8, *(element_of(value).bits for value in values))
+    unroll = min(WIDEST_UNROLL, 1 << (ACCESS_BITS // widest).bit_length() - 1)
+    if any(view.with_opcode("pad")):
+        unroll = min(unroll, 8)
+    while unroll > 4 and any(_minor_dim_moved_together(op) < unroll for op in view.with_opcode("transpose")):
+        unroll //= 2
+    return max(unroll, 8)
+
+
+def _minor_dim_moved_together(transpose: HloOp) -> int:
+    """Elements along the fastest dimensions of a transpose's result that stay neighbours: size-1 dims dropped, runs merged."""
+    dims = dims_of(transpose.result)
+    permutation = transpose.properties["dimensions"]
+    assert isinstance(permutation, DenseArrayBase)
+    moved = [(source, dims[k]) for k, source in enumerate(permutation.get_values()) if dims[k] > 1]
+    kept = sorted(source for source, _ in moved)
+    size, after = 1, None
+    for source, extent in reversed(moved):
+        place = kept.index(int(source))
+        if after is not None and place != after - 1:
+            break
+        size, after = size * extent, place
+    return size

@@ -1,0 +1,183 @@
+"""Building blocks of kernels: maps applied, domains checked, loop nests.
+
+    loop_nest over (tid)[s0, s1] in s0 [0, 3], s1 [2, 5], tid [0, 99]:
+
+    %r = scf.for %s0 = %c0 to %c4 step %c1 iter_args(%a = %init) -> (t) {
+      %r1 = scf.for %s1 = %c2 to %c6 step %c1 iter_args(%b = %a) -> (t) {
+        %inside = (0 <= tid and tid <= 99, and the map's constraints)
+        %r2 = scf.if %inside -> (t) { body } else { yield %b }
+
+All take a `Builder` and insert at its insertion point; ops inside the regions that they make are announced to the same listeners.
+Source: spec/1 5.6 "Loop nests and predicates"; seed document, "`xla_gpu` to `scf` conversion".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
+from xla_emitters.indexing import ExprKind, IndexingMap, Interval
+
+NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
+"""(builder inside, values of the symbols, iter args) -> what the iter args become."""
+
+
+def constant_index(builder: Builder, value: int) -> SSAValue:
+    """`arith.constant value : index`; among the constants that its block begins with, each value stands once."""
+    at = builder.insertion_point
+    op = at.block.first_op
+    while isinstance(op, arith.ConstantOp) and op is not at.insert_before:
+        if op.value == IntegerAttr(value, INDEX):
+            return op.result
+        op = op.next_op
+    constant = arith.ConstantOp(IntegerAttr(value, INDEX))
+    builder.insertion_point = at if op is at.insert_before or op is None else InsertPoint.before(op)
+    builder.insert(constant)
+    builder.insertion_point = at
+    return constant.result
+
+
+def apply_indexing(builder: Builder, map: IndexingMap, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """The results of `map` at `operands` (dims, then symbols), each by an op of its own.
+
+    A result that is a variable is its operand, one that is a number a constant. Constraints are not looked at.
+    """
+    if map.runtime_vars:
+        map = map.symbols_to_dims()
+    if map.constraints:
+        map = replace(map, constraints=())
+    found: list[SSAValue] = []
+    for number, result in enumerate(map.results):
+        if result.kind is ExprKind.VARIABLE:
+            found.append(operands[result.value])
+        elif result.kind is ExprKind.CONSTANT:
+            found.append(constant_index(builder, result.value))
+        else:
+            found.append(builder.insert(ApplyIndexingOp(operands, map.submap(number))).results[0])
+    return found
+
+
+def value_is_in(builder: Builder, value: SSAValue, interval: Interval) -> SSAValue:
+    """i1: whether `value`, read as signed, lies in `interval`."""
+    lower = constant_index(builder, interval.lower)
+    if interval.is_point:
+        return builder.insert(arith.CmpiOp(value, lower, "eq")).result
+    at_least = builder.insert(arith.CmpiOp(value, lower, "sge"))
+    at_most = builder.insert(arith.CmpiOp(value, constant_index(builder, interval.upper), "sle"))
+    return builder.insert(arith.AndIOp(at_least, at_most)).result
+
+
+def constraints_check(
+    builder: Builder, map: IndexingMap, dims: Sequence[SSAValue], symbols: Sequence[SSAValue]
+) -> SSAValue:
+    """i1: whether the constraints hold, and then whether the dims lie in their bounds. Bounds of symbols are not checked."""
+    checks: list[SSAValue] = []
+    if map.is_known_empty:
+        return builder.insert(arith.ConstantOp(IntegerAttr.from_bool(False))).result
+    expressions = tuple(expression for expression, _ in map.constraints)
+    values = apply_indexing(builder, replace(map, results=expressions, constraints=()), [*dims, *symbols])
+    bounds = [interval for _, interval in map.constraints] + [dim.bounds for dim in map.dims]
+    for value, interval in zip([*values, *dims], bounds, strict=True):
+        checks.append(value_is_in(builder, value, interval))
+    if not checks:
+        return builder.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
+    inside = checks[0]
+    for check in checks[1:]:
+        inside = builder.insert(arith.AndIOp(inside, check)).result
+    inside.name_hint = "inbounds"
+    return inside
+
+
+def loop_nest(
+    builder: Builder,
+    map: IndexingMap,
+    dims: Sequence[SSAValue],
+    inits: Sequence[SSAValue],
+    body: NestBody,
+) -> Sequence[SSAValue]:
+    """One `scf.for` per symbol of `map`, symbol 0 outermost, and inside them `body`, if the map's domain holds.
+
+    inits    what the iter args begin with
+    body     see NestBody; it runs for the points of the domain
+    returns  what the iter args are in the end
+    """
+    bounds = [
+        (constant_index(builder, symbol.bounds.lower), constant_index(builder, symbol.bounds.upper + 1))
+        for symbol in map.symbols
+    ]
+    step = constant_index(builder, 1) if bounds else None
+    loops: list[scf.ForOp] = []
+    ivs: list[SSAValue] = []
+    carried: Sequence[SSAValue] = inits
+    inner = builder
+    for number, (lower, upper) in enumerate(bounds):
+        assert step is not None
+        block = Block(arg_types=[INDEX, *(value.type for value in inits)])
+        iv, *arguments = block.args
+        iv.name_hint = map.symbols[number].name or INDUCTION_NAMES[min(number, len(INDUCTION_NAMES) - 1)]
+        for argument in arguments:
+            argument.name_hint = "iter"
+        loops.append(inner.insert(scf.ForOp(lower, upper, step, carried, Region(block))))
+        inner = _inside(builder, block)
+        ivs.append(iv)
+        carried = arguments
+    results = _guarded(inner, map, dims, ivs, carried, body)
+    for loop in reversed(loops):
+        _inside(builder, loop.body.block).insert(scf.YieldOp(*results))
+        results = loop.results
+    return results
+
+
+def _guarded(
+    builder: Builder,
+    map: IndexingMap,
+    dims: Sequence[SSAValue],
+    symbols: Sequence[SSAValue],
+    carried: Sequence[SSAValue],
+    body: NestBody,
+) -> Sequence[SSAValue]:
+    inside = constraints_check(builder, map, dims, symbols)
+    then, otherwise = Block(), Block()
+    types = [value.type for value in carried]
+    branch = builder.insert(scf.IfOp(inside, types, Region(then), Region(otherwise) if types else None))
+    within = _inside(builder, then)
+    within.insert(scf.YieldOp(*body(within, symbols, carried)))
+    if types:
+        _inside(builder, otherwise).insert(scf.YieldOp(*carried))
+    return branch.results
+
+
+def _inside(builder: Builder, block: Block) -> Builder:
+    """A builder at the end of `block` that tells `builder`'s listeners."""
+    made = Builder(InsertPoint.at_end(block))
+    made.extend_from_listener(builder)
+    return made
+
+
+def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bool = False) -> SSAValue:
+    """`value`, an integer of any width or an index, as an index in [0, high]: less becomes 0, more becomes `high`.
+
+    is_unsigned  read `value` as unsigned: nothing is less than 0 then
+
+    With `high` <= 0 only 0 is left, and `value` is not used.
+    Source: spec/1 5.5, "clamp rule".
+    """
+    if high <= 0:
+        return constant_index(builder, 0)
+    if not isinstance(value.type, IndexType):
+        cast: Operation = IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX)
+        value = builder.insert(cast).results[0]
+    limit = constant_index(builder, high)
+    if is_unsigned:
+        return builder.insert(arith.MinUIOp(value, limit)).result
+    at_most = builder.insert(arith.MinSIOp(value, limit)).result
+    return builder.insert(arith.MaxSIOp(at_most, constant_index(builder, 0))).result

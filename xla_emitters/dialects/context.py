@@ -1,0 +1,144 @@
+"""One context for everybody: all dialects, ours in the place of xDSL's where both have one; text to IR with located errors.
+
+module = parse_ir(text, "kernel.mlir")
+
+kernel.mlir:3:10: error: [ir.verify] arith.addi: ...
+    %2 = arith.addi %0, %1 : i32
+         ^~~~~~~~~~
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect, Operation
+from xdsl.parser import Parser
+from xdsl.universe import XDSL_UNIVERSE
+from xdsl.utils import exceptions as xdsl_errors
+
+from xla_emitters.dialects.verification import ESCAPING_ERRORS, verify_ir
+from xla_emitters.errors import ParseError, Place
+
+DialectFactory = Callable[[], Dialect]
+
+
+def _factory(module: str, name: str) -> DialectFactory:
+    """Loads `xla_emitters.dialects.<module>.<name>` when called: listing dialects imports none."""
+    return lambda: getattr(import_module(f"xla_emitters.dialects.{module}"), name)
+
+
+# Dialects that xDSL does not have.
+ADDED_DIALECTS: Mapping[str, DialectFactory] = {
+    "hlo": _factory("hlo", "HLO"),
+    "nvvm": _factory("nvvm", "NVVM"),
+    "xla": _factory("xla", "XLA"),
+    "xla_gpu": _factory("xla_gpu", "XLA_GPU"),
+}
+
+# Dialects that it has too: ours are its own with what they lack.
+REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
+    name: _factory(name, name.upper()) for name in ("arith", "gpu", "llvm", "scf", "tensor", "vector")
+}
+
+DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS, **REPLACED_DIALECTS}
+"""Every dialect that there is here, by name."""
+
+
+def make_context(*, allow_unregistered: bool = False) -> Context:
+    """A context that knows every dialect; each is loaded when it is first met."""
+    import_module("xla_emitters.dialects.upstream_patches")
+    context = Context(allow_unregistered=allow_unregistered)
+    for name, factory in DIALECTS.items():
+        context.register_dialect(name, factory)
+    return context
+
+
+def replace_upstream_dialects() -> None:
+    """Makes xDSL's own tools (`xdsl-opt`) use our dialects where both have one.
+
+    Two plugins may not define one name, so this changes xDSL's table of its own dialects, before it is merged with the plugins'.
+    """
+    XDSL_UNIVERSE.all_dialects |= REPLACED_DIALECTS
+
+
+# ---- text to IR -------------------------------------------------------------------------------------------------------------------------
+
+
+class _PlacedParser(Parser):
+    """Remembers where each op begins."""
+
+    def __init__(self, context: Context, text: str, name: str):
+        super().__init__(context, text, name)
+        self.starts: dict[Operation, int] = {}
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        op = super().parse_operation()
+        self.starts[op] = start
+        return op
+
+
+def parse_ir(
+    text: str | bytes,
+    name: str = "<ir>",
+    *,
+    allow_unregistered: bool = False,
+    verify: bool = True,
+    context: Context | None = None,
+) -> ModuleOp:
+    """IR from text; a text of several ops gets a module around it.
+
+    name     what messages call the text, such as its file
+    context  by default a fresh one that knows every dialect
+    raises   ParseError if it is no IR, VerifyError if it breaks a rule of its ops; both say where
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            raise ParseError(
+                f"{name} is not text: byte {error.start} is 0x{text[error.start]:02x}", stage="ir.parse"
+            ) from None
+    parser = None
+    try:
+        parser = _PlacedParser(context or make_context(allow_unregistered=allow_unregistered), text, name)
+        module = parser.parse_module()
+    except xdsl_errors.ParseError as error:
+        place = _place(text, name, error.span.start, error.span.end)
+        raise ParseError(error.msg, stage="ir.parse", place=place) from error
+    except RecursionError:
+        place = _place(text, name, parser.pos, parser.pos) if parser else None
+        raise ParseError("nested too deeply to be read", stage="ir.parse", place=place) from None
+    except ESCAPING_ERRORS as error:
+        place = _place(text, name, parser.pos, parser.pos) if parser else None
+        message = str(error).strip() or f"not understood ({type(error).__name__})"
+        raise ParseError(message, stage="ir.parse", place=place) from error
+    if verify:
+        starts = parser.starts
+        verify_ir(module, lambda op: _place_of_op(text, name, starts[op]) if op in starts else None)
+    return module
+
+
+def _place(text: str, name: str, start: int, end: int) -> Place:
+    """Lines and columns of text[start:end], as far as its first line goes."""
+    start = min(start, len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line = text[line_start : line_end if line_end >= 0 else len(text)]
+    column = start - line_start + 1
+    end_column = min(max(end - line_start, column), len(line)) + 1
+    return Place(name, text.count("\n", 0, start) + 1, column, end_column, line.rstrip("\r"))
+
+
+_OP_NAME = re.compile(r'(?:%[^=]*=\s*)?("?[\w.$]+"?)')
+
+
+def _place_of_op(text: str, name: str, start: int) -> Place:
+    """Where the name of the op that begins at `start` stands."""
+    found = _OP_NAME.match(text, start)
+    return _place(text, name, *(found.span(1) if found else (start, start)))

@@ -1,0 +1,37 @@
+"""HLO as IR: one op class per opcode, HLO's own names, layouts as a tensor encoding.
+
+    base          HloOp: what every instruction has        types         arrays, tuples, layouts, and their spelling
+    computation   computations, parameters, tuples, calls  constant      literals and iota
+    elementwise   one row per op: rule, meaning, code      shape_ops     ops that move elements
+    contractions  reduce, dot, gather, scatter ...         windows       sliding windows
+
+`HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from xla_emitters.dialects.hlo import computation, constant, contractions, elementwise, shape_ops
+from xla_emitters.dialects.hlo.base import HloOp, opcode_of
+from xla_emitters.dialects.hlo.types import AliasAttr, BufferType, LayoutAttr, OpaqueType, TokenType
+from xla_emitters.dialects.hlo.windows import WindowAttr
+
+FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
+    computation.OPS,
+    constant.OPS,
+    elementwise.OPS,
+    shape_ops.OPS,
+    contractions.OPS,
+)
+
+HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
+"""The op class of each HLO opcode."""
+
+HLO = Dialect(
+    "hlo",
+    [computation.ComputationOp, computation.ReturnOp, *HLO_OPS.values()],
+    [AliasAttr, LayoutAttr, TokenType, OpaqueType, BufferType, WindowAttr],
+)
+
+__all__ = ["HLO", "HLO_OPS", "HloOp"]

@@ -1,0 +1,285 @@
+"""What all HLO instructions share: operands, one result, a name, and the four meanings of an op.
+
+    %2 = hlo.multiply %0, %1 {name = "square"} : tensor<8xf32>                         one type: all operands' and the result's
+    %3 = hlo.broadcast %c {dimensions = array<i64>, name = "b"} : (tensor<f32>) -> tensor<8xf32>
+
+An op's IR name is `hlo.` and HLO's opcode with `_` for `-` (MLIR's names have no `-`). A property is named as HLO's attribute. Attributes
+that any instruction may carry (metadata, sharding ...) are discardable ones, as HLO wrote them, in strings.
+
+What an op means stands in its class:
+
+    verify_           its shape and type rule; a `RuleBroken` names the operand at fault
+    evaluate          its value in NumPy: the reference that all stages are held to
+    output_to_input   which elements of each operand an element of the result needs
+    emit_element      the code of one element
+
+One that a class leaves out raises Unsupported, naming the op. A new op is a class (or a row of a table that makes classes) in the family it
+belongs to; each family's module lists its classes in `OPS`, and `dialects/hlo/__init__.py` lists the families.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, FunctionType, IntegerType, NameLoc, StringAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.hlo.types import dims_of, same_dims, same_shape, type_text
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Place, Unsupported
+
+if TYPE_CHECKING:
+    from xla_emitters.indexing import IndexingMap
+
+Value: TypeAlias = "Array | tuple[Value, ...]"
+"""What an instruction computes: a logical, row-major array, or a tuple of values."""
+
+Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
+"""Runs the computation of that name on these values and returns its root's value."""
+
+OperationT = TypeVar("OperationT", bound=Operation)
+
+
+class RuleBroken(VerifyException):
+    """A shape or type rule of an instruction does not hold.
+
+    message  what is wrong, e.g. "elementwise operands differ in shape"
+    operand  number of the operand at fault, or None when it is the instruction as a whole
+    details  what was wanted and what was got, a line each
+    help     the way out
+    at       the op at fault when it is not the one being verified
+    also     another op that matters, and what to say of it
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operand: int | None = None,
+        details: tuple[str, ...] = (),
+        help: str = "",
+        at: Operation | None = None,
+        also: tuple[Operation, str] | None = None,
+    ):
+        super().__init__(": ".join((message, *details)))
+        self.message = message
+        self.operand = operand
+        self.details = details
+        self.help = help
+        self.at = at
+        self.also = also
+
+
+class ElementContext(Protocol):
+    """What emission gives to `HloOp.emit_element`: the indices of the element, and a way to get operands' elements.
+
+    indices  one index value per dimension of the result
+    """
+
+    @property
+    def builder(self) -> Builder: ...
+
+    @property
+    def indices(self) -> tuple[SSAValue, ...]: ...
+
+    def operand(self, i: int, indices: Sequence[SSAValue] | None = None) -> SSAValue:
+        """The element of operand `i` at `indices`; None means those of the result."""
+        ...
+
+    def insert(self, op: OperationT, /) -> OperationT:
+        """Adds `op` at the point of emission and returns it."""
+        ...
+
+
+class HloOp(IRDLOperation):
+    """One HLO instruction; every class of the dialect that is an instruction derives from it."""
+
+    inputs = var_operand_def()
+    result = result_def()
+    instruction_name = prop_def(StringAttr, prop_name="name")
+    traits = traits_def(Pure())
+
+    OPERANDS: ClassVar[range | None] = None
+    """How many operands there can be, e.g. range(1, 2) or `at_least(1)`; None: any number."""
+
+    def __init__(
+        self,
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        name: str,
+        properties: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[operands], result_types=[result_type], properties={"name": StringAttr(name), **(properties or {})}
+        )
+        hint(self)
+
+    @property
+    def opcode(self) -> str:
+        """HLO's spelling, e.g. "get-tuple-element"."""
+        return opcode_of(type(self))
+
+    # ------------------------------------------------------------------------------------------- meaning
+
+    def verify_(self) -> None:
+        """The op's shape and type rule; raises RuleBroken."""
+        self.verify_operand_count()
+
+    def verify_operand_count(self) -> None:
+        allowed = self.OPERANDS
+        if allowed is None or len(self.operands) in allowed:
+            return
+        if allowed.stop == sys.maxsize:
+            wanted = f"at least {allowed[0]}"
+        else:
+            wanted = str(allowed[0]) if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
+        raise RuleBroken(
+            f"wrong number of operands for '{self.opcode}'",
+            details=(f"it has {len(self.operands)}; '{self.opcode}' takes {wanted}",),
+        )
+
+    def expect_dims(self, wanted: Sequence[int], why: str) -> None:
+        """The result's dimensions must be `wanted`; `why` says where they come from."""
+        got = dims_of(self.result)
+        if not same_dims(got, wanted):
+            dims = ",".join("?" if dim < 0 else str(dim) for dim in wanted)
+            raise RuleBroken(
+                f"'{self.opcode}' cannot have this result shape",
+                details=(f"it is {type_text(self.result.type)}; {why} [{dims}]",),
+            )
+
+    def expect_type(self, wanted: Attribute, why: str) -> None:
+        """The result's type must be `wanted` but for its layout; `why` says where it comes from."""
+        if not same_shape(self.result.type, wanted):
+            raise RuleBroken(
+                f"'{self.opcode}' cannot have this result shape",
+                details=(f"it is {type_text(self.result.type)}; {why} {type_text(wanted)}",),
+            )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """The instruction's value: a row-major array (or a tuple) from those of its operands."""
+        raise self.unsupported("no value in NumPy")
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        """For each operand, the elements that one element of the result needs."""
+        raise self.unsupported("no indexing map")
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        """Emits one element of the result; a tuple gives one value per leaf."""
+        raise self.unsupported("no code")
+
+    def unsupported(self, what: str, help: str = "") -> Unsupported:
+        """The error that this op has `what`: "no code", "no indexing map" ..."""
+        return Unsupported(
+            f"{what} for HLO op '{self.opcode}' (instruction %{self.instruction_name.data})",
+            stage="hlo",
+            place=place_of(self),
+            help=help,
+        )
+
+    # ------------------------------------------------------------------------------------------- syntax
+
+    @classmethod
+    def parse_head(cls, parser: Parser) -> dict[str, Attribute]:
+        """Properties that stand before the operands in IR text."""
+        return {}
+
+    @classmethod
+    def parse_tail(cls, parser: Parser) -> dict[str, Attribute]:
+        """Properties that stand after the operands."""
+        return {}
+
+    def print_head(self, printer: Printer) -> tuple[str, ...]:
+        """Prints what `parse_head` reads; returns the names of those properties."""
+        return ()
+
+    def print_tail(self, printer: Printer) -> tuple[str, ...]:
+        """Prints what `parse_tail` reads; returns the names of those properties."""
+        return ()
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        found = cls.parse_head(parser)
+        start = parser.pos
+        operands = (
+            parser.parse_optional_undelimited_comma_separated_list(
+                parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+            )
+            or []
+        )
+        found |= cls.parse_tail(parser)
+        found |= parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        if isinstance(type, FunctionType):
+            inputs, (result,) = type.inputs.data, type.outputs.data
+        else:
+            inputs, result = (type,) * len(operands), type
+        known = cls.get_irdl_definition().properties
+        return cls.create(
+            operands=parser.resolve_operands(operands, inputs, start),
+            result_types=[result],
+            properties={key: value for key, value in found.items() if key in known},
+            attributes={key: value for key, value in found.items() if key not in known},
+        )
+
+    def print(self, printer: Printer) -> None:
+        shown = self.print_head(printer)
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        shown += self.print_tail(printer)
+        rest = {key: value for key, value in {**self.properties, **self.attributes}.items() if key not in shown}
+        printer.print_string(" ")
+        printer.print_attr_dict(dict(sorted(rest.items())))
+        printer.print_string(" : ")
+        types = [operand.type for operand in self.operands]
+        if all(type == self.result.type for type in types):
+            printer.print_attribute(self.result.type)
+        else:
+            printer.print_attribute(FunctionType.from_lists(types, [self.result.type]))
+
+
+def at_least(count: int) -> range:
+    """For `HloOp.OPERANDS`: `count` operands or more."""
+    return range(count, sys.maxsize)
+
+
+def opcode_of(op: type[HloOp]) -> str:
+    """HLO's spelling of an op class's opcode."""
+    return op.name.removeprefix("hlo.").replace("_", "-")
+
+
+def integers(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
+    """The numbers of an integer array attribute."""
+    return tuple(int(number) for number in attribute.get_values())
+
+
+def integer_array(numbers: Sequence[int]) -> DenseArrayBase[IntegerType]:
+    """The attribute `array<i64: ...>`."""
+    return DenseArrayBase.from_list(i64, numbers)
+
+
+def hint(op: HloOp) -> None:
+    """Names the op's SSA value after the instruction where MLIR's rules for names allow."""
+    name = op.instruction_name.data
+    if SSAValue.is_valid_name(name):
+        op.results[0].name_hint = name
+
+
+def place_of(op: Operation) -> Place | None:
+    """Where `op` was written, from its location; None when that is not known. The line's text is not at hand."""
+    location = op.location
+    if isinstance(location, NameLoc):
+        location = location.location
+    if isinstance(location, FileLineColLoc):
+        return Place(location.filename.data, location.line.data, location.column.data)
+    return None

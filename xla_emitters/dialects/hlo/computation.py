@@ -1,0 +1,377 @@
+"""What holds instructions together: computations, parameters, tuples, and the ops that call a computation.
+
+    hlo.computation @gelu {
+      %param = hlo.parameter 0 {name = "param"} : tensor<8xbf16>
+      %square = hlo.multiply %param, %param {name = "square"} : tensor<8xbf16>
+      hlo.return %square : tensor<8xbf16>
+    }
+    hlo.computation @main entry {
+      %p = hlo.parameter 0 {name = "p"} : tensor<8xbf16>
+      %f = hlo.fusion %p calls @gelu kind = "kLoop" {name = "fusion"} : tensor<8xbf16>
+      hlo.return %f : tensor<8xbf16>
+    }
+
+A computation has one block without arguments: its inputs are `hlo.parameter` ops, as in HLO. `hlo.return` names the root, which need not
+be the last instruction. One computation of a module is its entry. Computations are named by symbols, exactly as in HLO.
+Source: spec/1 6.2, 6.10.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TupleType,
+    UnitAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.types import array_type, as_array, same_shape, tuple_type, type_text
+
+
+@irdl_op_definition
+class ComputationOp(IRDLOperation):
+    """A function of HLO: instructions, of which one is the root."""
+
+    name = "hlo.computation"
+
+    sym_name = prop_def(StringAttr)
+    entry = opt_prop_def(UnitAttr)
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    def __init__(self, name: str, body: Region | Block, *, entry: bool = False):
+        super().__init__(
+            properties={"sym_name": StringAttr(name), "entry": UnitAttr() if entry else None},
+            regions=[body if isinstance(body, Region) else Region(body)],
+        )
+
+    @property
+    def is_entry(self) -> bool:
+        return self.entry is not None
+
+    def set_entry(self) -> None:
+        """Makes this the module's entry."""
+        self.entry = UnitAttr()
+
+    @property
+    def instructions(self) -> Iterator[HloOp]:
+        """All instructions in order, parameters too; not the terminator."""
+        return (op for op in self.body.block.ops if isinstance(op, HloOp))
+
+    @property
+    def parameters(self) -> tuple[ParameterOp, ...]:
+        """Its parameters by number, wherever they stand."""
+        found = (op for op in self.body.block.ops if isinstance(op, ParameterOp))
+        return tuple(sorted(found, key=lambda op: op.number.value.data))
+
+    @property
+    def root(self) -> SSAValue:
+        """What it computes; a tuple when it has several results."""
+        terminator = self.body.block.last_op
+        assert isinstance(terminator, ReturnOp)
+        return terminator.root
+
+    @property
+    def roots(self) -> tuple[SSAValue, ...]:
+        """Its results: the operands of a root tuple, or the root alone."""
+        owner = self.root.owner
+        return tuple(owner.operands) if isinstance(owner, TupleOp) else (self.root,)
+
+    def verify_(self) -> None:
+        if not isinstance(self.body.block.last_op, ReturnOp):
+            raise VerifyException(f"computation '{self.sym_name.data}' does not end in hlo.return")
+        if self.body.block.args:
+            raise VerifyException("a computation's inputs are hlo.parameter ops, not block arguments")
+        self.verify_parameter_numbers()
+
+    def verify_parameter_numbers(self) -> None:
+        """Numbers 0, 1, ... stand once each. raises RuleBroken naming the parameter at fault."""
+        parameters = self.parameters
+        for expected, parameter in enumerate(parameters):
+            number = parameter.number.value.data
+            if number == expected:
+                continue
+            twice = bool(expected) and number == parameters[expected - 1].number.value.data
+            raise RuleBroken(
+                f"parameter({number}) of computation '{self.sym_name.data}' is there twice"
+                if twice
+                else f"computation '{self.sym_name.data}' has parameter({number}) but no parameter({expected})",
+                details=(
+                    f"it has {len(parameters)} parameters: they are numbered 0 to {len(parameters) - 1}, once each",
+                ),
+                at=parameter,
+                also=(parameters[expected - 1], "the other one") if twice else None,
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        name = parser.parse_symbol_name()
+        entry = parser.parse_optional_keyword("entry") is not None
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        region = parser.parse_region()
+        op = cls(name.data, region, entry=entry)
+        if attributes is not None:
+            op.attributes |= attributes.data
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        if self.is_entry:
+            printer.print_string(" entry")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """Names the root of a computation."""
+
+    name = "hlo.return"
+
+    root = operand_def()
+    traits = traits_def(IsTerminator(), HasParent(ComputationOp))
+    assembly_format = "$root attr-dict `:` type($root)"
+
+    def __init__(self, root: SSAValue):
+        super().__init__(operands=[root])
+
+
+@irdl_op_definition
+class ParameterOp(HloOp):
+    """Input `number` of the computation it stands in."""
+
+    name = "hlo.parameter"
+    OPERANDS: ClassVar = range(0, 1)
+
+    number = prop_def(IntegerAttr)
+
+    def __init__(self, number: int, type: Attribute, name: str):
+        super().__init__([], type, name, {"number": IntegerAttr(number, i64)})
+
+    @classmethod
+    def parse_head(cls, parser: Parser) -> dict[str, Attribute]:
+        return {"number": IntegerAttr(parser.parse_integer(allow_negative=False, allow_boolean=False), i64)}
+
+    def print_head(self, printer: Printer) -> tuple[str, ...]:
+        printer.print_string(f" {self.number.value.data}")
+        return ("number",)
+
+    def output_to_input(self) -> tuple[()]:
+        return ()
+
+
+@irdl_op_definition
+class TupleOp(HloOp):
+    """Several values as one; at the root of a fusion, its results."""
+
+    name = "hlo.tuple"
+
+    def verify_(self) -> None:
+        wanted = tuple_type([operand.type for operand in self.operands])
+        self.expect_type(wanted, "its operands make")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> tuple[Any, ...]:
+        return tuple(operands)
+
+
+@irdl_op_definition
+class GetTupleElementOp(HloOp):
+    """One element of a tuple."""
+
+    name = "hlo.get_tuple_element"
+    OPERANDS: ClassVar = range(1, 2)
+
+    index = prop_def(IntegerAttr)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        type, index = self.operands[0].type, self.index.value.data
+        if not isinstance(type, TupleType):
+            raise RuleBroken(
+                "get-tuple-element of a value that is not a tuple", operand=0, details=(f"it is {type_text(type)}",)
+            )
+        if not 0 <= index < len(type.types):
+            raise RuleBroken(
+                f"a tuple of {len(type.types)} has no element {index}", operand=0, details=(f"it is {type_text(type)}",)
+            )
+        self.expect_type(type.types.data[index], f"element {index} is")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return operands[0][self.index.value.data]
+
+
+class CallingOp(HloOp):
+    """An instruction that applies a computation: to its operands, or to elements of them."""
+
+    @property
+    @abstractmethod
+    def callee(self) -> SymbolRefAttr:
+        """The computation's name."""
+
+    @abstractmethod
+    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
+        """The types that the computation's parameters and its root must have, but for layouts."""
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.verify_shape()
+        module = enclosing_module(self)
+        if module is None:
+            return
+        found = SymbolTable.lookup_symbol(module, self.callee)
+        if not isinstance(found, ComputationOp):
+            raise RuleBroken(f"no computation named '{self.callee.root_reference.data}'")
+        self.verify_callee(found)
+
+    def verify_shape(self) -> None:
+        """What holds between operands, attributes and result, the computation aside."""
+
+    def verify_callee(self, callee: ComputationOp) -> None:
+        """Whether `callee` takes and gives what this instruction needs; raises RuleBroken."""
+        wanted, result = self.signature()
+        parameters = callee.parameters
+        name = callee.sym_name.data
+        if len(parameters) != len(wanted):
+            raise RuleBroken(
+                f"computation '{name}' does not fit '{self.opcode}'",
+                details=(f"it has {len(parameters)} parameters; '{self.opcode}' gives it {len(wanted)} values",),
+                also=(callee, "it is here"),
+            )
+        for i, (parameter, type) in enumerate(zip(parameters, wanted, strict=True)):
+            if not same_shape(parameter.result.type, type):
+                raise RuleBroken(
+                    f"parameter {i} of computation '{name}' does not fit '{self.opcode}'",
+                    operand=i if len(wanted) == len(self.operands) else None,
+                    details=(f"it is {type_text(parameter.result.type)}; '{self.opcode}' gives it {type_text(type)}",),
+                    also=(parameter, "the parameter is here"),
+                )
+        if not same_shape(callee.root.type, result):
+            raise RuleBroken(
+                f"the root of computation '{name}' does not fit '{self.opcode}'",
+                details=(f"it is {type_text(callee.root.type)}; '{self.opcode}' needs {type_text(result)}",),
+                also=(callee.root.owner, "the root is here") if isinstance(callee.root.owner, Operation) else None,
+            )
+
+
+def enclosing_module(op: Operation) -> ModuleOp | None:
+    """The module that `op` stands in, if any."""
+    holder: Operation | None = op.parent_op()
+    while holder is not None and not isinstance(holder, ModuleOp):
+        holder = holder.parent_op()
+    return holder
+
+
+@irdl_op_definition
+class FusionOp(CallingOp):
+    """A computation that becomes one kernel."""
+
+    name = "hlo.fusion"
+    KINDS: ClassVar = ("kLoop", "kInput", "kOutput", "kCustom")
+
+    calls = prop_def(SymbolRefAttr)
+    kind = prop_def(StringAttr)
+    output_to_operand_aliasing = opt_prop_def(StringAttr)
+
+    @property
+    def callee(self) -> SymbolRefAttr:
+        return self.calls
+
+    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
+        return [operand.type for operand in self.operands], self.result.type
+
+    def verify_shape(self) -> None:
+        if self.kind.data not in self.KINDS:
+            raise RuleBroken(f"no fusion kind '{self.kind.data}'", details=(f"there are: {', '.join(self.KINDS)}",))
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return call(self.calls.root_reference.data, operands)
+
+    @classmethod
+    def parse_tail(cls, parser: Parser) -> dict[str, Attribute]:
+        parser.parse_keyword("calls")
+        calls = SymbolRefAttr(parser.parse_symbol_name())
+        parser.parse_keyword("kind")
+        parser.parse_punctuation("=")
+        return {"calls": calls, "kind": StringAttr(parser.parse_str_literal())}
+
+    def print_tail(self, printer: Printer) -> tuple[str, ...]:
+        printer.print_string(" calls ")
+        printer.print_symbol_name(self.calls.root_reference.data)
+        printer.print_string(" kind = ")
+        printer.print_string_literal(self.kind.data)
+        return ("calls", "kind")
+
+
+@irdl_op_definition
+class CallOp(CallingOp):
+    """A computation applied to the operands, not fused."""
+
+    name = "hlo.call"
+
+    to_apply = prop_def(SymbolRefAttr)
+
+    @property
+    def callee(self) -> SymbolRefAttr:
+        return self.to_apply
+
+    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
+        return [operand.type for operand in self.operands], self.result.type
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return call(self.to_apply.root_reference.data, operands)
+
+
+@irdl_op_definition
+class MapOp(CallingOp):
+    """A computation of scalars applied element by element."""
+
+    name = "hlo.map"
+
+    to_apply = prop_def(SymbolRefAttr)
+    dimensions = opt_prop_def(DenseArrayBase)
+
+    @property
+    def callee(self) -> SymbolRefAttr:
+        return self.to_apply
+
+    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
+        return [scalar_of(operand.type) for operand in self.operands], scalar_of(self.result.type)
+
+    def verify_shape(self) -> None:
+        for operand in self.operands:
+            self.expect_dims(as_array(operand.type).get_shape(), "its operand has")
+
+
+def scalar_of(type: Attribute) -> Attribute:
+    """The scalar with the element type of an array; of a tuple, a tuple of those."""
+    if isinstance(type, TupleType):
+        return tuple_type([scalar_of(part) for part in type.types])
+    return array_type(as_array(type).element_type, ())
+
+
+OPS: tuple[type[HloOp], ...] = (ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, MapOp)

@@ -1,0 +1,253 @@
+"""Values that need no operands: constants and iota.
+
+    %c = hlo.constant {name = "c"} dense<5.000000e-01> : tensor<bf16>
+    %d = hlo.constant {name = "d"} dense<[[0, 1], [2, 3]]> : tensor<2x2xi8> -> tensor<2x2xi8, #hlo.layout<[0, 1]>>
+    %e = hlo.constant {name = "e"} -> tensor<1000xf32>                        data elided in the text: `constant({...})`
+    %t = hlo.constant {name = "t"} [dense<1.0> : tensor<f32>, dense<true> : tensor<i1>] -> tuple<tensor<f32>, tensor<i1>>
+
+A constant's value is a dense attribute: logical and row major whatever the layout, all bit patterns (NaN payloads, -0) kept. Booleans and
+integers below eight bits take a byte each. An elided constant parses and prints; there is nothing to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, TypeGuard
+
+import numpy as np
+from xdsl.dialects import complex as complex_dialect
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.convert import constant, convert_array
+from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
+from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
+
+Dense = DenseIntOrFPElementsAttr[Any]
+
+
+def dense(array: Array, element: DType) -> Dense:
+    """The attribute that holds `array`, row major, as elements of type `element`.
+
+    array   as NumPy holds `element` (bool for pred, one byte for s4 ...); any shape, zero sizes too
+    """
+    if element.kind is Kind.PRED or element.name == "s1":
+        data = np.where(array.astype(np.bool_), np.uint8(0xFF), np.uint8(0)).tobytes()
+    elif element.is_integer and element.bits < 8:
+        data = array.astype(np.int8 if element.kind is Kind.SIGNED else np.uint8).tobytes()
+    else:
+        data = array.astype(element.numpy, copy=False).tobytes()
+    return DenseIntOrFPElementsAttr(TensorType[Any](element.ir_type, array.shape), BytesAttr(data))
+
+
+def undense(value: Dense) -> Array:
+    """The array that a dense attribute holds; the inverse of `dense`."""
+    element, shape = dtype_of(value.type.get_element_type()), value.get_shape()
+    if element.kind is Kind.PRED:
+        return (np.frombuffer(value.data.data, np.uint8) != 0).reshape(shape)
+    if element.is_integer and element.bits <= 8 and element.numpy.name not in ("int8", "uint8"):
+        raw = np.frombuffer(value.data.data, np.int8 if element.kind is Kind.SIGNED else np.uint8)
+        return raw.astype(element.numpy).reshape(shape)
+    return np.frombuffer(value.data.data, element.numpy).reshape(shape)
+
+
+def is_dense(value: Attribute | None) -> TypeGuard[Dense]:
+    """Whether `value` is a dense attribute, whatever its elements."""
+    return isinstance(value, DenseIntOrFPElementsAttr)
+
+
+@irdl_op_definition
+class ConstantOp(HloOp):
+    """A literal: an array, a tuple of them, or an array whose data the text left out."""
+
+    name = "hlo.constant"
+    OPERANDS: ClassVar = range(0, 1)
+
+    value = opt_prop_def(Attribute)
+
+    def __init__(self, value: Dense | ArrayAttr[Attribute] | None, type: Attribute, name: str):
+        super().__init__([], type, name, {"value": value})
+
+    @classmethod
+    def from_array(cls, array: Array, element: DType, name: str) -> ConstantOp:
+        """A constant with the default layout."""
+        return cls(dense(array, element), array_type(element.ir_type, array.shape), name)
+
+    @property
+    def is_elided(self) -> bool:
+        """Whether the text said `{...}` for the data."""
+        return self.value is None
+
+    def array(self) -> Array:
+        """The literal of an array constant, row major.
+
+        raises Unsupported for a tuple or elided data.
+        """
+        if is_dense(self.value):
+            return undense(self.value)
+        raise self.unsupported("no data" if self.is_elided else "no single array")
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        if self.value is not None:
+            _verify_literal(self.value, self.result.type)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return self._evaluated(self.value)
+
+    def _evaluated(self, value: Attribute | None) -> Any:
+        match value:
+            case DenseIntOrFPElementsAttr():
+                return undense(value)
+            case ArrayAttr():
+                return tuple(self._evaluated(part) for part in value)
+            case _:
+                raise self.unsupported("no data", help="the text says {...}: print the module with full constants")
+
+    def output_to_input(self) -> tuple[()]:
+        return ()
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        array = self.array()
+        if array.size != 1:
+            raise self.unsupported("no code for an array", help="only constants of one element are compiled")
+        return (emit_scalar(e, array.reshape(()), element_of(self.result)),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        found = parser.parse_optional_attr_dict()
+        if value := parser.parse_optional_attribute():
+            found["value"] = value
+        if parser.parse_optional_punctuation("->"):
+            type = parser.parse_type()
+        elif is_dense(value):
+            type = value.get_type()
+        else:
+            parser.raise_error("expected '->' and the constant's type")
+        known = cls.get_irdl_definition().properties
+        return cls.create(
+            result_types=[type],
+            properties={key: value for key, value in found.items() if key in known},
+            attributes={key: value for key, value in found.items() if key not in known},
+        )
+
+    def print(self, printer: Printer) -> None:
+        shown = {key: value for key, value in {**self.properties, **self.attributes}.items() if key != "value"}
+        printer.print_string(" ")
+        printer.print_attr_dict(dict(sorted(shown.items())))
+        if self.value is not None:
+            printer.print_string(" ")
+            _print_literal(self.value, printer)
+        if not is_dense(self.value) or self.value.get_type() != self.result.type:
+            printer.print_string(" -> ")
+            printer.print_attribute(self.result.type)
+
+
+def _verify_literal(value: Attribute, type: Attribute) -> None:
+    match value:
+        case DenseIntOrFPElementsAttr():
+            array = as_array(type)
+            if (dense_type := value.get_type()) != array_type(array.element_type, array.get_shape()):
+                raise RuleBroken(
+                    "a constant's value is not of its type",
+                    details=(f"the value is {type_text(dense_type)}, the constant {type_text(type)}",),
+                )
+        case ArrayAttr():
+            parts = tuple_types(type)
+            if len(parts) != len(value):
+                raise RuleBroken("a constant's value is not of its type", details=(f"it is {type_text(type)}",))
+            for part, part_type in zip(value, parts, strict=True):
+                _verify_literal(part, part_type)
+        case _:
+            raise VerifyException(f"a constant's value is a dense attribute, not {value}")
+
+
+def _print_literal(value: Attribute, printer: Printer) -> None:
+    match value:
+        case DenseIntOrFPElementsAttr() if reads_back_differently(value):
+            printer.print_string(f'dense<"0x{value.data.data.hex().upper()}"> : ')
+            printer.print_attribute(value.get_type())
+        case ArrayAttr():
+            with printer.in_square_brackets():
+                printer.print_list(value, lambda part: _print_literal(part, printer))
+        case _:
+            printer.print_attribute(value)
+
+
+def reads_back_differently(value: Dense) -> bool:
+    """Whether xDSL would print `value` as something that it reads as another value: then its bytes are printed.
+
+    It reads the bit pattern that it prints for inf, NaN and large whole numbers as an integer, and prints a mix of 0 and -0 as a splat.
+    """
+    element = dtype_of(value.type.get_element_type())
+    if element.kind not in (Kind.FLOAT, Kind.COMPLEX):
+        return False
+    wide = np.complex128 if element.kind is Kind.COMPLEX else np.float64
+    numbers = undense(value).astype(wide).reshape(-1).view(np.float64)
+    signs = np.signbit(numbers[numbers == 0])
+    is_large = (np.abs(numbers) >= 1e6) & (numbers == np.trunc(numbers))
+    return bool((~np.isfinite(numbers) | is_large).any() or (signs.any() and not signs.all()))
+
+
+def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
+    """A constant of one element in the form kernels hold: signless, pred as a byte 0 or 1.
+
+    value  an array of one element, as NumPy holds `element`
+    """
+    if element.kind is Kind.COMPLEX:
+        assert isa(element.ir_type, ComplexType[AnyFloat])
+        part = element.ir_type.element_type
+        number = complex(value)
+        parts = ArrayAttr([FloatAttr(number.real, part), FloatAttr(number.imag, part)])
+        return e.insert(complex_dialect.ConstantOp(parts, element.ir_type)).complex
+    return constant(e, float(value) if element.kind is Kind.FLOAT else int(value), element.storage_type)
+
+
+@irdl_op_definition
+class IotaOp(HloOp):
+    """Every element is its own index in one dimension."""
+
+    name = "hlo.iota"
+    OPERANDS: ClassVar = range(0, 1)
+
+    iota_dimension = prop_def(IntegerAttr)
+
+    @property
+    def dimension(self) -> int:
+        return self.iota_dimension.value.data
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        rank = len(dims_of(self.result))
+        if not 0 <= self.dimension < rank:
+            raise RuleBroken(
+                f"iota along dimension {self.dimension} of an array of rank {rank}",
+                details=(f"it is {type_text(self.result.type)}",),
+            )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        shape = dims_of(self.result)
+        one = np.arange(shape[self.dimension]).reshape([-1 if i == self.dimension else 1 for i in range(len(shape))])
+        element = element_of(self.result)
+        return np.broadcast_to(convert_array(one, dtype("s64"), element), shape).copy()
+
+    def output_to_input(self) -> tuple[()]:
+        return ()
+
+
+OPS: tuple[type[HloOp], ...] = (ConstantOp, IotaOp)

@@ -1,0 +1,268 @@
+"""How a value of one HLO type becomes a value of another: in NumPy (the reference) and in `arith` ops (the code).
+
+    from \\ to | pred    | integer                       | float                      | complex
+    pred      | itself  | as s8 0 or 1                  | as s8                      | imag 0
+    integer   | x != 0  | wrap, or extend by x's sign   | nearest even, once         | imag 0
+    float     | x != 0  | toward zero, saturating,      | nearest even, once         | imag 0
+              | (NaN is | NaN gives 0                   |                            |
+              |  true)  |                               |                            |
+    complex   | by the real part                                                     | by parts
+
+"Once" matters: f64 to bf16 by way of f32 rounds twice and is off by one unit for one value in 2^29; so does s64 to f32 by way
+of f64. NumPy and ml_dtypes do that; `round_once` and `_exact_float64` do not.
+Source: spec/1 5.4 "convert rules".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f16, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dtypes import Array, DType, Kind, dtype_of
+from xla_emitters.errors import Unsupported
+
+# ---------------------------------------------------------------------------------------------------- NumPy
+
+
+def convert_array(x: Array, source: DType, target: DType) -> Array:
+    """`x` of type `source` as HLO's `convert` to `target` gives it; same shape."""
+    if source == target:
+        return x
+    with np.errstate(all="ignore"):
+        if source.kind is Kind.COMPLEX:
+            if target.kind is Kind.COMPLEX:
+                return x.astype(target.numpy)
+            part = np.dtype(np.float32 if source.bits == 64 else np.float64)
+            return _convert_real(np.real(x).astype(part), Kind.FLOAT, target)
+        if target.kind is Kind.COMPLEX:
+            half = np.dtype(np.float32 if target.bits == 64 else np.float64)
+            return _to_float(x, source.kind, half).astype(target.numpy)
+        return _convert_real(x, source.kind, target)
+
+
+def _convert_real(x: Array, kind: Kind, target: DType) -> Array:
+    match target.kind:
+        case Kind.PRED:
+            return (widen(x) != 0) if kind is Kind.FLOAT else x.astype(np.int64) != 0
+        case Kind.FLOAT:
+            return _to_float(x, kind, target.numpy)
+        case _:
+            return _saturate(widen(x), target) if kind is Kind.FLOAT else wrap(widen(x), target)
+
+
+def widen(x: Array) -> Array:
+    """`x` in the narrowest type NumPy computes in: floats below 32 bits in float32, integers below 8 bits in a byte.
+
+    Exact for every value; pred, 8-bit and wider integers, f32, f64 and complex come back as they are.
+    """
+    name = x.dtype.name
+    if x.dtype.kind in "biuc" or name in ("float32", "float64"):
+        return x
+    if name.startswith("int"):
+        return x.astype(np.int8)
+    if name.startswith("uint"):
+        return x.astype(np.uint8)
+    return x.astype(np.float32)
+
+
+def wrap(x: Array, target: DType) -> Array:
+    """Integers of any width reduced modulo 2^bits into the integer type `target`."""
+    if target.bits >= 8 and target.numpy.itemsize * 8 == target.bits:
+        return x.astype(target.numpy)
+    bits = np.iinfo(np.int8).bits - integer_bits(target)
+    low = x.astype(np.uint8) << np.uint8(bits)
+    if target.kind is Kind.SIGNED:
+        return (low.view(np.int8) >> np.int8(bits)).astype(target.numpy)
+    return (low >> np.uint8(bits)).astype(target.numpy)
+
+
+def integer_bits(target: DType) -> int:
+    """Bits an integer type computes with: its storage bits, but 1 for s1 and u1."""
+    return 1 if target.name in ("s1", "u1") else target.bits
+
+
+def round_once(x: Array, target: np.dtype[Any]) -> Array:
+    """`x` (float32 or float64) rounded to the float type `target`, to nearest even, in one step."""
+    if x.dtype == target:
+        return x
+    if x.dtype == np.float64 and target.itemsize < 4 and target != np.float16:
+        x = _round_to_odd(x)
+    return x.astype(target)
+
+
+def _round_to_odd(x: Array) -> Array:
+    """float64 to float32 so that rounding again to any narrower type is as if done once.
+
+    Toward zero, then the last bit is set when anything was lost: the lost part can no longer look like a tie.
+    """
+    near = x.astype(np.float32)
+    back = near.astype(np.float64)
+    bits = near.view(np.int32).copy()
+    bits -= np.abs(back) > np.abs(x)
+    lost = (back != x) & ~np.isnan(x)
+    bits |= lost
+    return bits.view(np.float32)
+
+
+def _to_float(x: Array, kind: Kind, target: np.dtype[Any]) -> Array:
+    x = widen(x)
+    if kind is not Kind.FLOAT and target != np.float64:
+        x = _exact_float64(x)
+    elif kind is not Kind.FLOAT:
+        return x.astype(np.float64)
+    return round_once(x, target)
+
+
+def _exact_float64(x: Array) -> Array:
+    """Integers (or pred) as float64 such that rounding on to 24 bits or fewer is right.
+
+    From 2^53 up, the low 12 bits only say on which side of a tie the value lies: they become one sticky bit.
+    """
+    if x.dtype.itemsize < 8:
+        return x.astype(np.float64)
+    low, sticky = x.dtype.type(0xFFF), x.dtype.type(0x800)
+    large = (x >= 2**53) | ((x <= -(2**53)) if x.dtype.kind == "i" else False)
+    return np.where(large & ((x & low) != 0), (x & ~low) | sticky, x).astype(np.float64)
+
+
+def _saturate(x: Array, target: DType) -> Array:
+    """Floats to the nearest integer toward zero that `target` holds; NaN gives 0."""
+    bits = integer_bits(target)
+    signed = target.kind is Kind.SIGNED
+    lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    wide = np.dtype(np.int64 if signed else np.uint64)
+    x = x.astype(np.float64)
+    inside = (x > lowest) & (x < float(highest))
+    whole = np.where(inside, np.trunc(x), 0.0).astype(wide)
+    whole = np.where(x <= lowest, wide.type(lowest), np.where(x >= float(highest), wide.type(highest), whole))
+    return wrap(np.where(np.isnan(x), wide.type(0), whole), target)
+
+
+# ---------------------------------------------------------------------------------------------------- code
+
+
+_OpT = TypeVar("_OpT", bound=Operation)
+
+
+class Inserter(Protocol):
+    """What code generation needs: a place to put ops. `ElementContext` is one."""
+
+    def insert(self, op: _OpT, /) -> _OpT: ...
+
+
+def constant(e: Inserter, value: float, type: Attribute) -> SSAValue:
+    """`arith.constant` of a float or signless integer (or index) type; integers wrap to the width."""
+    if isa(type, AnyFloat):
+        return e.insert(arith.ConstantOp(FloatAttr(float(value), type))).result
+    if isa(type, IntegerType):
+        return e.insert(arith.ConstantOp.from_int_and_width(int(value), type, truncate_bits=True)).result
+    return e.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(int(value)))).result
+
+
+def extend_i1(e: Inserter, bit: SSAValue) -> SSAValue:
+    """A comparison's i1 as pred's byte, 0 or 1."""
+    return e.insert(arith.ExtUIOp(bit, IntegerType(8))).result
+
+
+def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
+    """Ops that turn `x`, one element of type `source` as kernels store it, into `target`.
+
+    raises Unsupported for complex, s1 and u1, which have no code yet.
+    """
+    if source == target:
+        return x
+    for type in (source, target):
+        if type.kind is Kind.COMPLEX or type.name in ("s1", "u1"):
+            raise Unsupported(
+                f"no code for convert from {source.name} to {target.name}",
+                help="supported: pred, s2 to s64, u2 to u64 and every float type",
+            )
+    if target.kind is Kind.PRED:
+        return _to_pred(e, x, source)
+    if source.kind is Kind.FLOAT:
+        return emit_float_cast(e, x, target.storage_type) if target.kind is Kind.FLOAT else _to_int(e, x, target)
+    if target.kind is Kind.FLOAT:
+        return _int_to_float(e, x, source, target)
+    return _int_to_int(e, x, source, target.storage_type)
+
+
+def _to_pred(e: Inserter, x: SSAValue, source: DType) -> SSAValue:
+    if source.kind is Kind.FLOAT:
+        x = at_least_f16(e, x)
+        return extend_i1(e, e.insert(arith.CmpfOp(x, constant(e, 0.0, x.type), "une")).result)
+    return extend_i1(e, e.insert(arith.CmpiOp(x, constant(e, 0, x.type), "ne")).result)
+
+
+def at_least_f16(e: Inserter, x: SSAValue) -> SSAValue:
+    """Floats of eight bits or fewer as f32: nothing computes in them. Wider ones as they are."""
+    return emit_float_cast(e, x, f32) if float_bits(x.type) < 16 else x
+
+
+def float_bits(type: Attribute) -> int:
+    if not isa(type, AnyFloat):
+        raise TypeError(f"{type} is not a float type")
+    return type.bitwidth
+
+
+def emit_float_cast(e: Inserter, x: SSAValue, target: Attribute) -> SSAValue:
+    """`x` in another float type, rounded once where it narrows."""
+    if x.type == target:
+        return x
+    if float_bits(x.type) == float_bits(target):
+        middle = f16 if float_bits(target) == 8 else f32
+        return emit_float_cast(e, e.insert(arith.ExtFOp(x, middle)).result, target)
+    narrows = float_bits(x.type) > float_bits(target)
+    return e.insert(arith.TruncFOp(x, target) if narrows else arith.ExtFOp(x, target)).result
+
+
+def _to_int(e: Inserter, x: SSAValue, target: DType) -> SSAValue:
+    """Toward zero, saturating. What the hardware conversion gives outside the range is undefined: the selects drop it."""
+    x = at_least_f16(e, x)
+    float_type, int_type = x.type, target.storage_type
+    assert isa(int_type, IntegerType)
+    bits = target.bits
+    if target.kind is Kind.SIGNED:
+        raw = e.insert(arith.FPToSIOp(x, int_type)).result
+        lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
+    else:
+        raw = e.insert(arith.FPToUIOp(x, int_type)).result
+        lowest, highest = 0, (1 << bits) - 1
+
+    def select(predicate: str, bound: SSAValue, then: int, otherwise: SSAValue) -> SSAValue:
+        holds = e.insert(arith.CmpfOp(x, bound, predicate)).result
+        return e.insert(arith.SelectOp(holds, constant(e, then, int_type), otherwise)).result
+
+    value = select("ole", constant(e, nearest(lowest, float_type), float_type), lowest, raw)
+    value = select("oge", constant(e, nearest(highest, float_type), float_type), highest, value)
+    return select("uno", x, 0, value)
+
+
+def nearest(value: int, type: Attribute) -> float:
+    """An integer as the float type `type` holds it: 127 in bf16 is 127, 2^31 - 1 in f32 is 2^31 and in f16 infinity."""
+    with np.errstate(over="ignore"):
+        return float(dtype_of(type).numpy.type(float(value)))
+
+
+def _int_to_float(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
+    # No hardware converts to eight bits. By way of f32 is exact: what f32 cannot hold overflows f8 anyway.
+    through = f32 if target.bits < 16 else target.storage_type
+    assert isa(through, AnyFloat)
+    unsigned = source.kind is Kind.UNSIGNED
+    value = e.insert(arith.UIToFPOp(x, through) if unsigned else arith.SIToFPOp(x, through)).result
+    return emit_float_cast(e, value, target.storage_type)
+
+
+def _int_to_int(e: Inserter, x: SSAValue, source: DType, target: Attribute) -> SSAValue:
+    assert isa(x.type, IntegerType)
+    assert isa(target, IntegerType)
+    if x.type.bitwidth == target.bitwidth:
+        return x
+    if x.type.bitwidth > target.bitwidth:
+        return e.insert(arith.TruncIOp(x, target)).result
+    unsigned = source.kind is Kind.UNSIGNED
+    return e.insert(arith.ExtUIOp(x, target) if unsigned else arith.ExtSIOp(x, target)).result

@@ -1,0 +1,588 @@
+"""The elementwise HLO ops: one row each, from which the op's class, its rule, its meaning and its code are made.
+
+    opcode   operands   takes            meaning (NumPy)      code: float, signed, unsigned, pred
+    add      lhs, rhs   every type       np.add               arith.addf, addi, addi, ori
+    tanh     operand    float, complex   np.tanh              math.tanh
+
+All operands have one shape, which is the result's; clamp's bounds and select's predicate may be scalars. The type of one operand
+decides what is computed (the first; for select, the second). Meaning: f16, bf16 and narrower floats are computed in float32 and
+rounded once to their own type; integers wrap; pred is a truth value. Code: the same op in the same type, so that both agree bit for
+bit where the function is not transcendental; floats of eight bits or fewer are extended to f32 and rounded back.
+A type without code (complex, but for real and imag of a real number) is refused by name.
+
+To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.
+Source: spec/1 5.2-5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+
+from xla_emitters.dialects.hlo import elementwise_code as code
+from xla_emitters.dialects.hlo import elementwise_meaning as meaning
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.convert import (
+    at_least_f16,
+    convert_array,
+    emit_convert,
+    emit_float_cast,
+    extend_i1,
+    round_once,
+    widen,
+    wrap,
+)
+from xla_emitters.dialects.hlo.elementwise_code import Code, op
+from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, same_dims, type_text
+from xla_emitters.dtypes import Array, DType, Kind, dtype
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import identity_map
+
+FLOAT, SIGNED, UNSIGNED, PRED, COMPLEX = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.PRED, Kind.COMPLEX
+INTEGERS = (SIGNED, UNSIGNED)
+NUMBERS = (FLOAT, SIGNED, UNSIGNED, COMPLEX)
+BITS = (SIGNED, UNSIGNED, PRED)
+REAL = (FLOAT, COMPLEX)
+EVERY = tuple(Kind)
+
+
+def same_type(deciding: DType) -> DType:
+    return deciding
+
+
+def real_part(deciding: DType) -> DType:
+    """The type of a complex number's parts; a real type is its own."""
+    return {"c64": dtype("f32"), "c128": dtype("f64")}.get(deciding.name, deciding)
+
+
+def complex_of(part: DType) -> DType:
+    """The type of complex numbers with such parts; a type that has none is its own."""
+    return {"f32": dtype("c64"), "f64": dtype("c128")}.get(part.name, part)
+
+
+def truth(_: DType) -> DType:
+    return dtype("pred")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one op is.
+
+    operands  HLO's names of them
+    takes     kinds that HLO allows for the deciding type
+    means     (deciding type, operands widened) -> result, to be rounded or wrapped into the result's type
+    code      by kind, the ops of one element; HLO allows some kinds that have no code yet
+    result    the result's element type, from the deciding one
+    deciding  number of the operand whose type decides
+    scalars   numbers of the operands that may be scalars whatever the result's shape
+    """
+
+    opcode: str
+    operands: tuple[str, ...]
+    takes: tuple[Kind, ...]
+    means: Meaning
+    code: Mapping[Kind, Code]
+    result: Callable[[DType], DType] = same_type
+    deciding: int = 0
+    scalars: tuple[int, ...] = ()
+
+
+def _integer(signed: Code, unsigned: Code | None = None) -> dict[Kind, Code]:
+    return {SIGNED: signed, UNSIGNED: unsigned or signed}
+
+
+X, XY = ("operand",), ("lhs", "rhs")
+# fmt: off
+ROWS: tuple[Row, ...] = (
+    # arithmetic
+    Row("add", XY, (*NUMBERS, PRED), numpy(np.add),
+        {FLOAT: op(arith.AddfOp), **_integer(op(arith.AddiOp)), PRED: op(arith.OrIOp)}),
+    Row("subtract", XY, NUMBERS, numpy(np.subtract), {FLOAT: op(arith.SubfOp), **_integer(op(arith.SubiOp))}),
+    Row("multiply", XY, (*NUMBERS, PRED), numpy(np.multiply),
+        {FLOAT: op(arith.MulfOp), **_integer(op(arith.MuliOp)), PRED: op(arith.AndIOp)}),
+    Row("divide", XY, NUMBERS, meaning.divide, {FLOAT: op(arith.DivfOp), **_integer(code.divide)}),
+    Row("remainder", XY, (FLOAT, *INTEGERS), meaning.remainder, _integer(code.remainder)),
+    Row("power", XY, NUMBERS, meaning.power, {FLOAT: op(math.PowFOp), **_integer(code.power)}),
+    Row("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
+    Row("atan2", XY, (FLOAT,), numpy(np.arctan2), {FLOAT: op(math.Atan2Op)}),
+    Row("negate", X, NUMBERS, numpy(np.negative), {FLOAT: op(arith.NegfOp), **_integer(code.negate)}),
+    Row("abs", X, NUMBERS, numpy(np.abs),
+        {FLOAT: op(math.AbsFOp), **_integer(code.absolute, code.operand)}, result=real_part),
+    Row("sign", X, NUMBERS, meaning.sign, {FLOAT: code.sign_of_float, **_integer(code.sign_of_integer)}),
+
+    # order
+    Row("maximum", XY, (*NUMBERS, PRED), meaning.maximum,
+        {FLOAT: op(arith.MaximumfOp), **_integer(op(arith.MaxSIOp), op(arith.MaxUIOp)), PRED: op(arith.OrIOp)}),
+    Row("minimum", XY, (*NUMBERS, PRED), meaning.minimum,
+        {FLOAT: op(arith.MinimumfOp), **_integer(op(arith.MinSIOp), op(arith.MinUIOp)), PRED: op(arith.AndIOp)}),
+    Row("clamp", ("min", "operand", "max"), (FLOAT, *INTEGERS), meaning.clamp,
+        {FLOAT: code.clamp(arith.MaximumfOp, arith.MinimumfOp),
+         **_integer(code.clamp(arith.MaxSIOp, arith.MinSIOp), code.clamp(arith.MaxUIOp, arith.MinUIOp))},
+        deciding=1, scalars=(0, 2)),
+    Row("is-finite", X, (FLOAT,), numpy(np.isfinite), {FLOAT: code.is_finite}, result=truth),
+
+    # parts of complex numbers
+    Row("real", X, REAL, numpy(np.real), {FLOAT: code.operand}, result=real_part),
+    Row("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero}, result=real_part),
+
+    # bits and truth values
+    Row("and", XY, BITS, numpy(np.bitwise_and), dict.fromkeys(BITS, op(arith.AndIOp))),
+    Row("or", XY, BITS, numpy(np.bitwise_or), dict.fromkeys(BITS, op(arith.OrIOp))),
+    Row("xor", XY, BITS, numpy(np.bitwise_xor), dict.fromkeys(BITS, op(arith.XOrIOp))),
+    Row("not", X, BITS, numpy(np.invert), {**_integer(code.complement), PRED: code.logical_not}),
+    Row("shift-left", XY, INTEGERS, meaning.shift_left, _integer(code.shift_left)),
+    Row("shift-right-logical", XY, INTEGERS, meaning.shift_right_logical, _integer(code.shift_right_logical)),
+    Row("shift-right-arithmetic", XY, INTEGERS, meaning.shift_right_arithmetic, _integer(code.shift_right_arithmetic)),
+    Row("popcnt", X, INTEGERS, meaning.population_count, _integer(op(math.CtPopOp))),
+    Row("count-leading-zeros", X, INTEGERS, meaning.count_leading_zeros, _integer(op(math.CountLeadingZerosOp))),
+
+    # rounding
+    Row("ceil", X, (FLOAT,), numpy(np.ceil), {FLOAT: op(math.CeilOp)}),
+    Row("floor", X, (FLOAT,), numpy(np.floor), {FLOAT: op(math.FloorOp)}),
+    Row("round-nearest-afz", X, (FLOAT,), meaning.round_half_away, {FLOAT: op(math.RoundOp)}),
+    Row("round-nearest-even", X, (FLOAT,), numpy(np.rint), {FLOAT: op(math.RoundEvenOp)}),
+
+    # functions
+    Row("exponential", X, REAL, numpy(np.exp), {FLOAT: code.approximate(math.ExpOp)}),
+    Row("exponential-minus-one", X, REAL, numpy(np.expm1), {FLOAT: op(math.ExpM1Op)}),
+    Row("log", X, REAL, numpy(np.log), {FLOAT: code.approximate(math.LogOp)}),
+    Row("log-plus-one", X, REAL, numpy(np.log1p), {FLOAT: op(math.Log1pOp)}),
+    Row("logistic", X, REAL, meaning.logistic, {FLOAT: code.logistic}),
+    Row("sqrt", X, REAL, numpy(np.sqrt), {FLOAT: op(math.SqrtOp)}),
+    Row("rsqrt", X, REAL, meaning.reciprocal_sqrt, {FLOAT: op(math.RsqrtOp)}),
+    Row("cbrt", X, (FLOAT,), numpy(np.cbrt), {FLOAT: op(math.CbrtOp)}),
+    Row("erf", X, (FLOAT,), meaning.error_function, {FLOAT: op(math.ErfOp)}),
+    Row("sine", X, REAL, numpy(np.sin), {FLOAT: op(math.SinOp)}),
+    Row("cosine", X, REAL, numpy(np.cos), {FLOAT: op(math.CosOp)}),
+    Row("tan", X, REAL, numpy(np.tan), {FLOAT: op(math.TanOp)}),
+    Row("sinh", X, REAL, numpy(np.sinh), {FLOAT: op(math.SinhOp)}),
+    Row("cosh", X, REAL, numpy(np.cosh), {FLOAT: op(math.CoshOp)}),
+    Row("tanh", X, REAL, numpy(np.tanh), {FLOAT: op(math.TanhOp)}),
+    Row("asin", X, REAL, numpy(np.arcsin), {FLOAT: op(math.AsinOp)}),
+    Row("acos", X, REAL, numpy(np.arccos), {FLOAT: op(math.AcosOp)}),
+    Row("asinh", X, REAL, numpy(np.arcsinh), {FLOAT: op(math.AsinhOp)}),
+    Row("acosh", X, REAL, numpy(np.arccosh), {FLOAT: op(math.AcoshOp)}),
+    Row("atanh", X, REAL, numpy(np.arctanh), {FLOAT: op(math.AtanhOp)}),
+)
+# fmt: on
+
+
+class ElementwiseOp(HloOp):
+    """An op of the table: `ROW` says all there is to it."""
+
+    ROW: ClassVar[Row]
+
+    @property
+    def deciding(self) -> DType:
+        """The type that decides what is computed."""
+        return element_of(self.operands[self.ROW.deciding])
+
+    def types_wanted(self, deciding: DType) -> tuple[DType, ...]:
+        return (deciding,) * len(self.ROW.operands)
+
+    def result_type(self, deciding: DType) -> DType:
+        return self.ROW.result(deciding)
+
+    # ------------------------------------------------------------------------------------------- rule
+
+    def verify_(self) -> None:
+        super().verify_()
+        self._verify_shapes()
+        row, deciding = self.ROW, self.deciding
+        if deciding.kind not in row.takes:
+            raise RuleBroken(
+                f"'{row.opcode}' does not take {deciding.name}",
+                operand=row.deciding,
+                details=(f"it takes {_kinds(row.takes)}",),
+            )
+        for i, (operand, wanted) in enumerate(zip(self.operands, self.types_wanted(deciding), strict=True)):
+            if element_of(operand) != wanted:
+                raise RuleBroken(
+                    "elementwise operands differ in type",
+                    operand=i,
+                    details=(f"operand {i} is {type_text(operand.type)}; '{row.opcode}' needs {wanted.name} here",),
+                    help=f"convert(%{_name(operand)})",
+                )
+        self.expect_type(array_type(self.result_type(deciding).ir_type, dims_of(self.result)), "it must be")
+
+    def _verify_shapes(self) -> None:
+        row = self.ROW
+        shapes = [dims_of(operand) for operand in self.operands]
+        if not all(same_dims(shapes[row.deciding], dims) for dims in shapes) and dims_of(self.result) in shapes:
+            wanted = dims_of(self.result)
+        else:
+            wanted = shapes[row.deciding]
+        for i, (operand, dims) in enumerate(zip(self.operands, shapes, strict=True)):
+            if same_dims(dims, wanted) or (i in row.scalars and not dims):
+                continue
+            needed = type_text(array_type(element_of(operand).ir_type, wanted))
+            axes = _broadcast_dimensions(dims, wanted)
+            raise RuleBroken(
+                "elementwise operands differ in shape",
+                operand=i,
+                details=(f"operand {i} is {type_text(operand.type)}; '{row.opcode}' needs {needed}",),
+                help="" if axes is None else f"{needed} broadcast(%{_name(operand)}), dimensions={{{axes}}}",
+            )
+        self.expect_dims(wanted, "its operands have")
+
+    # ------------------------------------------------------------------------------------------- meaning
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        with np.errstate(all="ignore"):
+            value = self.ROW.means(self.deciding, *(widen(np.asarray(operand)) for operand in operands))
+            return fit(value, element_of(self.result))
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        identity = identity_map(dims_of(self.result))
+        scalar = IndexingMap(results=(), dims=identity.dims, range_vars=(), runtime_vars=(), constraints=())
+        return tuple(scalar if self._is_scalar(i) else identity for i in range(len(self.operands)))
+
+    def _is_scalar(self, i: int) -> bool:
+        return i in self.ROW.scalars and not dims_of(self.operands[i])
+
+    # ------------------------------------------------------------------------------------------- code
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        deciding, result = self.deciding, element_of(self.result)
+        emit = self.ROW.code.get(deciding.kind)
+        if emit is None or deciding.name in ("s1", "u1"):
+            raise self.unsupported(
+                f"no code in {deciding.name}",
+                help=f"'{self.opcode}' has code for: {_kinds(tuple(self.ROW.code)) or 'no type'}; not for s1 and u1",
+            )
+        values = [e.operand(i, () if self._is_scalar(i) else None) for i in range(len(self.operands))]
+        in_f32 = deciding.kind is FLOAT and deciding.bits < 16
+        if in_f32:
+            values = [emit_float_cast(e, value, f32) for value in values]
+        value = emit(e, deciding, *values)
+        if value.type == IntegerType(1):
+            value = extend_i1(e, value)
+        elif in_f32:
+            value = emit_float_cast(e, value, result.storage_type)
+        return (value,)
+
+
+def fit(value: Array, target: DType) -> Array:
+    """A result in NumPy's type as the HLO type `target` holds it: rounded once, or wrapped."""
+    match target.kind:
+        case Kind.FLOAT:
+            return round_once(value, target.numpy)
+        case Kind.SIGNED | Kind.UNSIGNED:
+            return wrap(value, target)
+        case _:
+            return value.astype(target.numpy)
+
+
+def _kinds(kinds: Sequence[Kind]) -> str:
+    return ", ".join(kind.value for kind in kinds)
+
+
+def _name(value: SSAValue) -> str:
+    return value.owner.instruction_name.data if isinstance(value.owner, HloOp) else value.name_hint or "operand"
+
+
+def _broadcast_dimensions(dims: Sequence[int], wanted: Sequence[int]) -> str | None:
+    """HLO's `dimensions` of the broadcast from `dims` to `wanted`, preferring minor dimensions; None if there is none."""
+    axes, left = list[int](), len(wanted)
+    for dim in reversed(dims):
+        left = next((axis for axis in range(left - 1, -1, -1) if wanted[axis] == dim), -1)
+        if left < 0:
+            return None
+        axes.insert(0, left)
+    return ",".join(map(str, axes))
+
+
+# ------------------------------------------------------------------------------------------- ops with more to them
+
+
+def _no_meaning(_: DType, *__: Array) -> Array:
+    raise NotImplementedError("the op evaluates itself")
+
+
+def _row(opcode: str, operands: tuple[str, ...], takes: tuple[Kind, ...], **rest: Any) -> Row:
+    """The row of an op whose class overrides `evaluate` and `emit_element`; what is left is its rule."""
+    return Row(opcode, operands, takes, _no_meaning, {}, **rest)
+
+
+@irdl_op_definition
+class CopyOp(ElementwiseOp):
+    """The same array, perhaps in another layout."""
+
+    name = "hlo.copy"
+    ROW: ClassVar[Row] = _row("copy", X, EVERY)
+    OPERANDS: ClassVar[range | None] = range(1, 2)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return operands[0]
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        return (e.operand(0),)
+
+
+@irdl_op_definition
+class SelectOp(ElementwiseOp):
+    """`on_true` where the predicate holds, else `on_false`."""
+
+    name = "hlo.select"
+    ROW: ClassVar[Row] = _row("select", ("pred", "on_true", "on_false"), EVERY, deciding=1, scalars=(0,))
+    OPERANDS: ClassVar[range | None] = range(3, 4)
+
+    def types_wanted(self, deciding: DType) -> tuple[DType, ...]:
+        return (dtype("pred"), deciding, deciding)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        predicate, then, otherwise = (np.asarray(operand) for operand in operands)
+        return np.where(predicate, then, otherwise)
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        predicate = e.operand(0, () if self._is_scalar(0) else None)
+        return (code.select(e, self.deciding, predicate, e.operand(1), e.operand(2)),)
+
+
+@irdl_op_definition
+class CompareOp(ElementwiseOp):
+    """Whether `lhs` stands in `direction` to `rhs`.
+
+    direction  EQ, NE, GE, GT, LE or LT
+    type       FLOAT, TOTALORDER, SIGNED or UNSIGNED; without it what the operands' type says. FLOAT: NaN is unequal to all, and
+               unordered. TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < NaN.
+    """
+
+    name = "hlo.compare"
+    ROW: ClassVar[Row] = _row("compare", XY, EVERY, result=truth)
+    OPERANDS: ClassVar[range | None] = range(2, 3)
+
+    direction = prop_def(StringAttr)
+    comparison = opt_prop_def(StringAttr, prop_name="type")
+
+    TYPES: ClassVar[Mapping[Kind, tuple[str, ...]]] = {
+        FLOAT: ("FLOAT", "TOTALORDER"),
+        SIGNED: ("SIGNED",),
+        UNSIGNED: ("UNSIGNED",),
+        PRED: ("UNSIGNED",),
+        COMPLEX: ("FLOAT",),
+    }
+    FUNCTIONS: ClassVar[Mapping[str, Callable[[Any, Any], Any]]] = {
+        "EQ": np.equal,
+        "NE": np.not_equal,
+        "GE": np.greater_equal,
+        "GT": np.greater,
+        "LE": np.less_equal,
+        "LT": np.less,
+    }
+
+    @property
+    def is_total_order(self) -> bool:
+        return self.comparison is not None and self.comparison.data == "TOTALORDER"
+
+    def verify_(self) -> None:
+        super().verify_()
+        allowed = self.TYPES[self.deciding.kind]
+        if self.comparison is not None and self.comparison.data not in allowed:
+            raise RuleBroken(
+                f"comparison type {self.comparison.data} does not fit {self.deciding.name}",
+                details=(f"for {self.deciding.name} it is {' or '.join(allowed)}",),
+            )
+        directions = ("EQ", "NE") if self.deciding.kind is COMPLEX else tuple(self.FUNCTIONS)
+        if self.direction.data not in directions:
+            raise RuleBroken(
+                f"no comparison '{self.direction.data}' of {self.deciding.name}",
+                details=(f"there are {', '.join(directions)}",),
+            )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        x, y = (widen(np.asarray(operand)) for operand in operands)
+        if self.is_total_order:
+            x, y = meaning.total_order(x), meaning.total_order(y)
+        return np.asarray(self.FUNCTIONS[self.direction.data](x, y))
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        deciding, direction = self.deciding, self.direction.data
+        if deciding.kind is COMPLEX or deciding.name in ("s1", "u1"):
+            raise self.unsupported(
+                f"no code in {deciding.name}", help="'compare' has code for pred, integers and floats"
+            )
+        x, y = e.operand(0), e.operand(1)
+        if deciding.kind is FLOAT:
+            x, y = at_least_f16(e, x), at_least_f16(e, y)
+            return (extend_i1(e, code.compare_floats(e, direction, self.is_total_order, x, y)),)
+        return (extend_i1(e, code.compare_integers(e, direction, deciding.kind is UNSIGNED, x, y)),)
+
+
+@irdl_op_definition
+class ConvertOp(ElementwiseOp):
+    """The same value in another type; see `convert.py`."""
+
+    name = "hlo.convert"
+    ROW: ClassVar[Row] = _row("convert", X, EVERY)
+    OPERANDS: ClassVar[range | None] = range(1, 2)
+
+    def result_type(self, deciding: DType) -> DType:
+        return element_of(self.result)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return convert_array(np.asarray(operands[0]), self.deciding, element_of(self.result))
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        source, target = self.deciding, element_of(self.result)
+        for type in (source, target):
+            if type.kind is COMPLEX or type.name in ("s1", "u1"):
+                raise self.unsupported(
+                    f"no code from {source.name} to {target.name}",
+                    help="'convert' has code for pred, s2 to s64, u2 to u64 and every float type",
+                )
+        return (emit_convert(e, e.operand(0), source, target),)
+
+
+@irdl_op_definition
+class BitcastConvertOp(ElementwiseOp):
+    """The same bits read as another type; where widths differ, the most minor dimension holds the parts of one wide element."""
+
+    name = "hlo.bitcast_convert"
+    ROW: ClassVar[Row] = _row("bitcast-convert", X, EVERY)
+    OPERANDS: ClassVar[range | None] = range(1, 2)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        source, target = self.deciding, element_of(self.result)
+        dims = dims_of(self.operands[0])
+        if source.bits == target.bits:
+            self.expect_dims(dims, "its operand has")
+            return
+        narrow, wide = sorted((source.bits, target.bits))
+        if target.bits < source.bits:
+            self.expect_dims(
+                (*dims, wide // narrow), f"{source.name} is {wide // narrow} of {target.name}, so it must be"
+            )
+        elif dims and dims[-1] in (wide // narrow, -1):
+            self.expect_dims(dims[:-1], f"{wide // narrow} of {source.name} are one {target.name}, so it must be")
+        else:
+            raise RuleBroken(
+                "bitcast-convert to a wider type needs a minor dimension that holds its parts",
+                operand=0,
+                details=(
+                    f"operand 0 is {type_text(self.operands[0].type)}; its last dimension must be {wide // narrow}",
+                ),
+            )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        x, source, target = np.ascontiguousarray(operands[0]), self.deciding, element_of(self.result)
+        if source.bits == target.bits:
+            return bits_as(x.reshape(dims_of(self.operands[0])), source, target)
+        if min(source.bits, target.bits) < 8:
+            raise self.unsupported(f"no value in NumPy from {source.name} to {target.name}")
+        return (
+            x[..., np.newaxis].view(target.numpy).reshape(dims_of(self.result))
+            if target.bits < source.bits
+            else (x.view(target.numpy).reshape(dims_of(self.result)))
+        )
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        if self.deciding.bits != element_of(self.result).bits:
+            raise self.unsupported("no indexing map between widths")
+        return super().output_to_input()
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        source, target = self.deciding, element_of(self.result)
+        if source.bits != target.bits or COMPLEX in (source.kind, target.kind):
+            raise self.unsupported(
+                f"no code from {source.name} to {target.name}", help="supported: real types of one width"
+            )
+        value = e.operand(0)
+        if value.type == target.storage_type:
+            return (value,)
+        return (e.insert(arith.BitcastOp(value, target.storage_type)).result,)
+
+
+def bits_as(x: Array, source: DType, target: DType) -> Array:
+    """The bits of `x`, of type `source`, as `target`, a type as wide. One byte an element below eight bits; pred is 0 or 1."""
+    if target.kind is PRED:
+        return x.view(np.uint8) != 0
+    if source.bits >= 8:
+        return x.view(target.numpy)
+    low = x.view(np.uint8) & np.uint8((1 << source.bits) - 1)
+    return wrap(low, target) if target.is_integer else low.view(target.numpy)
+
+
+@irdl_op_definition
+class ComplexOp(ElementwiseOp):
+    """A complex number from its real and imaginary part."""
+
+    name = "hlo.complex"
+    ROW: ClassVar[Row] = _row("complex", XY, (FLOAT,), result=complex_of)
+    OPERANDS: ClassVar[range | None] = range(2, 3)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        real, imag = operands
+        value = np.empty(np.shape(real), element_of(self.result).numpy)
+        value.real, value.imag = real, imag
+        return value
+
+
+@irdl_op_definition
+class ReducePrecisionOp(ElementwiseOp):
+    """A float as one with fewer exponent and mantissa bits would hold it, in its own type."""
+
+    name = "hlo.reduce_precision"
+    ROW: ClassVar[Row] = _row("reduce-precision", X, (FLOAT,))
+    OPERANDS: ClassVar[range | None] = range(1, 2)
+
+    exponent_bits = prop_def(IntegerAttr)
+    mantissa_bits = prop_def(IntegerAttr)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        self._only_wide("no value in NumPy")
+        bits = (self.exponent_bits.value.data, self.mantissa_bits.value.data)
+        return meaning.reduce_precision(np.asarray(operands[0]), self.deciding, *bits)
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        self._only_wide("no code")
+        bits = (self.exponent_bits.value.data, self.mantissa_bits.value.data)
+        return (code.reduce_precision(e, self.deciding, *bits, e.operand(0)),)
+
+    def _only_wide(self, what: str) -> None:
+        if self.deciding.bits < 16:
+            raise self.unsupported(f"{what} in {self.deciding.name}", help="supported: f16, bf16, f32, f64")
+
+
+@irdl_op_definition
+class StochasticConvertOp(HloOp):
+    """A float rounded up or down by chance, given by random bits. Parses and verifies; has neither value nor code."""
+
+    name = "hlo.stochastic_convert"
+    OPERANDS: ClassVar[range | None] = range(2, 3)
+
+
+def _class_of(row: Row) -> type[ElementwiseOp]:
+    words = row.opcode.split("-")
+    fields = {
+        "__module__": __name__,
+        "__doc__": f"HLO's `{row.opcode}`; see ROWS.",
+        "__annotations__": {"ROW": ClassVar[Row], "OPERANDS": ClassVar[range | None]},
+        "name": f"hlo.{'_'.join(words)}",
+        "ROW": row,
+        "OPERANDS": range(len(row.operands), len(row.operands) + 1),
+    }
+    return irdl_op_definition(type("".join(map(str.capitalize, words)) + "Op", (ElementwiseOp,), fields))
+
+
+OPS: tuple[type[HloOp], ...] = (
+    *map(_class_of, ROWS),
+    CopyOp,
+    SelectOp,
+    CompareOp,
+    ConvertOp,
+    BitcastConvertOp,
+    ComplexOp,
+    ReducePrecisionOp,
+    StochasticConvertOp,
+)
+"""Every elementwise op, one class an opcode."""

@@ -1,0 +1,217 @@
+"""What elementwise HLO ops mean in NumPy, where NumPy has no function that means just that.
+
+Every function takes the HLO type that decides (the first operand's) and the operands, widened to a type that NumPy computes in
+(`convert.widen`: bf16 comes as float32, s4 as int8); the caller rounds or wraps what comes back into the result's type, once.
+
+    divide  s32  7 / 0 = -1        -2^31 / -1 = -2^31       remainder  7 % 0 = 7      -2^31 % -1 = 0
+    shift        by the width or more gives 0, or the sign  power      2^-1 = 0       (-1)^-3 = -1
+    maximum      NaN if either is;  max(-0, +0) = +0        sign       sign(-0) = -0  sign(NaN) = NaN
+
+Source: spec/1 5.3 "Exact semantics of the non-trivial ones"; where XLA's emitter departs from HLO's own definition (integer power
+with more than six exponent bits, sign of unsigned), HLO's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xla_emitters.dialects.hlo.convert import integer_bits, wrap
+from xla_emitters.dtypes import Array, DType, Kind
+
+Meaning: TypeAlias = Callable[..., Array]
+"""(deciding type, operands...) -> result, in NumPy's own types."""
+
+
+def numpy(function: Callable[..., Any]) -> Meaning:
+    """A NumPy function that is right as it stands, for every type."""
+
+    def meaning(_: DType, *operands: Array) -> Array:
+        return np.asarray(function(*operands))
+
+    return meaning
+
+
+def pattern(x: Array, dt: DType) -> Array:
+    """The bits of integers as unsigned ones of at least eight bits, nothing above the type's width."""
+    unsigned = x.view(np.dtype(f"u{x.dtype.itemsize}"))
+    bits = integer_bits(dt)
+    return unsigned if bits == x.dtype.itemsize * 8 else unsigned & unsigned.dtype.type((1 << bits) - 1)
+
+
+# ------------------------------------------------------------------------------------------- division and power
+
+
+def _safe_divisor(dt: DType, x: Array, y: Array) -> Array:
+    """`y` with 1 wherever dividing by it is not defined: 0, and -1 under the lowest value."""
+    bad = y == 0
+    if dt.kind is Kind.SIGNED:
+        bad |= (y == -1) & (x == -(1 << integer_bits(dt) - 1))
+    return np.where(bad, y.dtype.type(1), y)
+
+
+def divide(dt: DType, x: Array, y: Array) -> Array:
+    if not dt.is_integer:
+        return np.asarray(np.divide(x, y))
+    safe = _safe_divisor(dt, x, y)
+    quotient = (x - np.fmod(x, safe)) // safe
+    return np.where(y == 0, ~np.zeros_like(x), quotient)
+
+
+def remainder(dt: DType, x: Array, y: Array) -> Array:
+    """Truncating: the sign is the dividend's."""
+    if not dt.is_integer:
+        return np.asarray(np.fmod(x, y))
+    return np.where(y == 0, x, np.fmod(x, _safe_divisor(dt, x, y)))
+
+
+def power(dt: DType, x: Array, y: Array) -> Array:
+    """For integers modulo 2^bits, by squaring; a negative exponent gives 0 but for the bases 1 and -1."""
+    if not dt.is_integer:
+        return np.asarray(np.power(x, y))
+    exponent = pattern(y, dt)
+    result, square = np.ones_like(x), x
+    for bit in range(integer_bits(dt)):
+        result = np.where((exponent >> exponent.dtype.type(bit)) & 1 != 0, wrap(result * square, dt), result)
+        square = wrap(square * square, dt)
+    if dt.kind is Kind.UNSIGNED:
+        return result
+    ones, zeros = np.ones_like(x), np.zeros_like(x)
+    inverse = np.where(x == 1, ones, np.where(x == -1, np.where(y % 2 == 0, ones, -ones), zeros))
+    return np.where(y >= 0, result, inverse)
+
+
+def multiply_high(dt: DType, x: Array, y: Array) -> Array:
+    """The upper half of the product."""
+    bits = integer_bits(dt)
+    if bits < 64:
+        wide = np.int64 if dt.kind is Kind.SIGNED else np.uint64
+        return (x.astype(wide) * y.astype(wide)) >> wide(bits)
+    return ((x.astype(object) * y.astype(object)) >> bits).astype(x.dtype)
+
+
+# ------------------------------------------------------------------------------------------- bits
+
+
+def shift_left(dt: DType, x: Array, y: Array) -> Array:
+    amount, bits = pattern(y, dt), integer_bits(dt)
+    return np.where(amount < bits, (pattern(x, dt) << _below(amount, bits)).astype(x.dtype), x.dtype.type(0))
+
+
+def shift_right_logical(dt: DType, x: Array, y: Array) -> Array:
+    amount, bits = pattern(y, dt), integer_bits(dt)
+    return np.where(amount < bits, (pattern(x, dt) >> _below(amount, bits)).astype(x.dtype), x.dtype.type(0))
+
+
+def shift_right_arithmetic(dt: DType, x: Array, y: Array) -> Array:
+    """The top bit moves in, for unsigned types too; so shifting by the width or more leaves only copies of it."""
+    amount, bits = pattern(y, dt), integer_bits(dt)
+    signed = x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    spare = signed.dtype.type(x.dtype.itemsize * 8 - bits)
+    extended = (signed << spare) >> spare
+    return (extended >> _below(amount, bits).astype(signed.dtype)).astype(x.dtype)
+
+
+def _below(amount: Array, bits: int) -> Array:
+    return np.minimum(amount, amount.dtype.type(bits - 1))
+
+
+def population_count(dt: DType, x: Array) -> Array:
+    return np.bitwise_count(pattern(x, dt)).astype(x.dtype)
+
+
+def count_leading_zeros(dt: DType, x: Array) -> Array:
+    bits = pattern(x, dt).astype(np.uint64)
+    # frexp's exponent is the bit length; 32 bits at a time are exact in float64.
+    high, low = (np.frexp(half.astype(np.float64))[1] for half in (bits >> np.uint64(32), bits & np.uint64(2**32 - 1)))
+    return (integer_bits(dt) - np.where(high > 0, high + 32, low)).astype(x.dtype)
+
+
+# ------------------------------------------------------------------------------------------- order and sign
+
+
+def maximum(dt: DType, x: Array, y: Array) -> Array:
+    largest = np.asarray(np.maximum(x, y))
+    # NumPy takes either of two equal zeros; adding them keeps -0 only if both are.
+    return np.where((x == 0) & (y == 0), x + y, largest) if dt.kind is Kind.FLOAT else largest
+
+
+def minimum(dt: DType, x: Array, y: Array) -> Array:
+    smallest = np.asarray(np.minimum(x, y))
+    return np.where((x == 0) & (y == 0), -(-x - y), smallest) if dt.kind is Kind.FLOAT else smallest
+
+
+def clamp(dt: DType, lowest: Array, x: Array, highest: Array) -> Array:
+    return minimum(dt, maximum(dt, lowest, x), highest)
+
+
+def sign(dt: DType, x: Array) -> Array:
+    if dt.kind is Kind.FLOAT:
+        return np.where((x == 0) | np.isnan(x), x, np.copysign(x.dtype.type(1), x))
+    return np.asarray(np.sign(x))
+
+
+def total_order(x: Array) -> Array:
+    """Floats as integers in IEEE's total order: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+# ------------------------------------------------------------------------------------------- functions
+
+
+def error_function(_: DType, x: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+def reciprocal_sqrt(_: DType, x: Array) -> Array:
+    return np.asarray(1 / np.sqrt(x)) if x.dtype.kind == "c" else np.asarray(x.dtype.type(1) / np.sqrt(x))
+
+
+def logistic(_: DType, x: Array) -> Array:
+    return np.asarray(x.dtype.type(1) / (x.dtype.type(1) + np.exp(-x)))
+
+
+def round_half_away(_: DType, x: Array) -> Array:
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype)
+
+
+def reduce_precision(x: Array, dt: DType, exponent_bits: int, mantissa_bits: int) -> Array:
+    """`x`, an array of the float type `dt` itself, as a float with fewer exponent and mantissa bits holds it.
+
+    Rounds the mantissa to nearest even; then magnitudes beyond the smaller exponent range become infinity, those below its
+    smallest normal number zero, with their sign. NaN stays NaN. Types wider than asked for only.
+    """
+    own_exponent, own_mantissa = layout_of(dt)
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    one, bits = unsigned.type(1), x.view(unsigned)
+    top = one << unsigned.type(dt.bits - 1)
+    magnitude, negative = bits & ~top, bits & top
+    infinity = unsigned.type(((1 << own_exponent) - 1) << own_mantissa)
+    rounded: Array = magnitude
+    if mantissa_bits < own_mantissa:
+        dropped = unsigned.type(own_mantissa - mantissa_bits)
+        odd = (magnitude >> dropped) & one
+        half = (one << (dropped - one)) - one
+        rounded = (magnitude + half + odd) & ~((one << dropped) - one)
+    if exponent_bits < own_exponent:
+        lowest, highest = (unsigned.type(e << own_mantissa) for e in exponent_range(own_exponent, exponent_bits))
+        rounded = np.where(rounded < lowest, np.zeros_like(rounded), rounded)
+        rounded = np.where(rounded >= highest, np.full_like(rounded, infinity), rounded)
+    return np.where(magnitude > infinity, bits, rounded | negative).view(x.dtype)
+
+
+def layout_of(dt: DType) -> tuple[int, int]:
+    """Bits of the stored exponent and mantissa of f16, bf16, f32 or f64."""
+    mantissa = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[dt.name]
+    return dt.bits - 1 - mantissa, mantissa
+
+
+def exponent_range(own: int, kept: int) -> tuple[int, int]:
+    """Biased exponents, in a format of `own` exponent bits, of one of `kept`: the smallest normal one, the first too large."""
+    own_bias, kept_bias = (1 << own - 1) - 1, (1 << kept - 1) - 1
+    return own_bias - kept_bias + 1, own_bias + kept_bias + 1

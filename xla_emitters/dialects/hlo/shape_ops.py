@@ -1,0 +1,491 @@
+"""Ops that move elements and compute nothing: broadcast, reshape, bitcast, transpose, slice, reverse, concatenate, pad, dynamic slices.
+
+    %b = hlo.broadcast %x {dimensions = array<i64: 1>, name = "b"} : (tensor<4096xf32>) -> tensor<64x4096xf32>
+    %s = hlo.slice %x {name = "s", slice = [array<i64: 2, 10, 4>]} : (tensor<10xf32>) -> tensor<2xf32>     start, limit, stride
+    %p = hlo.pad %x, %z {name = "p", padding = [array<i64: 1, 0, 2>]} : (...) -> ...                       low, high, interior
+
+Where each element of the result is one element of the operand, wherever it lies, the op is a `MoveOp`: its indexing map is all that
+emission needs.
+Source: spec/1 3.2, 5.5, 6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+
+from xla_emitters.dialects.build import apply_indexing
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    minor_to_major,
+    same_dims,
+    type_text,
+)
+from xla_emitters.dtypes import Array, Kind
+from xla_emitters.indexing import Expr, IndexingMap, Interval
+from xla_emitters.indexing.shapes import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
+
+
+def rows(attribute: ArrayAttr[Any]) -> tuple[tuple[int, ...], ...]:
+    """The numbers of an attribute that is a list of integer arrays."""
+    return tuple(integers(row) for row in attribute)
+
+
+class MoveOp(HloOp):
+    """Each element of the result is one element of the operand, given by `output_to_input`."""
+
+    OPERANDS: ClassVar = range(1, 2)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        operand, result = as_array(self.operands[0].type), as_array(self.result.type)
+        if operand.element_type != result.element_type:
+            raise RuleBroken(
+                f"'{self.opcode}' keeps the element type",
+                operand=0,
+                details=(f"the operand is {type_text(operand)}, the result {type_text(result)}",),
+            )
+        self.verify_shape()
+
+    def verify_shape(self) -> None:
+        """What must hold between the operand's sizes and the result's."""
+
+    def verify_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
+        """Numbers of dimensions of an array of that rank, no one twice."""
+        if any(not 0 <= dim < rank for dim in dimensions) or len(set(dimensions)) != len(dimensions):
+            shown = ",".join(map(str, dimensions))
+            raise RuleBroken(
+                f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of an array of rank {rank}",
+                details=(
+                    f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
+                ),
+            )
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        (map,) = self.output_to_input()
+        return (e.operand(0, apply_indexing(e.builder, map, e.indices)),)
+
+
+@irdl_op_definition
+class BroadcastOp(MoveOp):
+    """Operand dim k becomes result dim dimensions[k]; the result is constant along all others."""
+
+    name = "hlo.broadcast"
+    dimensions = prop_def(DenseArrayBase)
+
+    def verify_shape(self) -> None:
+        operand, result, dimensions = dims_of(self.operands[0]), dims_of(self.result), integers(self.dimensions)
+        if len(dimensions) != len(operand):
+            raise RuleBroken(
+                f"broadcast of {type_text(self.operands[0].type)} with {len(dimensions)} dimensions",
+                operand=0,
+                details=(f"dimensions={{...}} has a number for each of the operand's {len(operand)}",),
+            )
+        self.verify_dimensions(dimensions, len(result))
+        if not same_dims(operand, [result[dim] for dim in dimensions]):
+            raise RuleBroken(
+                "broadcast changes a size",
+                operand=0,
+                details=(
+                    f"the operand is {type_text(self.operands[0].type)}; result dimensions "
+                    f"{','.join(map(str, dimensions))} are [{','.join(str(result[dim]) for dim in dimensions)}]",
+                ),
+            )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        result, dimensions, x = dims_of(self.result), integers(self.dimensions), operands[0]
+        in_result_order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
+        kept = [size if dim in dimensions else 1 for dim, size in enumerate(result)]
+        return np.broadcast_to(x.transpose(in_result_order).reshape(kept), result).copy()
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (broadcast_map(dims_of(self.result), integers(self.dimensions)),)
+
+
+@irdl_op_definition
+class ReshapeOp(MoveOp):
+    """The same elements in row-major order, in another shape."""
+
+    name = "hlo.reshape"
+    inferred_dimension = opt_prop_def(IntegerAttr)
+
+    def verify_shape(self) -> None:
+        verify_same_size(self, prod(dims_of(self.operands[0])), prod(dims_of(self.result)), "elements")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return operands[0].reshape(dims_of(self.result))
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (reshape_map(dims_of(self.result), dims_of(self.operands[0])),)
+
+
+def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
+    """An op that takes the same memory for something else; sizes that are not known are not compared."""
+    if operand == result or any(has_dynamic_dims(value.type) for value in (op.operands[0], op.result)):
+        return
+    raise RuleBroken(
+        f"'{op.opcode}' changes the number of {what}",
+        operand=0,
+        details=(
+            f"the operand {type_text(op.operands[0].type)} has {operand}, the result {type_text(op.result.type)} has {result}",
+        ),
+    )
+
+
+@irdl_op_definition
+class BitcastOp(MoveOp):
+    """The same memory seen as another shape, layout, or element type of the same width."""
+
+    name = "hlo.bitcast"
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        operand, result = (prod(dims_of(value)) * element_of(value).bits for value in (self.operands[0], self.result))
+        verify_same_size(self, operand, result, "bits")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        source, target = self.operands[0].type, self.result.type
+        in_memory = operands[0].transpose(minor_to_major(source)[::-1]).reshape(-1)
+        order = minor_to_major(target)[::-1]
+        laid = bits_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
+        return np.ascontiguousarray(laid.transpose(np.argsort(order)))
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        operand, result = self.operands[0], self.result
+        if element_of(operand).bits != element_of(result).bits:
+            raise self.unsupported("no indexing map between widths")
+        return (
+            bitcast_map(dims_of(result), minor_to_major(result.type), dims_of(operand), minor_to_major(operand.type)),
+        )
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        if element_of(self.operands[0]) != element_of(self.result):
+            raise self.unsupported("no code between element types")
+        return super().emit_element(e)
+
+
+def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:
+    """A flat array seen as elements of another type of the same memory size."""
+    one, other = element_of(source), element_of(target)
+    if one == other:
+        return array
+    if Kind.PRED in (one.kind, other.kind) or one.bits < 8 or other.bits < 8:
+        return array.astype(np.uint8).astype(other.numpy)
+    return np.ascontiguousarray(array).view(other.numpy)
+
+
+@irdl_op_definition
+class TransposeOp(MoveOp):
+    """Result dim k is operand dim dimensions[k]."""
+
+    name = "hlo.transpose"
+    dimensions = prop_def(DenseArrayBase)
+
+    def verify_shape(self) -> None:
+        operand, permutation = dims_of(self.operands[0]), integers(self.dimensions)
+        self.verify_dimensions(permutation, len(operand))
+        if len(permutation) != len(operand):
+            raise RuleBroken(
+                f"transpose of {type_text(self.operands[0].type)} with {len(permutation)} dimensions",
+                operand=0,
+                details=(f"dimensions={{...}} is a permutation of 0 to {len(operand) - 1}",),
+            )
+        self.expect_dims([operand[dim] for dim in permutation], "its operand, transposed, has")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return np.ascontiguousarray(operands[0].transpose(integers(self.dimensions)))
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (transpose_map(dims_of(self.result), integers(self.dimensions)),)
+
+
+@irdl_op_definition
+class SliceOp(MoveOp):
+    """Every stride-th element from start up to, not including, limit, in each dimension."""
+
+    name = "hlo.slice"
+    ranges = prop_def(ArrayAttr[DenseArrayBase], prop_name="slice")
+
+    def verify_shape(self) -> None:
+        operand, ranges = dims_of(self.operands[0]), rows(self.ranges)
+        if len(ranges) != len(operand):
+            raise RuleBroken(
+                f"slice of {type_text(self.operands[0].type)} with {len(ranges)} ranges",
+                operand=0,
+                details=(f"slice={{[start:limit:stride], ...}} has a range for each of the operand's {len(operand)}",),
+            )
+        for dim, (start, limit, stride) in enumerate(ranges):
+            if not (0 <= start <= limit and stride > 0) or UNBOUNDED != operand[dim] < limit:
+                raise RuleBroken(
+                    f"slice range [{start}:{limit}:{stride}] is not within dimension {dim}",
+                    operand=0,
+                    details=(f"the operand is {type_text(self.operands[0].type)}",),
+                )
+        self.expect_dims([-(-(limit - start) // stride) for start, limit, stride in ranges], "its ranges give")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return operands[0][tuple(slice(*triple) for triple in rows(self.ranges))].copy()
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        whole = identity_map(dims_of(self.result))
+        results = [
+            index * stride + start for index, (start, _, stride) in zip(whole.results, rows(self.ranges), strict=True)
+        ]
+        return (IndexingMap(tuple(results), whole.dims),)
+
+
+@irdl_op_definition
+class ReverseOp(MoveOp):
+    """The elements in the other direction along some dimensions."""
+
+    name = "hlo.reverse"
+    dimensions = prop_def(DenseArrayBase)
+
+    def verify_shape(self) -> None:
+        self.verify_dimensions(integers(self.dimensions), len(dims_of(self.operands[0])))
+        self.expect_dims(dims_of(self.operands[0]), "its operand has")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return np.flip(operands[0], integers(self.dimensions)).copy()
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        sizes, reversed_dims = dims_of(self.result), integers(self.dimensions)
+        whole = identity_map(sizes)
+        results = [
+            Expr.constant(sizes[dim] - 1) - index if dim in reversed_dims else index
+            for dim, index in enumerate(whole.results)
+        ]
+        return (IndexingMap(tuple(results), whole.dims),)
+
+
+@irdl_op_definition
+class ConcatenateOp(HloOp):
+    """The operands one after the other along one dimension."""
+
+    name = "hlo.concatenate"
+    OPERANDS: ClassVar = at_least(1)
+    dimensions = prop_def(DenseArrayBase)
+
+    @property
+    def dimension(self) -> int:
+        return integers(self.dimensions)[0]
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        first = as_array(self.operands[0].type)
+        sizes = list(first.get_shape())
+        dimensions = integers(self.dimensions)
+        if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
+            raise RuleBroken(
+                f"'concatenate' goes along one dimension of an array of rank {len(sizes)}",
+                details=(f"it says dimensions={{{','.join(map(str, dimensions))}}}",),
+            )
+        lengths = [sizes[self.dimension]]
+        for i, operand in enumerate(self.operands[1:], 1):
+            other = as_array(operand.type)
+            dims = other.get_shape()
+            rest = [size if dim != self.dimension else dims[dim] for dim, size in enumerate(sizes)] if dims else []
+            if len(dims) != len(sizes) or not same_dims(dims, rest) or other.element_type != first.element_type:
+                raise RuleBroken(
+                    "concatenated operands differ in more than the size along one dimension",
+                    operand=i,
+                    details=(f"operand {i} is {type_text(other)}; operand 0 is {type_text(first)}",),
+                )
+            lengths.append(dims[self.dimension])
+        sizes[self.dimension] = UNBOUNDED if UNBOUNDED in lengths else sum(lengths)
+        self.expect_type(array_type(first.element_type, sizes), "its operands give")
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each operand begins along the dimension."""
+        lengths = [dims_of(operand)[self.dimension] for operand in self.operands]
+        return tuple(sum(lengths[:i]) for i in range(len(lengths)))
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return np.concatenate(list(operands), axis=self.dimension)
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        maps = list[IndexingMap]()
+        whole = identity_map(dims_of(self.result))
+        for operand, offset in zip(self.operands, self.offsets, strict=True):
+            index = whole.results[self.dimension]
+            inside = Interval(offset, offset + dims_of(operand)[self.dimension] - 1)
+            results = (*whole.results[: self.dimension], index - offset, *whole.results[self.dimension + 1 :])
+            maps.append(IndexingMap(results, whole.dims, constraints=((index, inside),)))
+        return tuple(maps)
+
+
+@irdl_op_definition
+class PadOp(HloOp):
+    """The operand with elements of a scalar before, after and between its own; a negative number takes away."""
+
+    name = "hlo.pad"
+    OPERANDS: ClassVar = range(2, 3)
+    edges = prop_def(ArrayAttr[DenseArrayBase], prop_name="padding")
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        operand, filler = (as_array(value.type) for value in self.operands)
+        edges = rows(self.edges)
+        if filler != array_type(operand.element_type, ()):
+            raise RuleBroken(
+                "the padding value is not a scalar of the operand's type",
+                operand=1,
+                details=(f"it is {type_text(filler)}; the operand is {type_text(operand)}",),
+            )
+        if len(edges) != operand.get_num_dims() or any(interior < 0 for _, _, interior in edges):
+            raise RuleBroken(
+                f"padding of {len(edges)} dimensions does not fit {type_text(operand)}",
+                operand=0,
+                details=(
+                    "padding=low_high_interior stands once a dimension, with x between; interior is not negative",
+                ),
+            )
+        sizes = [
+            UNBOUNDED if size == UNBOUNDED else low + high + size + max(size - 1, 0) * interior
+            for size, (low, high, interior) in zip(operand.get_shape(), edges, strict=True)
+        ]
+        self.expect_type(
+            array_type(operand.element_type, [max(size, UNBOUNDED) for size in sizes]), "its padding gives"
+        )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        x, filler = operands
+        result = np.full(dims_of(self.result), filler, x.dtype)
+        into, out_of = list[slice](), list[slice]()
+        for size, padded, (low, _, interior) in zip(x.shape, result.shape, rows(self.edges), strict=True):
+            step = interior + 1
+            first = max(0, -(low // step)) if low < 0 else 0
+            kept = [i for i in range(first, size) if low + i * step < padded]
+            out_of.append(slice(kept[0], kept[-1] + 1) if kept else slice(0, 0))
+            into.append(slice(low + kept[0] * step, low + kept[-1] * step + 1, step) if kept else slice(0, 0))
+        result[tuple(into)] = x[tuple(out_of)]
+        return result
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        sizes = dims_of(self.result)
+        whole = identity_map(sizes)
+        results, constraints = list[Expr](), list[tuple[Expr, Interval]]()
+        for index, size, (low, high, interior) in zip(whole.results, sizes, rows(self.edges), strict=True):
+            constraints.append((index, Interval(max(0, low), min(size - 1, size - 1 - high))))
+            if interior:
+                constraints.append(((index - low) % (interior + 1), Interval(0, 0)))
+            results.append((index - low) // (interior + 1))
+        return (
+            IndexingMap(tuple(results), whole.dims, constraints=tuple(constraints)),
+            IndexingMap((), whole.dims),
+        )
+
+
+class DynamicOp(HloOp):
+    """A window of an array at a place that only the run knows; the place is clamped so that the window lies inside."""
+
+    STARTS: ClassVar[int]
+    """The number of the first operand that says where."""
+
+    def verify_starts(self) -> None:
+        """One integer scalar a dimension."""
+        starts, rank = self.operands[self.STARTS :], len(dims_of(self.operands[0]))
+        if len(starts) != rank:
+            raise RuleBroken(
+                f"'{self.opcode}' of {type_text(self.operands[0].type)} with {len(starts)} start indices",
+                details=(f"it takes {rank}, one scalar a dimension",),
+            )
+        for i, start in enumerate(starts, self.STARTS):
+            if dims_of(start) or not element_of(start).is_integer:
+                raise RuleBroken(
+                    "a start index is an integer scalar",
+                    operand=i,
+                    details=(f"operand {i} is {type_text(start.type)}",),
+                )
+
+    def window(self, operands: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
+        """The clamped window of that size, from the values of all operands."""
+        starts = operands[self.STARTS :]
+        clamped = [
+            min(max(int(start), 0), whole - size)
+            for start, whole, size in zip(starts, operands[0].shape, sizes, strict=True)
+        ]
+        return tuple(slice(start, start + size) for start, size in zip(clamped, sizes, strict=True))
+
+
+@irdl_op_definition
+class DynamicSliceOp(DynamicOp):
+    """The window of the operand that begins at the start indices."""
+
+    name = "hlo.dynamic_slice"
+    OPERANDS: ClassVar = at_least(1)
+    STARTS: ClassVar = 1
+    dynamic_slice_sizes = prop_def(DenseArrayBase)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.verify_starts()
+        operand, sizes = as_array(self.operands[0].type), integers(self.dynamic_slice_sizes)
+        dims = operand.get_shape()
+        if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for whole, size in zip(dims, sizes, strict=True)):
+            raise RuleBroken(
+                f"no window of sizes {{{','.join(map(str, sizes))}}} lies inside the operand",
+                operand=0,
+                details=(f"it is {type_text(operand)}",),
+            )
+        self.expect_type(array_type(operand.element_type, sizes), "dynamic_slice_sizes give")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return operands[0][self.window(operands, integers(self.dynamic_slice_sizes))].copy()
+
+
+@irdl_op_definition
+class DynamicUpdateSliceOp(DynamicOp):
+    """The operand with a window, from the start indices on, taken from the update."""
+
+    name = "hlo.dynamic_update_slice"
+    OPERANDS: ClassVar = at_least(2)
+    STARTS: ClassVar = 2
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.verify_starts()
+        operand, update = as_array(self.operands[0].type), as_array(self.operands[1].type)
+        sizes, window = operand.get_shape(), update.get_shape()
+        fits = len(window) == len(sizes) and all(
+            UNBOUNDED in (size, whole) or size <= whole for size, whole in zip(window, sizes, strict=True)
+        )
+        if not fits or update.element_type != operand.element_type:
+            raise RuleBroken(
+                "the update does not fit the operand",
+                operand=1,
+                details=(f"the update is {type_text(update)}, the operand {type_text(operand)}",),
+            )
+        self.expect_type(operand, "its operand is")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        result = operands[0].copy()
+        result[self.window(operands, operands[1].shape)] = operands[1]
+        return result
+
+
+OPS: tuple[type[HloOp], ...] = (
+    BroadcastOp,
+    ReshapeOp,
+    BitcastOp,
+    TransposeOp,
+    SliceOp,
+    ReverseOp,
+    ConcatenateOp,
+    PadOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+)

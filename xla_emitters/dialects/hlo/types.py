@@ -1,0 +1,337 @@
+"""Types of the `hlo` dialect, and how they are spelled in HLO text.
+
+    HLO text                      IR
+    bf16[6,512,4096]{2,1,0}       tensor<6x512x4096xbf16>                      default layout: nothing
+    f32[8,64]{0,1}                tensor<8x64xf32, #hlo.layout<[0, 1]>>
+    s4[8,64]{1,0:E(4)}            tensor<8x64xi4, #hlo.layout<[1, 0], "E(4)">>
+    f32[<=8,?]                    tensor<?x?xf32, #hlo.layout<[1, 0], bounds = [8, ?]>>
+    (f32[2], s32[])               tuple<tensor<2xf32>, tensor<i32>>
+    token[]  opaque[]  b(f32[2])  !hlo.token  !hlo.opaque  !hlo.buffer<tensor<2xf32>>
+    { {1}: (0, {}, may-alias) }   [#hlo.alias<[1], 0, [], "may-alias">]        the module's input_output_alias
+
+A layout lists dimensions minor first, as HLO does; the default is row major, `{n-1, ..., 0}`. What follows the colon of an HLO layout
+(tiles, element bits, memory space) is kept as written and means nothing here.
+Source: spec/1 6.3; MLIR's tensor encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TypeAlias, TypeGuard
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    IntAttr,
+    StringAttr,
+    TensorType,
+    TupleType,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dtypes import DType, dtype_of
+
+ArrayType: TypeAlias = TensorType[Attribute]
+UNBOUNDED = DYNAMIC_INDEX
+"""A dimension, or a bound of one, that is not known."""
+
+
+@irdl_attr_definition
+class TokenType(ParametrizedAttribute, TypeAttribute):
+    """HLO's `token[]`: orders effects, holds nothing."""
+
+    name = "hlo.token"
+
+
+@irdl_attr_definition
+class OpaqueType(ParametrizedAttribute, TypeAttribute):
+    """HLO's `opaque[]`: a value that only the runtime understands."""
+
+    name = "hlo.opaque"
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """HLO's `b(f32[2])`: memory rather than a value."""
+
+    name = "hlo.buffer"
+
+    contents: Attribute = param_def()
+
+
+@irdl_attr_definition
+class LayoutAttr(ParametrizedAttribute):
+    """How an array lies in memory when it is not plainly row major, and the bounds of its dynamic dimensions.
+
+    minor_to_major  a permutation of the dimensions, fastest varying first
+    suffix          what stood after the colon in HLO text, e.g. "T(8,128)E(4)S(5)", or ""
+    bounds          one number a dimension, or UNBOUNDED for static and for unbounded ones; empty when there is none
+    """
+
+    name = "hlo.layout"
+
+    order: ArrayAttr[IntAttr]
+    suffix: StringAttr
+    limits: ArrayAttr[IntAttr]
+
+    def __init__(self, minor_to_major: Sequence[int], suffix: str = "", bounds: Sequence[int] = ()):
+        super().__init__(
+            _int_list(minor_to_major),
+            StringAttr(suffix),
+            _int_list(bounds),
+        )
+
+    @property
+    def minor_to_major(self) -> tuple[int, ...]:
+        return tuple(dim.data for dim in self.order)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        return tuple(bound.data for bound in self.limits)
+
+    def verify(self) -> None:
+        if sorted(self.minor_to_major) != list(range(len(self.minor_to_major))):
+            raise VerifyException(f"layout {{{_commas(self.minor_to_major)}}} is not a permutation of the dimensions")
+        if self.bounds and len(self.bounds) != len(self.minor_to_major):
+            raise VerifyException(f"{len(self.bounds)} bounds for {len(self.minor_to_major)} dimensions")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        def bound() -> int:
+            return UNBOUNDED if parser.parse_optional_punctuation("?") else parser.parse_integer()
+
+        with parser.in_angle_brackets():
+            order = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            suffix, bounds = "", list[int]()
+            while parser.parse_optional_punctuation(","):
+                if parser.parse_optional_keyword("bounds"):
+                    parser.parse_punctuation("=")
+                    bounds = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, bound)
+                else:
+                    suffix = parser.parse_str_literal()
+        return _int_list(order), StringAttr(suffix), _int_list(bounds)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"[{', '.join(map(str, self.minor_to_major))}]")
+            if self.suffix.data:
+                printer.print_string(", ")
+                printer.print_string_literal(self.suffix.data)
+            if self.bounds:
+                shown = ", ".join("?" if bound == UNBOUNDED else str(bound) for bound in self.bounds)
+                printer.print_string(f", bounds = [{shown}]")
+
+
+@irdl_attr_definition
+class AliasAttr(ParametrizedAttribute):
+    """An output of the module that may, or must, take the memory of a parameter: `#hlo.alias<[1], 0, [], "may-alias">`.
+
+    output, index  the way to the array in the (possibly nested) tuple of the output and of the parameter
+    parameter      its number
+    kind           "may-alias" or "must-alias"
+    """
+
+    name = "hlo.alias"
+
+    output_index: ArrayAttr[IntAttr]
+    parameter_number: IntAttr
+    parameter_index: ArrayAttr[IntAttr]
+    alias_kind: StringAttr
+
+    def __init__(self, output: Sequence[int], parameter: int, index: Sequence[int], kind: str):
+        super().__init__(_int_list(output), IntAttr(parameter), _int_list(index), StringAttr(kind))
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        return tuple(number.data for number in self.output_index)
+
+    @property
+    def parameter(self) -> int:
+        return self.parameter_number.data
+
+    @property
+    def index(self) -> tuple[int, ...]:
+        return tuple(number.data for number in self.parameter_index)
+
+    @property
+    def kind(self) -> str:
+        return self.alias_kind.data
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            output = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            parser.parse_punctuation(",")
+            parameter = parser.parse_integer()
+            parser.parse_punctuation(",")
+            index = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            parser.parse_punctuation(",")
+            kind = parser.parse_str_literal()
+        return _int_list(output), IntAttr(parameter), _int_list(index), StringAttr(kind)
+
+    def print_parameters(self, printer: Printer) -> None:
+        output, index = (f"[{', '.join(map(str, numbers))}]" for numbers in (self.output, self.index))
+        with printer.in_angle_brackets():
+            printer.print_string(f"{output}, {self.parameter}, {index}, ")
+            printer.print_string_literal(self.kind)
+
+
+def _int_list(numbers: Sequence[int]) -> ArrayAttr[IntAttr]:
+    return ArrayAttr([IntAttr(number) for number in numbers])
+
+
+def default_order(rank: int) -> tuple[int, ...]:
+    """Minor to major of a row-major array: (rank - 1, ..., 0)."""
+    return tuple(range(rank - 1, -1, -1))
+
+
+def array_type(
+    element: Attribute,
+    dims: Sequence[int],
+    minor_to_major: Sequence[int] | None = None,
+    suffix: str = "",
+    bounds: Sequence[int] = (),
+) -> ArrayType:
+    """The type of an array; a plain row-major layout becomes no layout.
+
+    dims    sizes, UNBOUNDED where not known (`bounds` then says how large it can get)
+
+    >>> str(array_type(dtype("f32").ir_type, (8, 64), (0, 1)))
+    'tensor<8x64xf32, #hlo.layout<[0, 1]>>'
+    """
+    order = default_order(len(dims)) if minor_to_major is None else tuple(minor_to_major)
+    if all(bound == UNBOUNDED for bound in bounds):
+        bounds = ()
+    if order == default_order(len(dims)) and not suffix and not bounds:
+        return TensorType(element, dims)
+    return TensorType(element, dims, LayoutAttr(order, suffix, bounds))
+
+
+def is_array(type: Attribute) -> TypeGuard[ArrayType]:
+    """Whether values of `type` are arrays (scalars too), not tuples, tokens, opaque values or buffers."""
+    return isinstance(type, TensorType)
+
+
+def as_array(type: Attribute) -> ArrayType:
+    """`type` itself, known to be an array.
+
+    raises VerifyException otherwise.
+    """
+    if is_array(type):
+        return type
+    raise VerifyException(f"expected an array, got {type_text(type)}")
+
+
+def dims_of(value: SSAValue | Attribute) -> tuple[int, ...]:
+    """The sizes of an array (of a value's type, or of a type); raises VerifyException if it is not one."""
+    return as_array(value.type if isinstance(value, SSAValue) else value).get_shape()
+
+
+def element_of(value: SSAValue | Attribute) -> DType:
+    """The element type of an array, as a row of `dtypes`."""
+    return dtype_of(as_array(value.type if isinstance(value, SSAValue) else value).element_type)
+
+
+def minor_to_major(type: Attribute) -> tuple[int, ...]:
+    """The dimensions of an array from the fastest varying to the slowest."""
+    array = as_array(type)
+    if isinstance(array.encoding, LayoutAttr):
+        return array.encoding.minor_to_major
+    return default_order(array.get_num_dims())
+
+
+def tuple_type(elements: Sequence[Attribute]) -> TupleType:
+    """The type of a tuple of values of these types."""
+    return TupleType(ArrayAttr([element for element in elements if isinstance(element, TypeAttribute)]))
+
+
+def tuple_types(type: Attribute) -> tuple[Attribute, ...]:
+    """The elements of a tuple type, or `type` alone when it is not a tuple."""
+    return tuple(type.types) if isinstance(type, TupleType) else (type,)
+
+
+def leaf_types(type: Attribute) -> tuple[Attribute, ...]:
+    """The types of the arrays in a nest of tuples, in order."""
+    leaves = list[Attribute]()
+    pending = [type]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, TupleType):
+            pending.extend(reversed(current.types.data))
+        else:
+            leaves.append(current)
+    return tuple(leaves)
+
+
+def same_shape(a: Attribute, b: Attribute) -> bool:
+    """Whether two types agree in all but layout; an unknown dimension agrees with any."""
+    match a, b:
+        case TensorType(), TensorType():
+            return a.element_type == b.element_type and same_dims(a.get_shape(), b.get_shape())
+        case TupleType(), TupleType():
+            return len(a.types) == len(b.types) and all(map(same_shape, a.types, b.types))
+        case _:
+            return a == b
+
+
+def same_dims(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two lists of sizes can be the same at run time."""
+    return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
+
+
+@cache
+def type_text(type: Attribute, layout: bool = False) -> str:
+    """`type` in HLO's spelling, with its layout if asked.
+
+    >>> type_text(array_type(dtype("f32").ir_type, (8, 64)), layout=True)
+    'f32[8,64]{1,0}'
+    """
+    match type:
+        case TensorType():
+            return _array_text(as_array(type), layout)
+        case TupleType():
+            parts = [type_text(part, layout) for part in type.types]
+            # As XLA: a comment at every fifth element of a long tuple would be in the way of comparing, so none.
+            return f"({', '.join(parts)})"
+        case BufferType():
+            return f"b({type_text(type.contents, layout)})"
+        case TokenType():
+            return "token[]"
+        case OpaqueType():
+            return "opaque[]"
+        case _:
+            return str(type)
+
+
+def _array_text(type: ArrayType, layout: bool) -> str:
+    encoding = type.encoding
+    dims = type.get_shape()
+    bounds = encoding.bounds if isinstance(encoding, LayoutAttr) else ()
+    shown = [_dim_text(dim, bounds[i] if bounds else UNBOUNDED) for i, dim in enumerate(dims)]
+    text = f"{dtype_of(type.element_type).name}[{','.join(shown)}]"
+    if not layout:
+        return text
+    suffix = encoding.suffix.data if isinstance(encoding, LayoutAttr) else ""
+    if not dims and not suffix:
+        return text
+    return f"{text}{{{_commas(minor_to_major(type))}{':' + suffix if suffix else ''}}}"
+
+
+def _dim_text(dim: int, bound: int) -> str:
+    if dim != UNBOUNDED:
+        return str(dim)
+    return "?" if bound == UNBOUNDED else f"<={bound}"
+
+
+def _commas(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def has_dynamic_dims(type: Attribute) -> bool:
+    """Whether some array in `type` has a dimension that only the run knows."""
+    return any(isinstance(leaf, TensorType) and UNBOUNDED in leaf.get_shape() for leaf in leaf_types(type))

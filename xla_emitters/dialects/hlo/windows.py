@@ -1,0 +1,125 @@
+"""`#hlo.window`: a window that slides over an array, for reduce-window and convolution.
+
+    #hlo.window<size = [2, 2], stride = [2, 2], pad = [0, 1, 0, 1]>
+
+One entry a dimension in every list (pad: low and high). What is left out has its default: stride 1, no padding, no dilation, not reversed.
+    lhs_dilate (base dilation)    the array has lhs_dilate - 1 holes between neighbours
+    rhs_dilate (window dilation)  the window's elements stand rhs_dilate apart
+Source: spec/1 3.6, 6.8 "window".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+
+@dataclass(frozen=True)
+class WindowDim:
+    """The window along one dimension."""
+
+    size: int
+    stride: int = 1
+    low: int = 0
+    high: int = 0
+    base_dilation: int = 1
+    window_dilation: int = 1
+    reversed: bool = False
+
+    def output_size(self, size: int) -> int:
+        """How many places the window has along a dimension of `size` elements."""
+        padded = self.low + self.high + (0 if size == 0 else (size - 1) * self.base_dilation + 1)
+        reach = (self.size - 1) * self.window_dilation + 1
+        return 0 if self.size == 0 or padded < reach else (padded - reach) // self.stride + 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """One `WindowDim` a dimension."""
+
+    dims: tuple[WindowDim, ...] = ()
+
+    @staticmethod
+    def of_lists(lists: dict[str, Sequence[int]]) -> Window:
+        """A window from HLO's sub-attributes: size, stride, pad (low and high alternating), lhs_dilate, rhs_dilate, rhs_reversal.
+
+        raises ValueError when their lengths differ or a number is out of range
+        """
+        if not lists:
+            return Window()
+        if "size" not in lists:
+            raise ValueError("a window has a size")
+        rank = len(lists["size"])
+        for name, numbers in lists.items():
+            if len(numbers) != rank * (2 if name == "pad" else 1):
+                raise ValueError(f"{name} of the window has {len(numbers)} numbers, its size {rank}")
+            if name != "pad" and any(number < (name in ("stride", "lhs_dilate", "rhs_dilate")) for number in numbers):
+                raise ValueError(f"{name} of the window is too small")
+
+        def entry(name: str, at: int, default: int) -> int:
+            return lists[name][at] if name in lists else default
+
+        return Window(
+            tuple(
+                WindowDim(
+                    lists["size"][i],
+                    entry("stride", i, 1),
+                    entry("pad", 2 * i, 0),
+                    entry("pad", 2 * i + 1, 0),
+                    entry("lhs_dilate", i, 1),
+                    entry("rhs_dilate", i, 1),
+                    bool(entry("rhs_reversal", i, 0)),
+                )
+                for i in range(rank)
+            )
+        )
+
+    def lists(self) -> dict[str, tuple[int, ...]]:
+        """The inverse of `of_lists`, defaults left out."""
+        dims = self.dims
+        found = {
+            "size": tuple(dim.size for dim in dims),
+            "stride": tuple(dim.stride for dim in dims),
+            "pad": tuple(number for dim in dims for number in (dim.low, dim.high)),
+            "lhs_dilate": tuple(dim.base_dilation for dim in dims),
+            "rhs_dilate": tuple(dim.window_dilation for dim in dims),
+            "rhs_reversal": tuple(int(dim.reversed) for dim in dims),
+        }
+        default = {"stride": 1, "pad": 0, "lhs_dilate": 1, "rhs_dilate": 1, "rhs_reversal": 0}
+        return {
+            name: numbers
+            for name, numbers in found.items()
+            if numbers and (name == "size" or any(number != default[name] for number in numbers))
+        }
+
+
+@irdl_attr_definition
+class WindowAttr(Data[Window]):
+    """A window in IR; `.data` is the window."""
+
+    name = "hlo.window"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Window:
+        lists = dict[str, Sequence[int]]()
+        with parser.in_angle_brackets():
+            while (name := parser.parse_optional_identifier()) is not None:
+                parser.parse_punctuation("=")
+                lists[name] = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+                if not parser.parse_optional_punctuation(","):
+                    break
+        try:
+            return Window.of_lists(lists)
+        except ValueError as error:
+            raise VerifyException(str(error)) from None
+
+    def print_parameter(self, printer: Printer) -> None:
+        shown = (f"{name} = [{', '.join(map(str, numbers))}]" for name, numbers in self.data.lists().items())
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(shown))

@@ -1,0 +1,48 @@
+"""`#xla_gpu.indexing_map<"...">`: an indexing map as an attribute.
+
+    #map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, th_x * 4 + vector_index), "
+                                 "domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
+
+Adjacent string literals are one string, with nothing put between them. Everything that a map is and can do stands in `indexing/`; the
+attribute only wraps one, so equal maps are equal attributes (names of variables do not count, but are kept and printed).
+Upstream's spelling `#xla.indexing_map` is read into this same attribute, see `xla.py`.
+A map with runtime variables is no attribute: the ops have no operands for them.
+Source: seed document, "MLIR Conversion"; spec/1 1.8 "Attributes, types".
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.indexing import IndexingMap
+
+
+@irdl_attr_definition
+class IndexingMapAttr(Data[IndexingMap]):
+    """An indexing map in IR; `.data` is the map."""
+
+    name = "xla_gpu.indexing_map"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> IndexingMap:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            text = parser.parse_str_literal(" for the text of an indexing map")
+            while (more := parser.parse_optional_str_literal()) is not None:
+                text += more
+            end = parser.pos
+            try:
+                indexing_map = IndexingMap.parse(text)
+            except XlaEmittersError as error:
+                parser.raise_error(error.message, start, end)
+            if indexing_map.runtime_vars:
+                parser.raise_error("an indexing map attribute has no runtime variables", start, end)
+        return indexing_map
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.data.to_text("seed"))

@@ -1,0 +1,339 @@
+"""The `llvm` dialect's functions and calls.
+
+    llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }
+    %y = llvm.call @__nv_tanhf(%x) : (f32) -> f32
+
+A function is external unless said otherwise: LLVM drops an internal kernel, as nobody calls it.
+Source: MLIR 22, LLVM dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from xdsl.dialects import llvm as upstream
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    UnitAttr,
+    i32,
+)
+from xdsl.dialects.llvm import (
+    CallingConventionAttr,
+    FastMathAttr,
+    FramePointerKindAttr,
+    LinkageAttr,
+    LLVMFunctionType,
+    LLVMVoidType,
+    TailCallKind,
+    TailCallKindAttr,
+    TargetFeaturesAttr,
+)
+from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, SymbolOpInterface, SymbolTable, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.llvm_values import NO_FLAGS
+
+EXTERNAL = LinkageAttr("external")
+C_CONVENTION = CallingConventionAttr("ccc")
+_LINKAGES = (
+    "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
+)
+_VISIBILITIES = ("", "hidden", "protected")
+_UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """`llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }`
+
+    External unless said otherwise: LLVM drops an internal kernel that nobody calls. Without a body it is a declaration.
+    """
+
+    name = "llvm.func"
+
+    body = region_def()
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(LLVMFunctionType)
+    CConv = prop_def(CallingConventionAttr, default_value=C_CONVENTION)
+    linkage = prop_def(LinkageAttr, default_value=EXTERNAL)
+    visibility_ = prop_def(IntegerAttr, default_value=IntegerAttr(0, 64))
+    unnamed_addr = prop_def(IntegerAttr, default_value=IntegerAttr(0, 64))
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    sym_visibility = opt_prop_def(StringAttr)
+    dso_local = opt_prop_def(UnitAttr)
+    frame_pointer = opt_prop_def(FramePointerKindAttr)
+    always_inline = opt_prop_def(UnitAttr)
+    convergent = opt_prop_def(UnitAttr)
+    no_inline = opt_prop_def(UnitAttr)
+    no_unwind = opt_prop_def(UnitAttr)
+    will_return = opt_prop_def(UnitAttr)
+    optimize_none = opt_prop_def(UnitAttr)
+    passthrough = opt_prop_def(ArrayAttr)
+    section = opt_prop_def(StringAttr)
+    alignment = opt_prop_def(IntegerAttr)
+    target_cpu = opt_prop_def(StringAttr)
+    target_features = opt_prop_def(TargetFeaturesAttr)
+    tune_cpu = opt_prop_def(StringAttr)
+
+    # Those that stand before the name or in the signature.
+    SIGNATURE: ClassVar = (
+        "sym_name",
+        "function_type",
+        "arg_attrs",
+        "res_attrs",
+        "linkage",
+        "CConv",
+        "visibility_",
+        "unnamed_addr",
+    )
+
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    def __init__(
+        self,
+        sym_name: str | StringAttr,
+        function_type: LLVMFunctionType,
+        linkage: LinkageAttr = EXTERNAL,
+        cconv: CallingConventionAttr = C_CONVENTION,
+        visibility: int | IntegerAttr = 0,
+        sym_visibility: str | StringAttr | None = None,
+        body: Region | None = None,
+        other_props: Mapping[str, Attribute | None] | None = None,
+        extra_attrs: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            regions=[body or Region()],
+            properties={
+                **(other_props or {}),
+                "sym_name": StringAttr(sym_name) if isinstance(sym_name, str) else sym_name,
+                "function_type": function_type,
+                "linkage": linkage,
+                "CConv": cconv,
+                "visibility_": IntegerAttr(visibility, 64) if isinstance(visibility, int) else visibility,
+                "sym_visibility": StringAttr(sym_visibility) if isinstance(sym_visibility, str) else sym_visibility,
+            },
+            attributes=extra_attrs,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        linkage = parser.parse_optional_keyword_in(_LINKAGES.split()) or "external"
+        convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
+        visibility = parser.parse_optional_keyword_in(_VISIBILITIES[1:]) or ""
+        unnamed = parser.parse_optional_keyword_in(_UNNAMED[1:]) or ""
+        start = parser.pos
+        name, inputs, outputs, body, extra, arg_attrs, res_attrs, is_variadic = parse_func_op_like(
+            parser, reserved_attr_names=cls.SIGNATURE, allow_variadic=True
+        )
+        if len(outputs) > 1:
+            parser.raise_error("an llvm.func has one result or none", start, start + len(name) + 1)
+        attributes: dict[str, Attribute] = dict(extra.data) if extra else {}
+        known = cls.get_irdl_definition().properties
+        properties: dict[str, Attribute | None] = {name: attributes.pop(name) for name in known if name in attributes}
+        properties |= {
+            "arg_attrs": arg_attrs,
+            "res_attrs": res_attrs,
+            "unnamed_addr": IntegerAttr(_UNNAMED.index(unnamed), 64),
+        }
+        return FuncOp(
+            name,
+            LLVMFunctionType(inputs, outputs[0] if outputs else None, is_variadic),
+            LinkageAttr(linkage),
+            CallingConventionAttr(convention),
+            _VISIBILITIES.index(visibility),
+            None,
+            body,
+            properties,
+            attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        words = (
+            "" if self.linkage == EXTERNAL else self.linkage.linkage.data,
+            "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+            _VISIBILITIES[self.visibility_.value.data],
+            _UNNAMED[self.unnamed_addr.value.data],
+        )
+        printer.print_string("".join(f" {word}" for word in words if word))
+        output = self.function_type.output
+        print_func_op_like(
+            printer,
+            self.sym_name,
+            FunctionType.from_lists(
+                self.function_type.inputs.data, [] if isinstance(output, LLVMVoidType) else [output]
+            ),
+            self.body,
+            self.attributes | self.properties,
+            arg_attrs=self.arg_attrs,
+            res_attrs=self.res_attrs,
+            reserved_attr_names=self.SIGNATURE,
+            is_variadic=self.function_type.is_variadic,
+            print_empty_outputs=False,
+        )
+
+    def verify_(self) -> None:
+        if (entry := self.body.blocks.first) is None:
+            return
+        wanted = self.function_type.inputs.data
+        if entry.arg_types != wanted:
+            raise VerifyException(
+                f"the entry block takes {len(entry.args)} arguments whose types are not those of {self.function_type}"
+            )
+
+
+class _CalleeIsLLVMFunc(SymbolUserOpInterface):
+    """A direct call names an `llvm.func` of the call's type."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, CallOp)
+        if op.callee is None:
+            return
+        holder: Operation | None = op
+        while holder is not None and not holder.has_trait(SymbolTable):
+            holder = holder.parent_op()
+        if holder is None:
+            return
+        callee = SymbolTable.lookup_symbol(holder, op.callee)
+        if not isinstance(callee, FuncOp):
+            raise VerifyException(f"there is no llvm.func {op.callee}")
+        wanted = callee.function_type
+        if wanted.is_variadic:
+            return
+        outputs = () if isinstance(wanted.output, LLVMVoidType) else (wanted.output,)
+        if op.args.types != wanted.inputs.data or op.result_types != outputs:
+            raise VerifyException(f"{op.callee} is {wanted}, but is called with other types")
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """`llvm.call @__nv_tanhf(%x) : (f32) -> f32`, or of a pointer: `llvm.call %f(%x) : !llvm.ptr, (f32) -> f32`"""
+
+    name = "llvm.call"
+
+    args = var_operand_def()
+    op_bundle_operands = var_operand_def()
+    callee = opt_prop_def(SymbolRefAttr)
+    var_callee_type = opt_prop_def(LLVMFunctionType)
+    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+    CConv = prop_def(CallingConventionAttr, default_value=C_CONVENTION)
+    op_bundle_sizes = prop_def(DenseArrayBase.constr(i32), default_value=DenseArrayBase.from_list(i32, ()))
+    TailCallKind = prop_def(TailCallKindAttr, default_value=TailCallKindAttr(TailCallKind.NONE))
+    convergent = opt_prop_def(UnitAttr)
+    no_unwind = opt_prop_def(UnitAttr)
+    will_return = opt_prop_def(UnitAttr)
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    returned = opt_result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(_CalleeIsLLVMFunc())
+
+    def __init__(
+        self,
+        callee: str | SymbolRefAttr,
+        *args: SSAValue | Operation,
+        return_type: Attribute | None = None,
+        fastmath: FastMathAttr = NO_FLAGS,
+        var_callee_type: LLVMFunctionType | None = None,
+    ):
+        super().__init__(
+            operands=[args, []],
+            properties={
+                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
+                "var_callee_type": var_callee_type,
+                "fastmathFlags": fastmath,
+            },
+            result_types=[return_type],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
+        kinds = {kind.value: kind for kind in TailCallKind if kind is not TailCallKind.NONE}
+        kind = parser.parse_optional_keyword_in(kinds)
+        callee = parser.parse_optional_symbol_name()
+        pointer = None if callee else parser.parse_unresolved_operand()
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        variadic: Attribute | None = None
+        if parser.parse_optional_keyword("vararg") is not None:
+            with parser.in_parens():
+                variadic = parser.parse_type()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        values: list[SSAValue] = []
+        if pointer is not None:
+            values.append(parser.resolve_operand(pointer, parser.parse_type()))
+            parser.parse_punctuation(",")
+        start = parser.pos
+        type = parser.parse_function_type()
+        values += parser.resolve_operands(operands, type.inputs.data, start)
+        known = cls.get_irdl_definition().properties
+        properties: dict[str, Attribute] = {name: attributes.pop(name) for name in known if name in attributes}
+        properties |= {
+            "CConv": CallingConventionAttr(convention),
+            "TailCallKind": TailCallKindAttr(kinds[kind] if kind else TailCallKind.NONE),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(values), 0]),
+        }
+        if callee:
+            properties["callee"] = SymbolRefAttr(callee)
+        if variadic:
+            properties["var_callee_type"] = variadic
+        for name, definition in known.items():
+            if definition.default_value is not None:
+                properties.setdefault(name, definition.default_value)
+        return CallOp.create(
+            operands=values, properties=properties, attributes=attributes, result_types=type.outputs.data
+        )
+
+    def print(self, printer: Printer) -> None:
+        words = (
+            "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+            "" if self.TailCallKind.data is TailCallKind.NONE else self.TailCallKind.data.value,
+        )
+        printer.print_string("".join(f" {word}" for word in words if word) + " ")
+        arguments = self.args
+        if self.callee is not None:
+            printer.print_attribute(self.callee)
+        else:
+            printer.print_ssa_value(arguments[0])
+            arguments = arguments[1:]
+        with printer.in_parens():
+            printer.print_list(arguments, printer.print_ssa_value)
+        if self.var_callee_type is not None:
+            printer.print_string(" vararg(")
+            printer.print_attribute(self.var_callee_type)
+            printer.print_string(")")
+        hidden = ["callee", "var_callee_type", "CConv", "TailCallKind", "op_bundle_sizes", "operandSegmentSizes"]
+        if self.fastmathFlags == NO_FLAGS:
+            hidden.append("fastmathFlags")
+        printer.print_op_attributes(self.properties | self.attributes, reserved_attr_names=hidden)
+        printer.print_string(" : ")
+        if self.callee is None:
+            printer.print_attribute(self.args[0].type)
+            printer.print_string(", ")
+        printer.print_function_type([value.type for value in arguments], self.result_types)

@@ -1,0 +1,291 @@
+"""IR as text, as MLIR prints it: aliases for maps, `module`, `return`, names that say what a value is.
+
+    #map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, ...), domain: ...">
+    module @fusion attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+      func.func @fusion(%input: tensor<6x512x4096xbf16>, %output: ...) -> tensor<6x512x4096xbf16> {
+        %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
+        %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x)[%vector_index] -> (%dim0, ...) in #map iter_args(...) -> (...) {
+
+xDSL's printer writes a long map at every use, `builtin.module`, `func.return`, and one `print` call per word. This one writes each
+map once, at the top, in order of first use; shortens what MLIR shortens; names values that have no name of their own by their op, as
+MLIR does; gives several results one name (`%r:2`, `%r#1`); and keeps the text of each attribute, so that time goes with the number of ops.
+What it prints, `context.parse_ir` reads back, and `mlir-opt` where the ops are MLIR's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, UnregisteredOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.indexing_map import IndexingMapAttr
+
+Spelling: TypeAlias = Literal["seed", "upstream"]
+
+# Ours -> today's XLA's. Ops of the `xla_gpu` dialect that are not here have the same name in both.
+UPSTREAM_NAMES = {
+    "xla_gpu.apply_indexing": "xla.apply_indexing",
+    "xla_gpu.loop": "xla.loop",
+    "xla_gpu.pure_call": "xla.pure_call",
+    "xla_gpu.yield": "xla.yield",
+}
+
+
+def print_ir(op: Operation, *, locations: bool = False, generic: bool = False, spelling: Spelling = "seed") -> str:
+    """`op` as text, without a newline at its end.
+
+    locations  every op with its `loc(...)`
+    generic    MLIR's generic form, for tools that do not know the ops
+    spelling   "seed": `xla_gpu.loop`, `#map`; "upstream": `xla.loop`, `#indexing_map`, as in today's XLA
+
+    Maps of one text share one alias.
+    """
+    printer = KernelPrinter(locations=locations, generic=generic, spelling=spelling)
+    printer.print_op(op)
+    return printer.text()
+
+
+# ---- names of values that have none ---------------------------------------------------------------------------------------------------
+
+
+def _constant_name(op: Operation) -> str:
+    """`c4`, `c4_i32`, `true`, `cst`."""
+    value = op.properties.get("value")
+    if isa(value, IntegerAttr):
+        number = value.value.data
+        match value.type:
+            case IndexType():
+                return f"c{number}"
+            case IntegerType(width=width) if width.data == 1:
+                return "true" if number else "false"
+            case type:
+                return f"c{number}_{type}"
+    return "cst"
+
+
+def _with_dimension(prefix: str) -> Callable[[Operation], str]:
+    return lambda op: f"{prefix}_{getattr(op.properties['dimension'], 'data')}"  # noqa: B009
+
+
+_DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
+    "arith.constant": _constant_name,
+    "gpu.block_dim": _with_dimension("block_dim"),
+    "gpu.block_id": _with_dimension("block_id"),
+    "gpu.grid_dim": _with_dimension("grid_dim"),
+    "gpu.thread_id": _with_dimension("thread_id"),
+    "tensor.collapse_shape": "collapsed",
+    "tensor.dim": "dim",
+    "tensor.expand_shape": "expanded",
+    "tensor.extract": "extracted",
+    "tensor.extract_slice": "extracted_slice",
+    "tensor.from_elements": "from_elements",
+    "tensor.insert": "inserted",
+    "tensor.insert_slice": "inserted_slice",
+    "xla_gpu.allocate_shared": "shmem",
+    "xla_gpu.loop": "xla_loop",
+    "xla_gpu.pure_call": "pure_call",
+    "xla_gpu.sync_threads": "synced_tensor",
+}
+
+
+class KernelPrinter(Printer):
+    """xDSL's printer with the differences that the file's head names. One printer prints one text."""
+
+    def __init__(self, *, locations: bool, generic: bool, spelling: Spelling):
+        super().__init__(stream=None, print_debuginfo=locations, print_generic_format=generic)
+        self._spelling: Spelling = spelling
+        self._renamed = UPSTREAM_NAMES if spelling == "upstream" else {}
+        self._alias_stem = "#indexing_map" if spelling == "upstream" else "#map"
+        self._written: list[str] = []
+        self._line_start = "\n"
+        # Kept by identity: hashing a type costs more than printing it. The attribute is held so that its id stays its own.
+        self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
+        self._aliases: dict[str, str] = {}
+        self._is_isolated: dict[type[Operation], bool] = {}
+        # Per scope (module, function): name -> the next suffix to try; and the next number of an argument.
+        self._taken: list[dict[str, int]] = [{}]
+        self._next_argument: list[int] = [0]
+
+    def text(self) -> str:
+        """All that was printed, with the aliases first."""
+        return "".join([*(f"{alias} = {text}\n" for text, alias in self._aliases.items()), *self._written])
+
+    # ---- characters ---------------------------------------------------------------------------------------------------------------
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        if "\n" in text:
+            text = text.replace("\n", self._line_start if indent is None else "\n" + " " * (2 * indent))
+        self._written.append(text)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        self._written.append(self._line_start if indent is None else "\n" + " " * (2 * indent))
+
+    # ---- attributes ---------------------------------------------------------------------------------------------------------------
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if (known := self._attribute_texts.get(id(attribute))) is not None:
+            self._written.append(known[1])
+            return
+        if self.printing_location and isinstance(attribute, LocationAttr):
+            # Inside another location it prints without `loc(...)`.
+            super().print_attribute(attribute)
+            return
+        outer, self._written = self._written, []
+        if isinstance(attribute, IndexingMapAttr):
+            self._print_map(attribute)
+        else:
+            super().print_attribute(attribute)
+        text = "".join(self._written)
+        self._written = outer
+        outer.append(text)
+        self._attribute_texts[id(attribute)] = (attribute, text)
+
+    def _print_map(self, attribute: IndexingMapAttr) -> None:
+        """The map's alias, which is made here on first use."""
+        name = "xla" if self._spelling == "upstream" else "xla_gpu"
+        text = f'#{name}.indexing_map<"{attribute.data.to_text(self._spelling)}">'
+        number = len(self._aliases)
+        self._written.append(self._aliases.setdefault(text, f"{self._alias_stem}{number or ''}"))
+
+    # ---- values -------------------------------------------------------------------------------------------------------------------
+
+    def print_ssa_value(self, value: SSAValue) -> str:
+        name = self._ssa_values.get(value)
+        if name is None:
+            name = self._ssa_values[value] = self._new_name(value)
+        self._written.append("%" + name)
+        return name
+
+    def _new_name(self, value: SSAValue) -> str:
+        hint = value.name_hint
+        if hint is None:
+            if isinstance(value, OpResult):
+                default = _DEFAULT_NAMES.get(value.op.name)
+                hint = default(value.op) if callable(default) else default
+            elif isinstance(value, BlockArgument) and value.block.prev_block is None:
+                return self._new_argument_name()
+        if hint is None:
+            return self._get_new_valid_name_id()
+        taken = self._taken[-1]
+        name = hint
+        if name in taken:
+            suffix = taken[hint]
+            while (name := f"{hint}_{suffix}") in taken:
+                suffix += 1
+            taken[hint] = suffix + 1
+        taken[name] = 0
+        return name
+
+    def _new_argument_name(self) -> str:
+        taken, number = self._taken[-1], self._next_argument[-1]
+        while (name := f"arg{number}") in taken:
+            number += 1
+        self._next_argument[-1] = number + 1
+        taken[name] = 0
+        return name
+
+    def _print_results(self, op: Operation) -> None:
+        results = op.results
+        if not results:
+            return
+        if len(results) > 1 and self._share_a_name(results):
+            name = self._ssa_values[results[0]] = self._new_name(results[0])
+            for number, result in enumerate(results):
+                self._ssa_values[result] = f"{name}#{number}"
+            self._written.append(f"%{name}:{len(results)} = ")
+            return
+        self.print_list(results, self.print_ssa_value)
+        self._written.append(" = ")
+
+    def _share_a_name(self, results: Sequence[OpResult]) -> bool:
+        """Whether the results of one op have no names that differ, and none was used before its definition."""
+        first = results[0].name_hint
+        return all(result.name_hint in (None, first) and result not in self._ssa_values for result in results)
+
+    # ---- ops ----------------------------------------------------------------------------------------------------------------------
+
+    def enter_scope(self) -> None:
+        super().enter_scope()
+        self._taken.append(self._taken[-1].copy())
+        self._next_argument.append(self._next_argument[-1])
+
+    def exit_scope(self) -> None:
+        super().exit_scope()
+        self._taken.pop()
+        self._next_argument.pop()
+
+    def print_op(self, op: Operation) -> None:
+        if isinstance(op, UnregisteredOp):
+            super().print_op(op)
+            return
+        op_type = type(op)
+        isolated = self._is_isolated.get(op_type)
+        if isolated is None:
+            isolated = self._is_isolated[op_type] = op.has_trait(IsolatedFromAbove)
+        self._print_results(op)
+        if isolated:
+            self.enter_scope()
+        name = self._renamed.get(op.name, op.name)
+        if self.print_generic_format or op_type.print is Operation.print:
+            self._written.append(f'"{name}"')
+            self.print_op_with_default_format(op)
+        else:
+            self._written.append(self._short_name(op, name))
+            op.print(self)
+            if self.print_debuginfo:
+                self._written.append(" ")
+                self.print_attribute(op.location)
+        if isolated:
+            self.exit_scope()
+
+    def _short_name(self, op: Operation, name: str) -> str:
+        """The name without the dialect where MLIR leaves it out: the module, and `func` ops right inside a function."""
+        if name == "builtin.module":
+            return "module"
+        if name in ("func.return", "func.call") and (parent := op.parent_op()) and parent.name == "func.func":
+            return name.removeprefix("func.")
+        return name
+
+    def print_block(self, block: Block, print_block_args: bool = True, print_block_terminator: bool = True) -> None:
+        if print_block_args:
+            # A label stands at the indentation of the op that holds it.
+            self._print_new_line()
+            self.print_block_name(block)
+            if block.args:
+                with self.in_parens():
+                    self.print_list(block.args, self.print_block_argument)
+            self._written.append(":")
+        outer = self._line_start
+        self._line_start = outer + "  "
+        self._indent += 1
+        for op in block.ops:
+            if not print_block_terminator and op.has_trait(IsTerminator, value_if_unregistered=False):
+                continue
+            self._written.append(self._line_start)
+            self.print_op(op)
+        self._line_start = outer
+        self._indent -= 1
+
+    def print_region(
+        self,
+        region: Region,
+        print_entry_block_args: bool = True,
+        print_empty_block: bool = True,
+        print_block_terminators: bool = True,
+    ) -> None:
+        for number, block in enumerate(region.blocks):
+            if block not in self._blocks:
+                self._populate_block_name(block, number)
+        self._written.append("{")
+        for block in region.blocks:
+            is_labelled = block.prev_block is not None or (
+                (bool(block.args) and print_entry_block_args) or (not block.ops and print_empty_block)
+            )
+            self.print_block(block, is_labelled, print_block_terminators)
+        self._print_new_line()
+        self._written.append("}")

@@ -1,0 +1,78 @@
+"""What values an index can have, as far as IR says without looking at any arithmetic.
+
+    %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}     ->   [0, 127]
+
+Source: spec/1 1.6 "Static range of an SSA value".
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
+from xla_emitters.indexing import Interval
+
+RANGE_ATTR = "xla.range"
+"""The attribute, of an op or a function's argument, that says what values it can have; both ends are among them."""
+
+
+def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
+    """`[lower : index, upper : index]`"""
+    return ArrayAttr[Attribute]([IntegerAttr(lower, IndexType()), IntegerAttr(upper, IndexType())])
+
+
+def interval_of(attribute: Attribute | None) -> Interval | None:
+    """The interval that a `xla.range` attribute stands for; None if it is none."""
+    if not isa(attribute, ArrayAttr[IntegerAttr]) or len(attribute.data) != 2:
+        return None
+    lower, upper = attribute.data
+    return Interval(lower.value.data, upper.value.data)
+
+
+def range_of_value(value: SSAValue) -> Interval | None:
+    """The least interval known to hold every value that `value` takes; None when nothing is known.
+
+    Known are results of apply_indexing (over the map's domain), constants, whatever carries `xla.range`, the induction variables of
+    loops with constant bounds, and the induction variables and map results of `xla_gpu.loop`.
+    """
+    if isinstance(value, OpResult):
+        return _range_of_result(value.op, value.index)
+    if isinstance(owner := value.owner, Block):
+        return _range_of_argument(owner, next(i for i, argument in enumerate(owner.args) if argument is value))
+    return None
+
+
+def _range_of_result(op: Operation, number: int) -> Interval | None:
+    match op:
+        case ApplyIndexingOp():
+            return op.map.result_range(number)
+        case arith.ConstantOp(value=IntegerAttr() as constant):
+            return Interval(constant.value.data, constant.value.data)
+        case _:
+            return interval_of(op.attributes.get(RANGE_ATTR))
+
+
+def _range_of_argument(block: Block, number: int) -> Interval | None:
+    match block.parent_op():
+        case func.FuncOp() as function:
+            if function.arg_attrs is None or block.prev_block is not None:
+                return None
+            return interval_of(function.arg_attrs.data[number].data.get(RANGE_ATTR))
+        case scf.ForOp() as loop if number == 0:
+            lower, upper = range_of_value(loop.lb), range_of_value(loop.ub)
+            if lower is None or upper is None or not (lower.is_point and upper.is_point):
+                return None
+            last = Interval(lower.lower, upper.lower - 1)
+            return last if last.is_feasible else None
+        case LoopOp() as loop:
+            ivs = len(loop.map.range_vars)
+            if number < ivs:
+                return loop.map.range_vars[number].bounds
+            if number < ivs + loop.map.num_results:
+                return loop.map.result_range(number - ivs)
+            return None
+        case _:
+            return None

@@ -1,0 +1,197 @@
+"""What xDSL's own op classes lack, put right in place, once.
+
+    gpu.thread_id x {xla.range = [0 : index, 127 : index]}       MLIR's syntax, and Pure
+
+An op without a memory effect counts as "anything may happen": it is never dropped, merged or hoisted. An op without speculatability
+is never hoisted. xDSL leaves one or the other off many ops that compute and do nothing else. Patching keeps one class per op, so that
+xDSL's passes and `isinstance` still match; ops that need new fields are declared anew in the dialect's own file instead.
+
+Each row says what is missing. `CAUGHT_UP` lists the rows that xDSL no longer needs: a test holds it empty, so that rows go when they can.
+Source: spec/3 section 0, trap 5 (enumerated by experiment); MLIR's op definitions for what each op may claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+from xdsl.dialects import affine, arith, gpu, llvm, scf, tensor, vector
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.ir import Operation, OpTraits
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    AlwaysSpeculatable,
+    ConditionallySpeculatable,
+    ConstantLike,
+    EffectInstance,
+    MemoryEffect,
+    MemoryEffectKind,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    OpTrait,
+    Pure,
+    RecursivelySpeculatable,
+)
+from xdsl.utils.hints import isa
+
+_READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
+_WRITES = frozenset((EffectInstance(MemoryEffectKind.WRITE),))
+
+
+def _on_tensors(op: Operation) -> bool:
+    assert isinstance(op, vector.TransferReadOp | vector.TransferWriteOp)
+    return isinstance(op.source.type, TensorType)
+
+
+class TransferEffect(MemoryEffect):
+    """A transfer from or to a tensor only computes a value; one from or to memory reads or writes it."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        if _on_tensors(op):
+            return frozenset()
+        return _READS if isinstance(op, vector.TransferReadOp) else _WRITES
+
+
+class SpeculatableOnTensors(ConditionallySpeculatable):
+    """May be hoisted if it works on tensors, which do not change."""
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        return _on_tensors(op)
+
+
+class SpeculatableWithPositiveStep(ConditionallySpeculatable):
+    """A loop that surely ends, its step being a positive constant, may be hoisted if what is in it may."""
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        assert isinstance(op, scf.ForOp)
+        step = ConstantLike.get_constant_value(op.step)
+        return isinstance(step, IntegerAttr) and step.value.data > 0 and RecursivelySpeculatable.is_speculatable(op)
+
+
+class SpeculatableInRank(ConditionallySpeculatable):
+    """`tensor.dim` may be hoisted if its dimension is a constant that the tensor has."""
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        assert isinstance(op, tensor.DimOp)
+        dim = ConstantLike.get_constant_value(op.index)
+        return (
+            isinstance(dim, IntegerAttr)
+            and isa(op.source.type, TensorType)
+            and 0 <= dim.value.data < op.source.type.get_num_dims()
+        )
+
+
+# ---- traits -----------------------------------------------------------------------------------------------------------------------------
+
+_PURE: tuple[type[Operation], ...] = (
+    *(arith.RemUIOp, arith.ExtSIOp),
+    *(vector.BitcastOp, vector.CreateMaskOp, vector.ReductionOp),
+    *(gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp),
+    *(gpu.LaneIdOp, gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp),
+    *(affine.MinOp, llvm.FAbsOp),
+)
+
+# Effect-free in xDSL, but not speculatable. Integer division stays so: by zero it is undefined.
+_SPECULATABLE: tuple[type[Operation], ...] = (
+    *(tensor.EmptyOp, vector.ShuffleOp),
+    *(llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.AndOp, llvm.OrOp, llvm.XOrOp, llvm.ShlOp, llvm.LShrOp, llvm.AShrOp),
+    *(llvm.ZExtOp, llvm.SExtOp, llvm.BitcastOp, llvm.SIToFPOp, llvm.FPExtOp, llvm.FPTruncOp),
+    *(llvm.IntToPtrOp, llvm.PtrToIntOp, llvm.AddressOfOp, llvm.UndefOp),
+    *(llvm.InsertElementOp, llvm.InsertValueOp, llvm.ExtractValueOp, llvm.ShuffleVectorOp),
+)
+
+# (op, trait to add, kind of trait that the op lacks)
+TRAITS: tuple[tuple[type[Operation], OpTrait, type[OpTrait]], ...] = (
+    *((op, Pure(), MemoryEffect) for op in _PURE),
+    *((op, AlwaysSpeculatable(), ConditionallySpeculatable) for op in _SPECULATABLE),
+    (vector.TransferReadOp, TransferEffect(), MemoryEffect),
+    (vector.TransferReadOp, SpeculatableOnTensors(), ConditionallySpeculatable),
+    (vector.TransferWriteOp, TransferEffect(), MemoryEffect),
+    (vector.TransferWriteOp, SpeculatableOnTensors(), ConditionallySpeculatable),
+    (vector.LoadOp, MemoryReadEffect(), MemoryEffect),
+    (vector.MaskedLoadOp, MemoryReadEffect(), MemoryEffect),
+    (vector.StoreOp, MemoryWriteEffect(), MemoryEffect),
+    (vector.MaskedStoreOp, MemoryWriteEffect(), MemoryEffect),
+    (scf.ForOp, SpeculatableWithPositiveStep(), ConditionallySpeculatable),
+    (tensor.DimOp, SpeculatableInRank(), ConditionallySpeculatable),
+)
+
+
+# ---- syntax -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _parse_dimension(op_type: type[Operation], parser: Parser) -> Operation:
+    dimension = gpu.DimensionAttr(parser.parse_str_enum(gpu.DimensionEnum))
+    attributes = parser.parse_optional_attr_dict()
+    return op_type.create(properties={"dimension": dimension}, attributes=attributes, result_types=[IndexType()])
+
+
+def _print_dimension(op: Operation, printer: Printer) -> None:
+    dimension = op.properties["dimension"]
+    assert isinstance(dimension, gpu.DimensionAttr)
+    printer.print_string(f" {dimension.data}")
+    printer.print_op_attributes(op.attributes)
+
+
+def _parse_bare(op_type: type[Operation], parser: Parser) -> Operation:
+    results = [IndexType()] if op_type is not gpu.BarrierOp else []
+    return op_type.create(attributes=parser.parse_optional_attr_dict(), result_types=results)
+
+
+def _print_bare(op: Operation, printer: Printer) -> None:
+    printer.print_op_attributes(op.attributes)
+
+
+_Parse = Callable[[type[Operation], Parser], Operation]
+_Print = Callable[[Operation, Printer], None]
+
+# (op, parse, print): MLIR's custom form, where xDSL has the generic one alone
+SYNTAX: tuple[tuple[type[Operation], _Parse, _Print], ...] = (
+    *(
+        (op, _parse_dimension, _print_dimension)
+        for op in (gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp)
+    ),
+    *(
+        (op, _parse_bare, _print_bare)
+        for op in (gpu.BarrierOp, gpu.LaneIdOp, gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp)
+    ),
+)
+
+
+def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
+    """`#llvm.linkage<internal>`, as MLIR prints it; xDSL puts the word in quotes."""
+    printer.print_string(f"<{self.linkage.data}>")
+
+
+CAUGHT_UP: list[str] = []
+"""Rows that xDSL has no need of any more; see the file's head."""
+
+
+def _has_custom_form(op: type[Operation]) -> bool:
+    return op.print is not Operation.print
+
+
+def _apply() -> None:
+    lacking = [(op, kind) for op, _, kind in TRAITS]
+    for op, kind in lacking:
+        if any(isinstance(trait, kind) for trait in op.traits):
+            CAUGHT_UP.append(f"{op.name} has {kind.__name__}")
+    for op, trait, _ in TRAITS:
+        # Ops of one family share one OpTraits object: `add_trait` on shifts would make divisions speculatable.
+        op.traits = OpTraits(partial(tuple, (*op.traits, trait)))
+    for op, parse, print_op in SYNTAX:
+        if _has_custom_form(op):
+            CAUGHT_UP.append(f"{op.name} has a custom form")
+        # Set by name: to a type checker a class's methods are fixed.
+        setattr(op, "parse", classmethod(parse))  # noqa: B010
+        setattr(op, "print", print_op)  # noqa: B010
+    setattr(llvm.LinkageAttr, "print_parameters", _print_linkage)  # noqa: B010
+
+
+_apply()

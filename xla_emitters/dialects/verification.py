@@ -1,0 +1,187 @@
+"""Checks IR and says where it is wrong, as one message.
+
+    kernel.mlir:3:10: error: [ir.verify] arith.addi: ...
+
+xDSL checks each op by itself; a value that is used before it is defined, or outside the region that defines it, passes there and fails much
+later. Here values are followed too: down each block, and from a block into those that it dominates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import IsolatedFromAbove, NoTerminator
+from xdsl.utils import exceptions as xdsl_errors
+from xdsl.utils.hints import isa
+
+from xla_emitters.errors import Place, VerifyError
+
+# What xDSL's parser, verifiers and attribute constructors let out on wrong input, besides its ParseError. They have no one base class.
+ESCAPING_ERRORS = (
+    xdsl_errors.DiagnosticException,
+    xdsl_errors.PyRDLError,
+    xdsl_errors.UnregisteredConstructException,
+    xdsl_errors.BuilderNotFoundException,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    ArithmeticError,
+    TypeError,
+    ValueError,
+)
+
+PlaceOf: TypeAlias = Callable[[Operation], Place | None]
+
+
+def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
+    """Checks `op`, all ops inside it, and that every value is defined where it is used.
+
+    place_of  where an op stands in its source; by default what its location says
+    raises    VerifyError naming the op
+    """
+    place_of = place_of or place_from_location
+    current = op
+    try:
+        for current in op.walk():
+            _verify_one(current)
+        for region in op.regions:
+            _verify_values(region, set(), place_of)
+    except RecursionError:
+        raise VerifyError("nested too deeply to be verified", stage="ir.verify", place=place_of(op)) from None
+    except ESCAPING_ERRORS as error:
+        reason = str(error).removeprefix("Operation does not verify: ").strip() or type(error).__name__
+        message = reason if reason.startswith(f"{current.name}: ") else f"{current.name}: {reason}"
+        first, *more = message.splitlines()
+        raise VerifyError(first, stage="ir.verify", place=place_of(current), details=tuple(more)) from error
+
+
+def _verify_one(op: Operation) -> None:
+    op.verify(verify_nested_ops=False)
+    for region in op.regions:
+        block = region.blocks.first
+        if block is None or block.next_block is not None or block.last_op is not None or op.has_trait(NoTerminator):
+            continue
+        raise xdsl_errors.VerifyException("its block is empty, but must end in a terminator")
+
+
+def place_from_location(op: Operation) -> Place | None:
+    """Where the op's location says it is from; None when it says nothing."""
+    return _place_in(op.location)
+
+
+def _place_in(location: Attribute) -> Place | None:
+    match location:
+        case FileLineColLoc():
+            return Place(location.filename.data, location.line.data, location.column.data)
+        case NameLoc():
+            return _place_in(location.location)
+        case FusedLoc():
+            parts = location.locations
+            assert isa(parts, ArrayAttr[Attribute])
+            return next((place for part in parts if (place := _place_in(part))), None)
+        case _:
+            return None
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _verify_values(region: Region, visible: set[SSAValue], place_of: PlaceOf) -> None:
+    """Checks that ops in `region` use only values in `visible`, which are defined around it, and such as are defined before, inside it."""
+    # Values that a block defines are visible in the blocks below it in the tree, and forgotten when that part is done.
+    added: list[list[SSAValue]] = []
+    for block in _by_dominance(region):
+        if block is None:
+            visible.difference_update(added.pop())
+            continue
+        own: list[SSAValue] = list(block.args)
+        visible.update(block.args)
+        for op in block.ops:
+            for number, operand in enumerate(op.operands):
+                if operand not in visible:
+                    name = f"%{operand.name_hint}" if operand.name_hint else f"operand {number}"
+                    raise VerifyError(
+                        f"{op.name}: {name} is used where it is not defined", stage="ir.verify", place=place_of(op)
+                    )
+            for inner in op.regions:
+                _verify_values(inner, set() if op.has_trait(IsolatedFromAbove) else visible, place_of)
+            own += op.results
+            visible.update(op.results)
+        added.append(own)
+
+
+def _by_dominance(region: Region) -> Iterator[Block | None]:
+    """The blocks that can be reached, each before those that it dominates; None where the part below a block ends."""
+    entry = region.blocks.first
+    if entry is None:
+        return
+    if entry.next_block is None:
+        yield entry
+        yield None
+        return
+    below: dict[Block, list[Block]] = {}
+    for block, parent in immediate_dominators(entry).items():
+        if block is not entry:
+            below.setdefault(parent, []).append(block)
+    stack: list[Block | None] = [entry]
+    while stack:
+        block = stack.pop()
+        yield block
+        if block is not None:
+            stack += [None, *below.get(block, [])]
+
+
+def immediate_dominators(entry: Block) -> dict[Block, Block]:
+    """For every block that can be reached from `entry`: the nearest block that all paths to it pass; `entry` for itself.
+
+    Source: Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm".
+    """
+    order = _reverse_postorder(entry)
+    number = {block: index for index, block in enumerate(order)}
+    predecessors: dict[Block, list[Block]] = {}
+    for block in order:
+        for successor in block.last_op.successors if block.last_op else ():
+            predecessors.setdefault(successor, []).append(block)
+    dominator = {entry: entry}
+    changed = True
+    while changed:
+        changed = False
+        for block in order[1:]:
+            found: Block | None = None
+            for other in predecessors[block]:
+                if other not in dominator:
+                    continue
+                if found is None:
+                    found = other
+                    continue
+                while found is not other:
+                    if number[found] > number[other]:
+                        found = dominator[found]
+                    else:
+                        other = dominator[other]
+            assert found is not None, "a block that can be reached has a predecessor that was visited"
+            if dominator.get(block) is not found:
+                dominator[block] = found
+                changed = True
+    return dominator
+
+
+def _reverse_postorder(entry: Block) -> list[Block]:
+    order: list[Block] = []
+    seen = {entry}
+    stack = [(entry, iter(entry.last_op.successors if entry.last_op else ()))]
+    while stack:
+        block, successors = stack[-1]
+        for successor in successors:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(successor.last_op.successors if successor.last_op else ())))
+                break
+        else:
+            order.append(block)
+            stack.pop()
+    return order[::-1]

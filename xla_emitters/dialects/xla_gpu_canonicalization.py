@@ -1,0 +1,275 @@
+"""Simpler forms of `xla_gpu.apply_indexing` and `xla_gpu.loop`.
+
+    %0 = apply_indexing (d0)[s0] -> (d0 * 4 + s0) (%tid)[%v]        symbols become dims, unused variables go, the map is simplified,
+    %1 = apply_indexing (d0) -> (d0 + 512) (%0)                     constants and the maps of operands go into the map, and results that
+                                                                    are an operand or a constant are no result of a map any more
+    %1 = apply_indexing (d0, s0) -> (d0 * 4 + s0 + 512) (%tid, %v)
+
+Each rewrite takes a map with its operands to another that computes the same; they are repeated until none applies, and the op is replaced
+once. That ends: each makes symbols, variables, or chains of apply_indexing fewer, or the map simpler.
+
+A loop's domain is a check at run time, an apply_indexing's is a promise. So where a loop's dim is replaced by an expression, the dim's
+bounds stay as a constraint on it, and a dim that the results do not need is dropped only when its operand surely lies in the bounds.
+Source: spec/1 1.5 "Canonicalization patterns"; where it marks an upstream defect, this keeps the constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, LoopOp
+from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+
+
+@dataclass(frozen=True)
+class _Application:
+    """A map with the values of its variables: dims, then symbols."""
+
+    map: IndexingMap
+    operands: tuple[SSAValue, ...]
+
+
+# ---- rewrites of an application: each gives a simpler one that computes the same, or None -----------------------------------------------
+
+
+def _symbols_to_dims(it: _Application) -> _Application | None:
+    return replace(it, map=it.map.symbols_to_dims()) if it.map.num_symbols else None
+
+
+def _simplify(it: _Application) -> _Application | None:
+    simplified = it.map.simplify()
+    return replace(it, map=simplified) if simplified != it.map else None
+
+
+def _remove_unused(it: _Application) -> _Application | None:
+    smaller, removed = it.map.remove_unused_vars()
+    if not any(removed):
+        return None
+    return _Application(smaller, tuple(v for v, gone in zip(it.operands, removed, strict=True) if not gone))
+
+
+def _merge_repeated_operands(it: _Application) -> _Application | None:
+    """One dim for each value."""
+    kept = list(dict.fromkeys(it.operands))
+    if len(kept) == len(it.operands):
+        return None
+    replacements = [Expr.variable(kept.index(operand)) for operand in it.operands]
+    dims = [it.map.dims[it.operands.index(operand)] for operand in kept]
+    return _Application(it.map.with_variables_replaced(replacements, dims=dims), tuple(kept))
+
+
+def _fold_constants(it: _Application) -> _Application | None:
+    values = {n: value for n, operand in enumerate(it.operands) if (value := _constant(operand)) is not None}
+    if not values:
+        return None
+    kept = tuple(operand for n, operand in enumerate(it.operands) if n not in values)
+    return _Application(it.map.with_dims_fixed(values), kept)
+
+
+def _constant(value: SSAValue) -> int | None:
+    if isinstance(value.owner, arith.ConstantOp) and isinstance(attribute := value.owner.value, IntegerAttr):
+        return attribute.value.data
+    return None
+
+
+def _fold_producers(it: _Application) -> _Application | None:
+    """Puts the maps of operands that are themselves results of maps into this one.
+
+    Only if that takes the producers' work away (they have no other use) or makes the map simpler than the two by themselves.
+    """
+    folded, producers = _with_producers(it, range(len(it.operands)))
+    if folded is None:
+        return None
+    if all(producer.has_one_use() for producer in producers):
+        return folded
+    return folded if folded.map.simplify() != folded.map else None
+
+
+def _with_producers(it: _Application, dims: Sequence[int]) -> tuple[_Application | None, list[OpResult]]:
+    """`it` with those of `dims` whose operands are results of apply_indexing ops without symbols replaced by these ops' expressions.
+
+    returns  the application over the producers' operands, None if there are no such producers; and the results folded. A producer's
+             operand that is an operand already shares its dim; the others become dims at the end, with the producer's bounds. Replaced
+             dims stay, unused.
+    """
+    operands, variables = list(it.operands[: it.map.num_dims]), list(it.map.dims)
+    symbols = it.operands[it.map.num_dims :]
+    expressions: dict[int, tuple[ApplyIndexingOp, int]] = {}
+    for number in dims:
+        match it.operands[number]:
+            case OpResult(op=ApplyIndexingOp() as producer, index=result) if not producer.map.num_symbols:
+                expressions[number] = (producer, result)
+            case _:
+                pass
+    if not expressions:
+        return None, []
+    substituted: dict[int, Expr] = {}
+    for number, (producer, result) in expressions.items():
+        theirs: list[Expr] = []
+        for operand, variable in zip(producer.operands, producer.map.dims, strict=True):
+            if operand not in operands:
+                operands.append(operand)
+                variables.append(variable)
+            theirs.append(Expr.variable(operands.index(operand)))
+        substituted[number] = producer.map.results[result].substitute(theirs)
+    moved = [Expr.variable(len(operands) + symbol) for symbol in range(it.map.num_symbols)]
+    replacements = [substituted.get(number, Expr.variable(number)) for number in range(it.map.num_dims)] + moved
+    combined = it.map.with_variables_replaced(replacements, dims=variables, range_vars=it.map.range_vars)
+    results = [producer.results[result] for producer, result in expressions.values()]
+    return _Application(combined, (*operands, *symbols)), results
+
+
+_REWRITES: tuple[Callable[[_Application], _Application | None], ...] = (
+    _symbols_to_dims,
+    _merge_repeated_operands,
+    _fold_constants,
+    _simplify,
+    _remove_unused,
+    _fold_producers,
+)
+
+
+def _simplest(it: _Application) -> _Application:
+    while (simpler := next((s for rewrite in _REWRITES if (s := rewrite(it)) is not None), None)) is not None:
+        it = simpler
+    return it
+
+
+# ---- patterns ---------------------------------------------------------------------------------------------------------------------------
+
+
+class CanonicalizeApplyIndexing(RewritePattern):
+    """The simplest form of an apply_indexing, and of each of its results."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:
+        start = _Application(op.map, tuple(op.operands))
+        used = tuple(
+            result if out.first_use is not None else Expr.constant(0)
+            for out, result in zip(op.results, op.map.results, strict=True)
+        )
+        it = _simplest(replace(start, map=replace(op.map, results=used)) if used != op.map.results else start)
+        # A map whose domain is empty says nothing of its results.
+        is_plain = [
+            not it.map.is_known_empty and result.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT)
+            for result in it.map.results
+        ]
+        if it == start and not any(is_plain):
+            return
+        kept = tuple(result for result, plain in zip(it.map.results, is_plain, strict=True) if not plain)
+        new_ops: list[Operation] = []
+        rest: Sequence[OpResult] = ()
+        if kept:
+            rest = _emit(_Application(replace(it.map, results=kept), it.operands), op, new_ops)
+        remaining = iter(rest)
+        results: list[SSAValue] = []
+        for result, plain in zip(it.map.results, is_plain, strict=True):
+            if not plain:
+                results.append(next(remaining))
+            elif result.kind is ExprKind.VARIABLE:
+                results.append(it.operands[result.value])
+            else:
+                constant = arith.ConstantOp(IntegerAttr(result.value, INDEX))
+                constant.location = op.location
+                new_ops.append(constant)
+                results.append(constant.result)
+        rewriter.replace(op, new_ops, results)
+
+
+def _emit(it: _Application, op: ApplyIndexingOp, new_ops: list[Operation]) -> Sequence[OpResult]:
+    smaller = _remove_unused(it) or it
+    new = ApplyIndexingOp(smaller.operands, smaller.map, op.attributes)
+    new.location = op.location
+    new_ops.append(new)
+    return new.results
+
+
+class CanonicalizeLoop(RewritePattern):
+    """Takes constant dims, dims computed by apply_indexing, and dims that say nothing out of a loop's map."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        it = start = _Application(op.map, tuple(op.dims))
+        while (simpler := _loop_with_constants(it) or _loop_with_producers(it)) is not None:
+            it = simpler
+        if it == start:
+            return
+        body = rewriter.move_region_contents_to_new_regions(op.body)
+        new = LoopOp(it.operands, op.inits, it.map, body, op.attributes)
+        new.location = op.location
+        rewriter.replace(op, new)
+
+
+def _loop_with_constants(it: _Application) -> _Application | None:
+    """Dims with one possible value, inside their bounds, become this value. Others are left alone: the loop would not run."""
+    values = {
+        number: known.lower
+        for number, (operand, dim) in enumerate(zip(it.operands, it.map.dims, strict=True))
+        if (known := range_of_value(operand)) is not None and known.is_point and dim.bounds.contains(known.lower)
+    }
+    if not values:
+        return None
+    kept = tuple(operand for number, operand in enumerate(it.operands) if number not in values)
+    return _Application(it.map.with_dims_fixed(values).simplify(), kept)
+
+
+def _loop_with_producers(it: _Application) -> _Application | None:
+    folded, producers = _with_producers(it, range(it.map.num_dims))
+    if folded is None:
+        return None
+    results = dict.fromkeys(producers)
+    places = [number for number, operand in enumerate(it.operands) if operand in results]
+    # What each replaced dim had to hold, its expression has to hold now.
+    replaced = _expressions(it, folded, places)
+    checks = tuple((replaced[number], it.map.dims[number].bounds) for number in places)
+    checked = replace(folded.map, constraints=folded.map.parts.constraints + checks)
+    simplified = checked.simplify()
+    if simplified == checked and not all(producer.has_one_use() for producer in producers):
+        return None
+    return _without_idle_dims(_Application(simplified, folded.operands), frozenset(places))
+
+
+def _expressions(it: _Application, folded: _Application, places: Sequence[int]) -> dict[int, Expr]:
+    found: dict[int, Expr] = {}
+    for number in places:
+        operand = it.operands[number]
+        assert isinstance(operand, OpResult)
+        producer = operand.op
+        assert isinstance(producer, ApplyIndexingOp)
+        theirs = [Expr.variable(folded.operands.index(value)) for value in producer.operands]
+        found[number] = producer.map.results[operand.index].substitute(theirs)
+    return found
+
+
+def _without_idle_dims(it: _Application, replaced: frozenset[int]) -> _Application:
+    """Without the dims that nothing mentions: those replaced, and those whose operand surely lies inside the bounds."""
+    if it.map.is_known_empty:
+        return it
+    mentioned = frozenset[int]().union(
+        *(result.variables() for result in it.map.results), *(e.variables() for e, _ in it.map.constraints)
+    )
+    kept = [
+        number
+        for number, (operand, dim) in enumerate(zip(it.operands, it.map.dims, strict=True))
+        if number in mentioned or not (number in replaced or _is_inside(operand, dim.bounds))
+    ]
+    position = {number: index for index, number in enumerate(kept)}
+    nowhere = Expr.constant(0)
+    replacements = [
+        Expr.variable(position[number]) if number in position else nowhere for number in range(it.map.num_dims)
+    ] + [Expr.variable(len(kept) + symbol) for symbol in range(it.map.num_symbols)]
+    dims: list[Variable] = [it.map.dims[number] for number in kept]
+    smaller = it.map.with_variables_replaced(replacements, dims=dims, range_vars=it.map.range_vars)
+    return _Application(smaller, tuple(it.operands[number] for number in kept))
+
+
+def _is_inside(value: SSAValue, bounds: Interval) -> bool:
+    known = range_of_value(value)
+    return known is not None and bounds.contains(known)

@@ -1,0 +1,288 @@
+"""The code of one element: a function per subgraph, from its indices to the element of its root.
+
+    func.func private @f_add(%arg0: tensor<20x40xf32>, %i: index, %j: index) -> f32 {
+      %extracted = tensor.extract %arg0[%i, %j]               a parameter: read
+      %0 = xla_gpu.pure_call @f_log(%arg0, %j, %i) : ...      an operand of another subgraph: called
+      %1 = arith.addf %extracted, %0                          an op: its class's emit_element, at the same indices
+      return %1
+    }
+
+Every (instruction, indices) is emitted once per block; what is at hand in the same or an enclosing block is used again. Constants and
+index computations are shared too, constants at the top of the function. Chains of elementwise ops and of moves are walked with
+a list, not by recursion: 5,000 ops in a row are one function of 5,000 ops. Every op carries the location of its HLO instruction.
+Source: seed document, "Elemental emission", "Subgraph functions"; spec/1 5.5-5.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.builder import Builder, InsertOpInvT
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    IndexType,
+    LocationAttr,
+    TensorType,
+    UnknownLoc,
+    i64,
+)
+from xdsl.dialects.llvm import LinkageAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp, OperationT
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.shape_ops import MoveOp
+from xla_emitters.dialects.hlo.types import (
+    ArrayType,
+    as_array,
+    default_order,
+    dims_of,
+    element_of,
+    leaf_types,
+    minor_to_major,
+)
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
+from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import bitcast_map
+from xla_emitters.rewrite.locations import locate
+
+INDEX_NAMES = "ijklmn"
+
+
+def kernel_tensor(type: Attribute) -> TensorType[Attribute]:
+    """The tensor that kernels see of an HLO array: storage element type; a layout other than row major as a dense encoding.
+
+    >>> str(kernel_tensor(array_type(dtype("pred").ir_type, (8, 64), (0, 1))))
+    'tensor<8x64xi8, dense<[0, 1]> : tensor<2xi64>>'
+    """
+    array = as_array(type)
+    order = minor_to_major(array)
+    storage = element_of(array).storage_type
+    if order == default_order(len(order)):
+        return TensorType(storage, array.get_shape())
+    encoding = DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(order)]), order)
+    return TensorType(storage, array.get_shape(), encoding)
+
+
+def result_types(root: HloOp) -> list[Attribute]:
+    """Storage types of the elements that one element of `root` is: one, or one per leaf of a tuple."""
+    return [element_of(leaf).storage_type for leaf in leaf_types(root.result.type)]
+
+
+def leaf_map(first: ArrayType, leaf: ArrayType) -> IndexingMap | None:
+    """From an index of the first array of a tuple to the index of another array at the same place in memory.
+
+    None where the two have one shape and layout: then the indices are the same.
+    """
+    if dims_of(first) == dims_of(leaf) and minor_to_major(first) == minor_to_major(leaf):
+        return None
+    return bitcast_map(dims_of(first), minor_to_major(first), dims_of(leaf), minor_to_major(leaf))
+
+
+# ------------------------------------------------------------------------------------------- functions
+
+
+def declare(subgraph: Subgraph) -> func.FuncOp:
+    """The function of a subgraph, with an empty body: a tensor per parameter of the computation, an index per dimension."""
+    computation = subgraph.root.parent_op()
+    assert isinstance(computation, ComputationOp)
+    tensors = [kernel_tensor(parameter.result.type) for parameter in computation.parameters]
+    dims = subgraph.index_dims
+    function = func.FuncOp(
+        subgraph.name,
+        ([*tensors, *([IndexType()] * len(dims))], result_types(subgraph.root)),
+        Region(Block(arg_types=[*tensors, *([IndexType()] * len(dims))])),
+        visibility="private",
+        arg_attrs=ArrayAttr(
+            [
+                *(DictionaryAttr({}) for _ in tensors),
+                *(DictionaryAttr({RANGE_ATTR: range_attr(0, size - 1)}) for size in dims),
+            ]
+        ),
+    )
+    function.attributes["llvm.linkage"] = LinkageAttr("internal")
+    if subgraph.moves_only:
+        function.attributes["no_compute"] = BoolAttr.from_bool(True)
+    for i, argument in enumerate(function.body.block.args):
+        index = i - len(tensors)
+        argument.name_hint = f"arg{i}" if index < 0 else INDEX_NAMES[index] if index < len(INDEX_NAMES) else f"i{index}"
+    function.location = subgraph.root.location
+    return function
+
+
+def emit_subgraph(subgraph: Subgraph, partitioned: PartitionedComputation, function: func.FuncOp) -> None:
+    """Fills `function`, as `declare` made it, with the code of one element of the subgraph's root.
+
+    raises   Unsupported, with its place, for an instruction without code
+    """
+    block = function.body.block
+    parameters = len(partitioned.computation.parameters)
+    emission = _Emission(subgraph, partitioned, block.args[:parameters], FunctionBuilder(block))
+    values = emission.element(subgraph.root, block.args[parameters:])
+    emission.builder.insert(func.ReturnOp(*values))
+
+
+@dataclass(eq=False)
+class FunctionBuilder(Builder):
+    """Inserts into one function: locates every op, and hands out an equal constant or index computation that is there already.
+
+    location   what ops without one of their own get
+    """
+
+    location: LocationAttr = field(default_factory=UnknownLoc)
+
+    def __init__(self, block: Block, location: LocationAttr | None = None):
+        super().__init__(InsertPoint.at_end(block))
+        self.location = location or UnknownLoc()
+        self._top = block
+        self._known: dict[tuple[object, ...], list[Operation]] = {}
+        self.operation_insertion_handler.append(lambda op: locate(op, self.location))
+
+    def insert(self, op: InsertOpInvT, insertion_point: InsertPoint | None = None) -> InsertOpInvT:
+        if insertion_point is not None or not isinstance(op, arith.ConstantOp | ApplyIndexingOp):
+            return super().insert(op, insertion_point)
+        key = (op.name, *op.operands, *op.properties.values())
+        for known in self._known.setdefault(key, []):
+            if encloses(known.parent, self.insertion_point.block):
+                return known  # pyright: ignore[reportReturnType]
+        self._known[key].append(op)
+        return super().insert(op, InsertPoint.at_start(self._top) if isinstance(op, arith.ConstantOp) else None)
+
+    @contextmanager
+    def located(self, location: LocationAttr) -> Generator[None]:
+        """What is inserted inside comes from `location`."""
+        outer, self.location = self.location, location
+        try:
+            yield
+        finally:
+            self.location = outer
+
+
+def encloses(outer: Block | None, block: Block | None) -> bool:
+    """Whether what `outer` defines can be used in `block`: it is the same, or around it."""
+    while block is not None and block is not outer:
+        block = block.parent_block()
+    return block is not None and outer is not None
+
+
+# ------------------------------------------------------------------------------------------- elements
+
+
+Key: TypeAlias = tuple[HloOp, tuple[SSAValue, ...]]
+"""An instruction, and the indices of the element of it that is meant."""
+
+
+@dataclass(eq=False)
+class _Emission:
+    """The state of filling one function."""
+
+    subgraph: Subgraph
+    partitioned: PartitionedComputation
+    tensors: Sequence[SSAValue]
+    builder: FunctionBuilder
+    known: dict[Key, list[tuple[Block, tuple[SSAValue, ...]]]] = field(
+        default_factory=dict[Key, list[tuple[Block, tuple[SSAValue, ...]]]]
+    )
+
+    def element(self, op: HloOp, indices: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+        """The element of `op` at `indices`: one value per array in its result. Emits what is not there yet."""
+        pending = [(op, tuple(indices))]
+        entered = set[Key]()
+        while pending:
+            current = pending[-1]
+            if self._lookup(*current) is not None:
+                pending.pop()
+            elif current in entered:
+                self._emit(*current)
+                pending.pop()
+            else:
+                entered.add(current)
+                pending += reversed(self._needed_first(*current))
+        values = self._lookup(op, tuple(indices))
+        assert values is not None
+        return values
+
+    def _lookup(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...] | None:
+        for block, values in self.known.get((op, indices), ()):
+            if encloses(block, self.builder.insertion_point.block):
+                return values
+        return None
+
+    def _needed_first(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
+        """Elements that `op`'s own code asks for in any case: emitted before it, they need no recursion."""
+        if self.partitioned.subgraph_of[op] is not self.subgraph or not isinstance(op, ElementwiseOp | MoveOp):
+            return []
+        needed = list[Key]()
+        for operand, step in zip(op.operands, op.output_to_input(), strict=True):
+            assert isinstance(operand.owner, HloOp)
+            with self.builder.located(op.location):
+                needed.append((operand.owner, tuple(build.apply_indexing(self.builder, step, indices))))
+        return needed
+
+    def _emit(self, op: HloOp, indices: tuple[SSAValue, ...]) -> None:
+        with self.builder.located(op.location):
+            if self.partitioned.subgraph_of[op] is not self.subgraph:
+                values = self._call(op, indices)
+            elif isinstance(op, ParameterOp):
+                read = tensor.ExtractOp(self.tensors[op.number.value.data], list(indices), result_types(op)[0])
+                read.result.name_hint = "extracted"
+                values = (self.builder.insert(read).result,)
+            elif isinstance(op, TupleOp):
+                values = self._tuple(op, indices)
+            else:
+                values = tuple(op.emit_element(_Element(self, op, indices)))
+        block = self.builder.insertion_point.block
+        self.known.setdefault((op, indices), []).append((block, values))
+
+    def _call(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
+        """An element that another function computes."""
+        callee = self.partitioned.subgraph_of[op]
+        call = PureCallOp(callee.name, [*self.tensors, *indices], result_types(op))
+        for result in call.results:
+            result.name_hint = "pure_call"
+        return tuple(self.builder.insert(call).results)
+
+    def _tuple(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
+        """An element of each array in a tuple; the indices are those of the first."""
+        first = as_array(leaf_types(op.result.type)[0])
+        values = list[SSAValue]()
+        for operand in op.operands:
+            assert isinstance(operand.owner, HloOp)
+            step = leaf_map(first, as_array(leaf_types(operand.type)[0]))
+            own = indices if step is None else build.apply_indexing(self.builder, step, indices)
+            values += self.element(operand.owner, own)
+        return tuple(values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Element:
+    """The `ElementContext` of one instruction at one index."""
+
+    emission: _Emission
+    op: HloOp
+    indices: tuple[SSAValue, ...]
+
+    @property
+    def builder(self) -> Builder:
+        return self.emission.builder
+
+    def operand(self, i: int, indices: Sequence[SSAValue] | None = None) -> SSAValue:
+        owner = self.op.operands[i].owner
+        assert isinstance(owner, HloOp)
+        (value,) = self.emission.element(owner, self.indices if indices is None else indices)
+        return value
+
+    def insert(self, op: OperationT, /) -> OperationT:
+        return self.builder.insert(op)

@@ -1,0 +1,131 @@
+"""The entry function: the kernel itself, with its arguments, its ids and its launch; the hero's emitter writes its body.
+
+    func.func @fusion(%input: tensor<8xf32> {llvm.align = 16 : index, llvm.dereferenceable = 32 : index, xla.invariant,
+                                             xla.slice_index = 0 : index},
+                      %output: tensor<8xf32> {llvm.align = 256 : index, ..., xla.slice_index = 1 : index}) -> tensor<8xf32>
+        attributes {xla.entry, gpu.known_block_size = array<i32: 8, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
+      %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 7 : index]}
+      ...
+    }
+
+It takes the parameters and the results as tensors, inserts into the results and returns them; nothing else may use them. The launch stands
+in two attributes, so a pass, an executor or a tool can read it from the IR alone. Ids of extent 1 are not there.
+Source: seed document, "Entry function"; spec/1 1.8; spec/2 2.0.5, 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects import func, gpu
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    UnitAttr,
+    i32,
+)
+from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from xla_emitters.analysis.buffers import BufferArgument, buffers_of
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.launch import Launch
+from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
+from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
+from xla_emitters.emitters.partitioner import sanitize
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An entry function under construction.
+
+    inputs   the kernel's parameters
+    outputs  the tensors to insert the results into
+    ids      thread and block ids of extent above 1, in the order of `Launch.ids`
+    builder  inserts at the end of the body; ops get the fusion's location
+    """
+
+    function: func.FuncOp
+    inputs: tuple[SSAValue, ...]
+    outputs: tuple[SSAValue, ...]
+    ids: tuple[SSAValue, ...]
+    builder: FunctionBuilder
+
+    def finish(self, results: Iterable[SSAValue]) -> None:
+        """Returns the results, one per output."""
+        self.builder.insert(func.ReturnOp(*results))
+
+
+def entry_function(view: FusionView, launch: Launch) -> Entry:
+    """The kernel's function with ids but without a body."""
+    inputs = [kernel_tensor(type) for type in view.parameter_types]
+    outputs = [kernel_tensor(type) for type in view.result_types]
+    block = Block(arg_types=[*inputs, *outputs])
+    buffers = buffers_of(view)
+    function = func.FuncOp(
+        sanitize(view.name),
+        ([*inputs, *outputs], outputs),
+        Region(block),
+        arg_attrs=ArrayAttr(argument_attributes(buffer) for buffer in buffers),
+    )
+    function.location = view.location
+    function.attributes["xla.entry"] = UnitAttr()
+    function.attributes["gpu.known_block_size"] = DenseArrayBase.from_list(i32, launch.threads)
+    function.attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, launch.blocks)
+    for i, argument in enumerate(block.args):
+        argument.name_hint = "input" if i < len(inputs) else "output"
+    builder = FunctionBuilder(block, view.location)
+    ids = tuple(_id(builder, name, extent) for name, extent in launch.ids)
+    return Entry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)
+
+
+def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:
+    kind, axis = name.split("_")
+    make, hint = (gpu.ThreadIdOp, "thread_id") if kind == "th" else (gpu.BlockIdOp, "block_id")
+    op = builder.insert(make(gpu.DimensionAttr(gpu.DimensionEnum(axis))))
+    op.attributes[RANGE_ATTR] = range_attr(0, extent - 1)
+    op.result.name_hint = f"{hint}_{axis}"
+    return op.result
+
+
+def argument_attributes(buffer: BufferArgument) -> DictionaryAttr:
+    """What passes know of a buffer, as attributes of the entry's argument."""
+    attributes: dict[str, Attribute] = {
+        "llvm.align": IntegerAttr.from_index_int_value(buffer.align),
+        "llvm.dereferenceable": IntegerAttr.from_index_int_value(buffer.dereferenceable),
+    }
+    if not buffer.is_written:
+        attributes["xla.invariant"] = UnitAttr()
+    attributes["xla.slice_index"] = IntegerAttr.from_index_int_value(buffer.slice_index)
+    return DictionaryAttr(attributes)
+
+
+def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
+    """The kernel: the entry first, then the functions it calls; says how wide an index is."""
+    ops: list[Operation] = [entry, *functions]
+    width = DataLayoutEntryAttr(IndexType(), IntegerAttr(index_bits(view), i32))
+    module = ModuleOp(ops, {"dlti.dl_spec": DataLayoutSpecAttr(ArrayAttr([width]))})
+    module.location = view.location
+    return module
+
+
+def index_bits(view: FusionView) -> int:
+    """32, or 64 where an array has 2^31 elements or more, or where 64-bit values become indices."""
+    types = (*view.parameter_types, *(op.result.type for op in view.instructions))
+    if any(math.prod(dims_of(leaf)) >= 2**31 for type in types for leaf in leaf_types(type)):
+        return 64
+    indices = (
+        operand for op in view.instructions for operand in op.operands[_FIRST_INDEX.get(op.opcode, len(op.operands)) :]
+    )
+    return 64 if any(element_of(index).bits == 64 for index in indices if element_of(index).is_integer) else 32
+
+
+_FIRST_INDEX = {"dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 1, "scatter": 1}
+"""By opcode, the first of the operands that are indices. scatter's updates come after them, but are not what is indexed by."""

@@ -1,0 +1,90 @@
+"""The loop emitter, for fusions without a hero: each thread computes a few neighbouring elements of the result.
+
+    %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x)[%vector_index] -> (%dim0, %dim1) in #map
+        iter_args(%iter = %output) -> (tensor<64x4096xf32>) {
+      %pure_call = xla_gpu.pure_call @f_add(%input, %dim0, %dim1) : (tensor<64x4096xf32>, index, index) -> f32
+      %inserted = tensor.insert %pure_call into %iter[%dim0, %dim1] : tensor<64x4096xf32>
+      xla_gpu.yield %inserted : tensor<64x4096xf32>
+    }
+
+The map runs over the first result; results of other shapes are written at the same place in memory. All values of an iteration are
+computed before the first is written: a result may lie in the buffer of a parameter.
+Source: seed document, "MLIR Conversion"; spec/2 2.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.launch import Launch, launch_for, work_item_map
+from xla_emitters.analysis.unroll import unroll_factor
+from xla_emitters.device import Device
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
+from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_subgraph, leaf_map, result_types
+from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Subgraph, partition
+from xla_emitters.indexing import IndexingMap
+
+
+class LoopEmitter:
+    """See the file's head."""
+
+    name = "loop"
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None, or why not: the loop runs over the first result, so all must have as many elements."""
+        first = math.prod(dims_of(view.roots[0]))
+        for i, root in enumerate(view.roots):
+            if math.prod(dims_of(root)) != first:
+                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(root))}"
+        return None
+
+    def launch(self, view: FusionView, device: Device) -> Launch:
+        """The grid for the first result."""
+        return launch_for(view.elements, unroll_factor(view, device), device)
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """The kernel module.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
+        partitioned = partition(view.computation)
+        launch = self.launch(view, device)
+        entry = entry_function(view, launch)
+        functions = [declare(subgraph) for subgraph in partitioned.subgraphs]
+        first = view.result_types[0]
+        visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll_factor(view, device))
+        _emit_loop(view, entry, visited, partitioned.root)
+        for subgraph, function in zip(partitioned.subgraphs, functions, strict=True):
+            emit_subgraph(subgraph, partitioned, function)
+        return kernel_module(view, entry.function, functions)
+
+
+def _emit_loop(view: FusionView, entry: Entry, visited: IndexingMap, root: Subgraph) -> None:
+    """The body of the entry: `root`'s function called and its results inserted for every index that `visited` gives."""
+    loop = LoopOp(entry.ids, entry.outputs, visited)
+    for result in loop.results:
+        result.name_hint = "xla_loop"
+    body = FunctionBuilder(loop.body.block, view.location)
+    indices = loop.map_results
+    call = PureCallOp(root.name, [*entry.inputs, *indices], result_types(root.root))
+    for result in call.results:
+        result.name_hint = "pure_call"
+    body.insert(call)
+    written = list[SSAValue]()
+    for value, tensor_so_far, type in zip(call.results, loop.iter_args, view.result_types, strict=True):
+        step = leaf_map(view.result_types[0], type)
+        own = indices if step is None else build.apply_indexing(body, step, indices)
+        insertion = body.insert(tensor.InsertOp(value, tensor_so_far, list(own)))
+        insertion.result.name_hint = "inserted"
+        written.append(insertion.result)
+    body.insert(YieldOp(*written))
+    entry.builder.insert(loop)
+    entry.finish(loop.results)

@@ -1,0 +1,195 @@
+"""Cut an HLO computation into functions, so that no element is computed twice by code written twice.
+
+         param                 `log` is read at (d0, d1) by the add and at (d1, d0) by the transpose: emitted together with both,
+           |                   its code would be there twice, and with n such forks in a row 2^n times. So three functions:
+          log
+         |   \\                   @f_log(%param, i, j)         SUBGRAPH f_log { ROOT log }
+         |  transpose            @f_transpose(%param, i, j)   SUBGRAPH f_transpose { ROOT transpose }
+          \\   /                  @f_add(%param, i, j)         SUBGRAPH f_add { param, ROOT add }
+           add
+
+An instruction is emitted with its user if it has one user, or if all its users read it at the same index. "The same" is equality of
+simplified indexing maps from the subgraph's root, so how far this merges depends on how far maps simplify.
+Users are visited before what they use; an instruction that starts a subgraph forgets how it is reached, so the work is linear even
+where the number of paths is exponential. Subgraphs are cut at 2000 instructions.
+Source: seed document, "Partitioning"; spec/1 4.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import identity_map
+
+SUBGRAPH_LIMIT = 2000
+"""Instructions in one function: compilers downstream are worse than linear in the size of a function."""
+
+MOVES_ONLY = frozenset(
+    ("bitcast", "broadcast", "constant", "copy", "iota", "parameter", "reshape", "reverse", "slice", "transpose")
+)
+"""Opcodes that compute nothing: a function of only these costs nothing to inline anywhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subgraph:
+    """What becomes one function.
+
+    name          of the function
+    root          what the function computes: one element of it, or of each array in it
+    instructions  operands before users; the root is last
+    """
+
+    name: str
+    root: HloOp
+    instructions: tuple[HloOp, ...]
+
+    @property
+    def index_dims(self) -> tuple[int, ...]:
+        """Sizes of the dimensions that the function's indices run over: those of the root, or of the first array in it."""
+        return dims_of(leaf_types(self.root.result.type)[0])
+
+    @property
+    def moves_only(self) -> bool:
+        return all(op.opcode in MOVES_ONLY for op in self.instructions)
+
+    def __str__(self) -> str:
+        lines = [_line(op, op is self.root) for op in self.instructions]
+        return "\n".join((f"SUBGRAPH {self.name}{' no_compute' if self.moves_only else ''} {{", *lines, "}"))
+
+
+def _line(op: HloOp, is_root: bool) -> str:
+    operands = ", ".join(
+        f"%{operand.owner.instruction_name.data}" for operand in op.operands if isinstance(operand.owner, HloOp)
+    )
+    if isinstance(op, ParameterOp):
+        operands = str(op.number.value.data)
+    shape = type_text(op.result.type, True)
+    return f"  {'ROOT ' if is_root else ''}%{op.instruction_name.data} = {shape} {op.opcode}({operands})"
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedComputation:
+    """A computation and its subgraphs; the subgraph of the computation's root is the first."""
+
+    computation: ComputationOp
+    subgraphs: tuple[Subgraph, ...]
+    subgraph_of: dict[HloOp, Subgraph]
+
+    @property
+    def root(self) -> Subgraph:
+        return self.subgraphs[0]
+
+    def __str__(self) -> str:
+        """The dump that `--stage partition` prints."""
+        head = f"PartitionedComputation {self.computation.sym_name.data}:"
+        return "\n".join((head, *map(str, self.subgraphs)))
+
+
+@dataclass
+class _State:
+    """What is known of an instruction before it is visited: all from its users, which have been."""
+
+    indexings: set[IndexingMap] = field(default_factory=set[IndexingMap])
+    user_subgraphs: set[int] = field(default_factory=set[int])
+    subgraph: int = -1
+
+
+def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lambda _: False) -> PartitionedComputation:
+    """Subgraphs of what `computation`'s root needs; an instruction that `starts` holds for is the root of its own.
+
+    raises   Unsupported for an instruction that has no indexing map
+    """
+    order = list(post_order(computation))
+    uses = Counter(operand.owner for op in order for operand in op.operands)
+    states = {op: _State() for op in order}
+    roots = list[HloOp]()
+    sizes = list[int]()
+
+    def start(op: HloOp, state: _State) -> None:
+        state.subgraph = len(roots)
+        state.indexings = set()
+        roots.append(op)
+        sizes.append(1)
+
+    for op in reversed(order):
+        state = states[op]
+        if starts(op) or len(state.user_subgraphs) != 1 or len(state.indexings) > 1:
+            start(op, state)
+        else:
+            (state.subgraph,) = state.user_subgraphs
+            if sizes[state.subgraph] >= SUBGRAPH_LIMIT and uses[op] == 1:
+                start(op, state)
+            else:
+                sizes[state.subgraph] += 1
+        _tell_operands(op, state, roots[state.subgraph] is op, states)
+
+    members: list[list[HloOp]] = [[] for _ in roots]
+    for op in order:
+        members[states[op].subgraph].append(op)
+    name = computation.sym_name.data
+    subgraphs = tuple(
+        Subgraph(sanitize(f"{name}_{root.instruction_name.data}"), root, tuple(ops))
+        for root, ops in zip(roots, members, strict=True)
+    )
+    return PartitionedComputation(computation, subgraphs, {op: subgraphs[states[op].subgraph] for op in order})
+
+
+def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
+    """Tells `op`'s operands which subgraph reads them, and at which index counted from that subgraph's root."""
+    for operand, step in zip(op.operands, operand_maps(op), strict=True):
+        assert isinstance(operand.owner, HloOp)
+        known = states[operand.owner]
+        known.user_subgraphs.add(state.subgraph)
+        if is_root:
+            reached = step
+        elif state.indexings:
+            (own,) = state.indexings
+            reached = own.compose(step)
+        else:
+            continue
+        reached = reached.simplify().remove_unused_symbols()[0]
+        # An operand that is read nowhere, such as a part of a concatenate that a slice cuts off, is not read twice.
+        if not reached.is_known_empty:
+            known.indexings.add(reached)
+
+
+def operand_maps(op: HloOp) -> tuple[IndexingMap, ...]:
+    """For each operand, which of its elements one element of the result needs; for a tuple, each its own."""
+    if isinstance(op, TupleOp):
+        return tuple(identity_map(dims_of(leaf_types(operand.type)[0])) for operand in op.operands)
+    return tuple(m.simplify() for m in op.output_to_input())
+
+
+def post_order(computation: ComputationOp) -> Iterator[HloOp]:
+    """Instructions that the root needs, operands first, each operand's before the next one's. Not recursive."""
+    root = computation.root.owner
+    assert isinstance(root, HloOp)
+    seen = {root}
+    pending = [(root, iter(root.operands))]
+    while pending:
+        op, operands = pending[-1]
+        for operand in operands:
+            if isinstance(operand.owner, HloOp) and operand.owner not in seen:
+                seen.add(operand.owner)
+                pending.append((operand.owner, iter(operand.owner.operands)))
+                break
+        else:
+            pending.pop()
+            yield op
+
+
+def sanitize(name: str) -> str:
+    """`name` as a function's: other characters than letters, digits, _ and $ become _, a leading digit gets one before it.
+
+    >>> sanitize("fused_computation.1_add.3"), sanitize("2x")
+    ('fused_computation_1_add_3', '_2x')
+    """
+    name = re.sub(r"[^A-Za-z0-9_$]", "_", name) or "__unnamed"
+    return f"_{name}" if name[0].isdigit() or name in ("_", "$") else name

@@ -1,0 +1,294 @@
+"""Does every stage compute what the HLO says? The NumPy reference against the executor after every pass.
+
+    check("gelu.hlo")
+      hlo                reference r0 (and, where an op may round, the bounds of what is admissible)
+      xla_gpu            executed: the same bits as the reference, or within the bounds
+      ... every pass ...  executed: the same bits as before the pass, but for the passes in `TOLERANT`
+      llvm-dialect
+
+Large grids can be sampled: some blocks run, and only what they write is compared. Source: design.md 2.5 and 4 "Numbers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.analysis.kernel_entry import launch_of
+from xla_emitters.analysis.program_plan import PlannedKernel, called_by, entry_of
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
+from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
+from xla_emitters.runtime.arrays import differing, from_buffer, load_arrays, random_arrays
+from xla_emitters.runtime.bundle import Case
+from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel
+from xla_emitters.runtime.kernel import Program
+from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.tolerance import Bounds
+
+# Passes that may change bits, each with its reason; everywhere else consecutive stages are bit-identical.
+TOLERANT = {
+    "xla-expand-float-ops": "f32 tanh and erf become polynomials: 6 ulp each",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether numbers are right, in one line and, if not, in several.
+
+    ok       all compared elements are admissible
+    summary  one line for a table
+    details  where and by how much they are not
+    """
+
+    ok: bool
+    summary: str
+    details: tuple[str, ...] = ()
+
+    def raise_if_different(self) -> None:
+        """raises NumbersDiffer unless `ok`."""
+        if not self.ok:
+            raise NumbersDiffer(self.summary, stage="check", details=self.details)
+
+
+@dataclass
+class Reference:
+    """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may give."""
+
+    computation: ComputationOp
+    inputs: Sequence[Array]
+    atol: float | None = None
+    rtol: float | None = None
+    values: list[Array] = field(default_factory=list[Array])
+    _bounds: list[Bounds] | None = None
+
+    def __post_init__(self) -> None:
+        self.values = evaluate(self.computation, self.inputs)
+
+    @property
+    def bounds(self) -> list[Bounds]:
+        """Per result: from the tolerances of the ops, or from `atol` and `rtol` where they are given."""
+        if self._bounds is None:
+            if self.atol is None and self.rtol is None:
+                self._bounds = evaluate_bounds(self.computation, self.inputs)
+            else:
+                self._bounds = [self._around(value) for value in self.values]
+        return self._bounds
+
+    def _around(self, value: Array) -> Bounds:
+        if value.dtype.kind in "biu" or "int" in value.dtype.name:
+            return Bounds(value, value)
+        wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+        slack = (self.atol or 0.0) + (self.rtol or 0.0) * np.abs(wide)
+        if value.dtype.kind == "c":
+            slack = slack * (1 + 1j)
+        return Bounds((wide - slack).astype(value.dtype), (wide + slack).astype(value.dtype))
+
+    def compare(self, results: Sequence[Array], written: Sequence[Array] | None = None) -> Verdict:
+        """Bit by bit first; what differs must be within the bounds.
+
+        written  per result, which elements (flat, logical) were computed; None: all
+        """
+        exact = total = 0
+        details: list[str] = []
+        for number, (result, value) in enumerate(zip(results, self.values, strict=True)):
+            different = differing(result, value)
+            if written is not None:
+                different = different & written[number].reshape(different.shape)
+            count = different.size if written is None else int(np.count_nonzero(written[number]))
+            wrong = different & ~self.bounds[number].admits(result) if different.any() else different
+            total += count
+            exact += count - int(np.count_nonzero(different))
+            if wrong.any():
+                details += self._differences(number, result, wrong)
+        if details:
+            return Verdict(False, f"differs from the NumPy reference: {details[0]}", tuple(details))
+        how = "bit-identical to" if exact == total else f"({exact} bit-identical, all within the ops' bounds) equal to"
+        return Verdict(True, f"{total} of {total} elements {how} the NumPy reference")
+
+    def _differences(self, number: int, result: Array, wrong: Array) -> list[str]:
+        positions = np.argwhere(wrong)[:5]
+        lines = [f"r{number}: {int(np.count_nonzero(wrong))} of {wrong.size} elements"]
+        for position in positions:
+            at = tuple(int(index) for index in position)
+            low, high = self.bounds[number].low[at], self.bounds[number].high[at]
+            wanted = f"{low}" if low == high else f"{low} to {high}"
+            lines.append(f"r{number}{list(at)} is {result[at]}, wanted {wanted}")
+        return lines
+
+
+def reference_for(
+    module: ModuleOp, inputs: Sequence[Array], fusion: str | None = None, atol: float | None = None, rtol: float | None = None
+) -> Reference:
+    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls."""
+    return Reference(entry_of(module) if fusion is None else called_by(module, fusion), inputs, atol, rtol)
+
+
+def check(
+    source: str | Path,
+    *,
+    target: str = "h200",
+    fusion: str | None = None,
+    stages: str = "all",
+    seed: int = 0,
+    inputs: str | Path | Sequence[Array] | None = None,
+    blocks: int = 0,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> Verdict:
+    """Compiles, executes every stage on the CPU, compares with the NumPy reference.
+
+    stages  "all", "passes" (after every single pass), or stage names with commas
+    inputs  arrays, or an `.npz` of them; default: drawn from `seed`
+    blocks  how many blocks to run, spread over the grid; 0: all
+    raises  what `compile` raises; ExecutionError becomes part of the verdict
+    """
+    wanted = stages_wanted(stages)
+    module = read_module(source)
+    shapes = compile_module(module, target=target, fusion=fusion, stage="hlo", record="none")
+    if isinstance(inputs, str | Path):
+        arrays = load_arrays(inputs, "p", shapes.parameters)
+    else:
+        arrays = random_arrays(shapes.parameters, seed) if inputs is None else list(inputs)
+    reference = reference_for(module, arrays, fusion, atol, rtol)
+    comparison = StageComparison(reference, shapes, allocate(shapes, arrays), wanted, blocks)
+    compile_module(
+        module,
+        target=target,
+        fusion=fusion,
+        stage=max((name for name in wanted if name), key=EXECUTABLE_STAGES.index) if wanted else EXECUTABLE_STAGES[-1],
+        record="none",
+        verify=True,
+        observers=comparison.observer,
+    )
+    return comparison.verdict()
+
+
+def stages_wanted(stages: str) -> tuple[str, ...]:
+    """The executable stages that `stages` names; () for "passes", which is all there is. raises UsageError."""
+    if stages == "passes":
+        return ()
+    if stages == "all":
+        return EXECUTABLE_STAGES
+    names = tuple(stages.split(","))
+    for name in names:
+        if name not in EXECUTABLE_STAGES:
+            raise UsageError(
+                f"stage '{name}' cannot be executed",
+                stage="check",
+                help=f"all, passes, or of: {', '.join(EXECUTABLE_STAGES)}",
+            )
+    return names
+
+
+class StageComparison:
+    """Executes the live module after each pass and compares with the pass before and with the reference.
+
+    program  as planned: its arrays, without code
+    slots    the program's buffers; parameters are filled in
+    wanted   stages to execute; () for after every pass
+    blocks   how many blocks of each kernel to run; 0: all
+    """
+
+    def __init__(
+        self, reference: Reference, program: Program, slots: Slots, wanted: tuple[str, ...], blocks: int
+    ) -> None:
+        self.reference = reference
+        self.program = program
+        self.slots = slots
+        self.wanted = wanted
+        self.blocks = blocks
+        self.executed = 0
+        self.problem: Verdict | None = None
+        self.last: Verdict = Verdict(True, "nothing executed")
+
+    def verdict(self) -> Verdict:
+        """The first stage that is wrong, or the last one that was compared."""
+        if self.problem is not None:
+            return self.problem
+        where = f"{self.executed} {'executions after passes' if not self.wanted else 'stages'}"
+        return Verdict(True, f"ok  {where}: {self.last.summary}")
+
+    def observer(self, planned: PlannedKernel) -> Observer:
+        """What `compile_module` calls after each pass over one kernel."""
+        before: Slots | None = None
+        tolerant = False
+
+        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+            nonlocal before, tolerant
+            tolerant |= name in TOLERANT
+            if self.problem is not None or (self.wanted and stage not in self.wanted):
+                return
+            label = stage or name
+            try:
+                slots, written = self._execute(planned, module)
+            except ExecutionError as error:
+                self.problem = Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
+                return
+            self.executed += 1
+            self._compare(label, planned, slots, before, written, tolerant)
+            before, tolerant = slots, False
+            self.slots |= slots
+
+        return observe
+
+    def _execute(
+        self, planned: PlannedKernel, module: ModuleOp
+    ) -> tuple[Slots, dict[tuple[str, int], Array] | None]:
+        slots = dict(self.slots)
+        arguments = kernel_arguments(planned)
+        chosen = blocks_to_run(blocks_of(launch_of(module)), self.blocks)
+        written = run_kernel(module, arguments, slots, chosen)
+        return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in planned.results}, written
+
+    def _compare(
+        self,
+        label: str,
+        planned: PlannedKernel,
+        slots: Slots,
+        before: Slots | None,
+        written: dict[tuple[str, int], Array] | None,
+        tolerant: bool,
+    ) -> None:
+        if before is not None and not tolerant:
+            for key, buffer in slots.items():
+                different = differing(buffer, before[key])
+                if different.any():
+                    at = int(np.argmax(different))
+                    line = f"{key[0]} {key[1]}, element {at} in memory: {before[key][at]} before, {buffer[at]} after"
+                    self.problem = Verdict(
+                        False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,)
+                    )
+                    return
+        # Temporaries have no reference of their own: they are held through the results that are made from them.
+        results = [slot for slot in planned.results if slot.kind == "result"]
+        if len(results) < len(self.program.results):
+            return
+        arrays = [from_buffer(slots[slot.kind, slot.index], self.program.results[slot.index]) for slot in results]
+        parts = None
+        if written is not None:
+            parts = [from_buffer(written["result", slot.index], self.program.results[slot.index]) for slot in results]
+        verdict = self.reference.compare(arrays, parts)
+        self.last = verdict
+        if not verdict.ok:
+            self.problem = Verdict(False, f"{label}: {verdict.summary}", verdict.details)
+
+
+def blocks_to_run(total: int, most: int) -> list[int] | None:
+    """`most` of `total` blocks, the first and the last among them, evenly spread; None for all."""
+    if most <= 0 or total <= most:
+        return None
+    return sorted({round(i * (total - 1) / max(1, most - 1)) for i in range(most)})
+
+
+def bundle_case(source: str | Path, *, name: str, target: str = "h200", fusion: str | None = None, seed: int = 0) -> Case:
+    """A program with drawn inputs and what is admissible for its results, ready for `write_bundle`."""
+    module = read_module(source)
+    program = compile_module(module, target=target, fusion=fusion, record="none")
+    inputs = random_arrays(program.parameters, seed)
+    return Case(name, program, program.hlo, seed, inputs, reference_for(module, inputs, fusion).bounds)

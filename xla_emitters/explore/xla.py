@@ -1,0 +1,197 @@
+"""The real XLA:GPU, without a GPU: compiles HLO text for a described device, for comparison with what we make.
+
+    XlaGpu().compile(text, directory)   ->  directory/*.ptx, *.mlir-passes.log, thunk_sequence.txt ...
+
+The CUDA plugin of PJRT is driven through its C API with ctypes. A topology that is made from a device description needs no device, and a
+program of format "hlo" reaches the emitters as it was written, fusions and layouts included. It needs the extra [xla] (jaxlib for the HLO parser
+and the plugin), libdevice and ptxas (the extra [ptxas]). A check that fails inside XLA aborts the process, so run modules of unknown quality in a child.
+Source: PJRT's C API header (positions in the function table, which only grows at its end) and DebugOptions' flag names.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from xla_emitters.device import Device, device
+from xla_emitters.errors import DataError, ToolError
+
+HELP = "pip install 'xla-emitters[xla,ptxas]'"
+
+# Positions in PJRT_Api, counted from the first function pointer.
+_FUNCTIONS = {
+    "Error_Destroy": 0,
+    "Error_Message": 1,
+    "Plugin_Initialize": 3,
+    "Executable_Destroy": 40,
+    "TopologyDescription_Create": 82,
+    "Compile": 89,
+}
+# struct_size, extension_start, and version (struct_size, extension_start, major, minor) stand before them.
+_VERSION_OFFSET = 32
+_TABLE_OFFSET = 40
+
+
+def _arguments(*names: str) -> type[ctypes.Structure]:
+    """An argument struct of PJRT: its size, an extension pointer, then pointer-sized fields."""
+    fields = [(name, ctypes.c_void_p) for name in ("struct_size", "extension_start", *names)]
+    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+
+
+class _NamedValue(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("name_size", ctypes.c_size_t),
+        ("type", ctypes.c_int),
+        ("value", ctypes.c_char_p),
+        ("value_size", ctypes.c_size_t),
+    )
+
+
+class XlaGpu:
+    """XLA:GPU for one described device, in this process.
+
+    raises ToolError when the extra is missing or the plugin does not load
+    """
+
+    def __init__(self, chip: Device | None = None) -> None:
+        self.chip = chip or device("h200")
+        self._parser: Any = _import("jaxlib._hlo")
+        self._jax: Any = _import("jaxlib._jax")
+        library = ctypes.CDLL(str(_find_below_sys_path("jax_plugins/xla_cuda*/xla_cuda_plugin.so")))
+        library.GetPjrtApi.restype = ctypes.c_void_p
+        self._api: int = library.GetPjrtApi()
+        major = ctypes.c_int.from_address(self._api + _VERSION_OFFSET).value
+        if major != 0:
+            raise ToolError(f"PJRT C API version {major}.x, this knows 0.x", stage="xla", help=HELP)
+        self._call("Plugin_Initialize", _arguments()())
+        options = (_NamedValue * 2)()
+        texts = ((b"target_config", description(self.chip).encode()), (b"topology", b"1x1x1"))
+        for option, (key, value) in zip(options, texts, strict=True):
+            option.struct_size = ctypes.sizeof(_NamedValue)
+            option.name, option.name_size = key, len(key)
+            option.value, option.value_size = value, len(value)
+        create = _arguments("name", "name_size", "options", "num_options", "topology")()
+        create.name, create.name_size = ctypes.cast(ctypes.c_char_p(b""), ctypes.c_void_p).value, 0
+        create.options, create.num_options = ctypes.addressof(options), len(options)
+        self._topology: int = self._call("TopologyDescription_Create", create).topology
+
+    def parse(self, text: str) -> Any:
+        """jaxlib's module for HLO text. raises DataError with XLA's own message."""
+        try:
+            return self._parser.hlo_module_from_text(text)
+        except self._jax.JaxRuntimeError as error:
+            raise DataError(f"XLA cannot parse this HLO: {error}", stage="xla") from error
+
+    def compile(self, text: str, directory: Path | None = None) -> None:
+        """Compiles a module as it is, no HLO pass run; XLA's dumps go to `directory`, if given.
+
+        raises DataError with XLA's message
+        """
+        proto: bytes = self.parse(text).as_serialized_hlo_module_proto()
+        cuda = _find_below_sys_path("nvidia/cuda_nvcc/nvvm/libdevice").parent.parent
+        flags: dict[str, Any] = {
+            "xla_disable_all_hlo_passes": True,
+            "xla_gpu_cuda_data_dir": str(cuda),
+            "xla_gpu_autotune_level": 0,
+        }
+        if directory is not None:
+            flags |= {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": ".*"}
+        build: Any = self._jax.CompileOptions()
+        build.executable_build_options.num_partitions = 1
+        build.executable_build_options.num_replicas = 1
+        build.env_option_overrides = list(flags.items())
+        options: bytes = build.SerializeAsString()
+        code, settings = ctypes.create_string_buffer(proto, len(proto)), ctypes.create_string_buffer(options, len(options))
+        program = _arguments("code", "code_size", "format", "format_size")()
+        form = ctypes.create_string_buffer(b"hlo")
+        program.struct_size = ctypes.sizeof(program)
+        program.code, program.code_size = ctypes.addressof(code), len(proto)
+        program.format, program.format_size = ctypes.addressof(form), 3
+        arguments = _arguments("topology", "program", "options", "options_size", "client", "executable")()
+        arguments.topology, arguments.program = self._topology, ctypes.addressof(program)
+        arguments.options, arguments.options_size = ctypes.addressof(settings), len(options)
+        executable = self._call("Compile", arguments).executable
+        destroy = _arguments("executable")()
+        destroy.executable = executable
+        self._call("Executable_Destroy", destroy)
+
+    def _call(self, name: str, arguments: Any) -> Any:
+        arguments.struct_size = ctypes.sizeof(arguments)
+        error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self._address(name))(ctypes.addressof(arguments))
+        if error:
+            message = _arguments("error", "message", "message_size")()
+            message.error = error
+            self._call_without_error("Error_Message", message)
+            text = ctypes.string_at(message.message, message.message_size).decode(errors="replace")
+            destroy = _arguments("error")()
+            destroy.error = error
+            self._call_without_error("Error_Destroy", destroy)
+            raise DataError(f"XLA:GPU: {text}", stage="xla")
+        return arguments
+
+    def _call_without_error(self, name: str, arguments: Any) -> None:
+        arguments.struct_size = ctypes.sizeof(arguments)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._address(name))(ctypes.addressof(arguments))
+
+    def _address(self, name: str) -> int:
+        address = ctypes.c_void_p.from_address(self._api + _TABLE_OFFSET + 8 * _FUNCTIONS[name]).value
+        assert address is not None
+        return address
+
+
+def description(chip: Device) -> str:
+    """`chip` as the text of XLA's GpuTargetConfigProto: what its heuristics read; clock rates play no part in emission."""
+    major, minor = chip.compute_capability
+    numbers = {
+        "threads_per_block_limit": chip.threads_per_block_max,
+        "threads_per_warp": chip.threads_per_warp,
+        "shared_memory_per_block": chip.shared_bytes_per_block,
+        "shared_memory_per_block_optin": chip.shared_bytes_per_block_optin,
+        "shared_memory_per_core": chip.shared_bytes_per_core,
+        "threads_per_core_limit": chip.threads_per_core,
+        "core_count": chip.cores,
+        "fpus_per_core": 128,
+        "block_dim_limit_x": chip.grid_max_x,
+        "block_dim_limit_y": chip.grid_max_y,
+        "block_dim_limit_z": 65535,
+        "thread_dim_limit_x": 1024,
+        "thread_dim_limit_y": 1024,
+        "thread_dim_limit_z": 64,
+        "memory_bandwidth": chip.bandwidth_bytes_per_s,
+        "l2_cache_size": chip.l2_bytes,
+        "clock_rate_ghz": 1.5,
+        "device_memory_size": 2**36,
+        "registers_per_core_limit": 65536,
+        "registers_per_block_limit": 65536,
+        "device_address_bits": 64,
+    }
+    # Hopper's and Blackwell's accelerated features are how XLA describes them: its PTX is then for sm_90a.
+    extension = " feature_extension: ACCELERATED_FEATURES" if major >= 9 else ""
+    return (
+        "gpu_device_info { "
+        + " ".join(f"{key}: {value}" for key, value in numbers.items())
+        + f' name: "{chip.name}" device_vendor: "NVIDIA Corporation" driver_version: "13.0.0" runtime_version: "12.8.0"'
+        + ' compile_time_toolkit_version: "12.8.0" dnn_version: "9.10.0"'
+        + f" cuda_compute_capability {{ major: {major} minor: {minor}{extension} }} }}"
+        + f' platform_name: "CUDA" device_description_str: "{chip.name}"'
+    )
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ToolError(f"the real XLA is not installed ({error})", stage="xla", help=HELP) from error
+
+
+def _find_below_sys_path(pattern: str) -> Path:
+    for directory in sys.path:
+        if found := sorted(Path(directory or ".").glob(pattern)):
+            return found[-1]
+    raise ToolError(f"nothing like {pattern} is installed", stage="xla", help=HELP)

@@ -1,0 +1,293 @@
+"""How each attribute of an instruction is written in HLO text: `dimensions={0,1}`, `slice={[0:4:2]}`, `to_apply=add`.
+
+One row an attribute name, both ways; the name has the same syntax in every opcode. Which attributes an opcode takes is not said here: they
+are the properties that its class in the `hlo` dialect declares, of the same name. The attributes that every instruction may carry are kept
+as they were written (`COMMON`), and so are those whose meaning nothing here needs.
+Source: spec/1 6.6, 6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import OptPropertyDef
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import HloOp, integer_array
+from xla_emitters.dialects.hlo.shape_ops import rows
+from xla_emitters.dialects.hlo.windows import Window, WindowAttr
+from xla_emitters.hlo_text.cursor import Cursor
+from xla_emitters.hlo_text.lexer import Token, TokenKind
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How one kind of attribute is read and written.
+
+    parse  consumes the value, after the `=`
+    text   the value as HLO text, without the `=`
+    """
+
+    parse: Callable[[Cursor], Attribute]
+    text: Callable[[Attribute], str]
+
+
+# ------------------------------------------------------------------------------------------------------------- lists of numbers
+
+
+def _parse_integers(cursor: Cursor) -> Attribute:
+    return integer_array(_braced(cursor, lambda: cursor.integer("a number")))
+
+
+def _braced(cursor: Cursor, item: Callable[[], int]) -> list[int]:
+    found = list[int]()
+    cursor.expect("{", "before a list of numbers")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a number")
+        found.append(item())
+    cursor.advance()
+    return found
+
+
+def _integers_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, DenseArrayBase)
+    return f"{{{','.join(map(str, attribute.get_values()))}}}"
+
+
+def _parse_ranges(cursor: Cursor) -> Attribute:
+    """`{[start:limit], [start:limit:stride]}`"""
+    found = list[DenseArrayBase[IntegerType]]()
+    cursor.expect("{", "before the ranges of a slice")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a range")
+        cursor.expect("[", "before the start of a range")
+        numbers = [cursor.integer("the start of a range")]
+        cursor.expect(":", "after the start of a range")
+        numbers.append(cursor.integer("the limit of a range"))
+        numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
+        cursor.expect("]", "after a range")
+        found.append(integer_array(numbers))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _ranges_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    shown = (f"[{start}:{limit}{f':{stride}' if stride != 1 else ''}]" for start, limit, stride in rows(attribute))
+    return f"{{{', '.join(shown)}}}"
+
+
+# --------------------------------------------------------------------------------------------------------- padding and windows
+
+
+def _split_padding(cursor: Cursor, token: Token) -> list[tuple[int, ...]]:
+    """`0_1x-2_3_4` to [(0, 1), (-2, 3, 4)]."""
+    parts = token.text.split("x")
+    numbers = [[int(number) for number in part.split("_") if len(number) <= 19] for part in parts]
+    if any(len(found) != part.count("_") + 1 for found, part in zip(numbers, parts, strict=True)):
+        raise cursor.error("a number of the padding does not fit 64 bits", token)
+    return [tuple(found) for found in numbers]
+
+
+def _parse_padding(cursor: Cursor) -> Attribute:
+    token = cursor.expect_kind(TokenKind.PADDING, "low_high_interior of each dimension")
+    return ArrayAttr([integer_array((*part, 0)[:3]) for part in _split_padding(cursor, token)])
+
+
+def _padding_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    found = rows(attribute)
+    has_interior = any(interior for _, _, interior in found)
+    return "x".join("_".join(map(str, row if has_interior else row[:2])) for row in found)
+
+
+_WINDOW_PARTS = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
+
+
+def _parse_window(cursor: Cursor) -> Attribute:
+    """`{size=2x2 stride=1x1 pad=0_1x0_1}`"""
+    lists = dict[str, Sequence[int]]()
+    start = cursor.expect("{", "before a window")
+    while not cursor.at("}"):
+        cursor.accept(",")
+        token = cursor.name("a part of the window")
+        if token.text not in _WINDOW_PARTS or token.text in lists:
+            problem = "is there twice" if token.text in lists else "is no part of a window"
+            raise cursor.error(f"'{token.text}' {problem}", token, help=f"its parts: {', '.join(_WINDOW_PARTS)}")
+        cursor.expect("=", f"after '{token.text}'")
+        lists[token.text] = _window_numbers(cursor, token.text)
+    cursor.advance()
+    try:
+        return WindowAttr(Window.of_lists(lists))
+    except ValueError as error:
+        raise cursor.error(str(error), start) from None
+
+
+def _window_numbers(cursor: Cursor, part: str) -> list[int]:
+    if part == "pad":
+        token = cursor.expect_kind(TokenKind.PADDING, "low_high of each dimension")
+        found = _split_padding(cursor, token)
+        if any(len(pair) != 2 for pair in found):
+            raise cursor.error("a window's padding is low_high of each dimension", token)
+        return [number for pair in found for number in pair]
+    if cursor.token.kind is TokenKind.SIZES:
+        token = cursor.advance()
+        if any(len(number) > 18 for number in token.text.split("x")):
+            raise cursor.error(f"a number of '{part}' does not fit 64 bits", token)
+        return [int(number) for number in token.text.split("x")]
+    return [cursor.integer(f"the window's {part}, such as 3x3")]
+
+
+def _window_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, WindowAttr)
+    shown = list[str]()
+    for part, numbers in attribute.data.lists().items():
+        pairs = zip(numbers[::2], numbers[1::2], strict=True) if part == "pad" else ()
+        values = [f"{low}_{high}" for low, high in pairs] or map(str, numbers)
+        shown.append(f"{part}={'x'.join(values)}")
+    return f"{{{' '.join(shown)}}}"
+
+
+# -------------------------------------------------------------------------------------------------------------- single values
+
+
+def _text_of_string(attribute: Attribute) -> str:
+    assert isinstance(attribute, StringAttr)
+    return attribute.data
+
+
+def _parse_integer(cursor: Cursor) -> Attribute:
+    return IntegerAttr(cursor.integer("a number"), i64)
+
+
+def _integer_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, IntegerAttr)
+    return str(attribute.value.data)
+
+
+def _parse_boolean(cursor: Cursor) -> Attribute:
+    return IntegerAttr(int(cursor.boolean("a truth value")), i1)
+
+
+def _boolean_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, IntegerAttr)
+    return "true" if attribute.value.data else "false"
+
+
+def _parse_word(cursor: Cursor) -> Attribute:
+    return StringAttr(cursor.name("a word").text)
+
+
+def _parse_labels(cursor: Cursor) -> Attribute:
+    return StringAttr(cursor.expect_kind(TokenKind.LABELS, "what the dimensions are").text)
+
+
+def _parse_computation(cursor: Cursor) -> Attribute:
+    return SymbolRefAttr(cursor.name("the name of a computation").name)
+
+
+def _computation_text(attribute: Attribute) -> str:
+    assert isinstance(attribute, SymbolRefAttr)
+    return f"%{attribute.root_reference.data}"
+
+
+def _parse_opaque(cursor: Cursor) -> Attribute:
+    return StringAttr(cursor.opaque("a value"))
+
+
+INTEGERS = Syntax(_parse_integers, _integers_text)
+RANGES = Syntax(_parse_ranges, _ranges_text)
+PADDING = Syntax(_parse_padding, _padding_text)
+WINDOW = Syntax(_parse_window, _window_text)
+INTEGER = Syntax(_parse_integer, _integer_text)
+BOOLEAN = Syntax(_parse_boolean, _boolean_text)
+WORD = Syntax(_parse_word, _text_of_string)
+LABELS = Syntax(_parse_labels, _text_of_string)
+COMPUTATION = Syntax(_parse_computation, _computation_text)
+OPAQUE = Syntax(_parse_opaque, _text_of_string)
+
+
+# ------------------------------------------------------------------------------------------------------------------- the table
+
+SYNTAX: dict[str, Syntax] = {
+    "algorithm": OPAQUE,
+    "batch_group_count": INTEGER,
+    "calls": COMPUTATION,
+    "collapsed_slice_dims": INTEGERS,
+    "dim_labels": LABELS,
+    "dimensions": INTEGERS,
+    "direction": WORD,
+    "dynamic_slice_sizes": INTEGERS,
+    "exponent_bits": INTEGER,
+    "feature_group_count": INTEGER,
+    "index": INTEGER,
+    "index_vector_dim": INTEGER,
+    "indices_are_sorted": BOOLEAN,
+    "inferred_dimension": INTEGER,
+    "input_batching_dims": INTEGERS,
+    "inserted_window_dims": INTEGERS,
+    "iota_dimension": INTEGER,
+    "kind": WORD,
+    "lhs_batch_dims": INTEGERS,
+    "lhs_contracting_dims": INTEGERS,
+    "mantissa_bits": INTEGER,
+    "offset_dims": INTEGERS,
+    "operand_batching_dims": INTEGERS,
+    "operand_precision": OPAQUE,
+    "output_to_operand_aliasing": OPAQUE,
+    "padding": PADDING,
+    "rhs_batch_dims": INTEGERS,
+    "rhs_contracting_dims": INTEGERS,
+    "scatter_dims_to_operand_dims": INTEGERS,
+    "scatter_indices_batching_dims": INTEGERS,
+    "slice": RANGES,
+    "slice_sizes": INTEGERS,
+    "start_index_map": INTEGERS,
+    "start_indices_batching_dims": INTEGERS,
+    "to_apply": COMPUTATION,
+    "type": WORD,
+    "unique_indices": BOOLEAN,
+    "update_window_dims": INTEGERS,
+    "window": WINDOW,
+}
+
+COMMON: tuple[str, ...] = (
+    "backend_config",
+    "control-predecessors",
+    "frontend_attributes",
+    "metadata",
+    "origin",
+    "original_value",
+    "parameter_replication",
+    "result_accuracy",
+    "sharding",
+    "statistics",
+)
+"""Attributes of any instruction; discardable attributes of the op, with `_` for `-`, as they were written."""
+
+# Properties that HLO text has elsewhere: the name before `=`, the number and the literal in the parentheses.
+ELSEWHERE = frozenset(("name", "number", "value"))
+
+
+def attributes_of(op: type[HloOp]) -> tuple[tuple[str, bool], ...]:
+    """The attributes that an opcode takes besides the common ones, in order, each with whether it must be there."""
+    definition = op.get_irdl_definition()
+    return tuple(
+        (name, not isinstance(rule, OptPropertyDef))
+        for name, rule in definition.properties.items()
+        if name not in ELSEWHERE
+    )

@@ -1,0 +1,137 @@
+"""A place in HLO text that moves forward: one token ahead, what to do with it, and errors that say what was wanted.
+
+gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
+    %b = f32[2] negate(%a
+                         ^
+    got the end of the text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xla_emitters.errors import ParseError
+from xla_emitters.hlo_text.lexer import Lexer, Source, Token, TokenKind
+
+MAX_NESTING = 200
+"""How deep parentheses and braces may stand in each other: no real module comes near, and Python's stack holds it."""
+
+_CLOSERS = {"(": ")", "{": "}", "[": "]"}
+_LARGEST = 1 << 63
+
+
+class Cursor:
+    """Reads tokens of a source in order; `token` is the next one, not yet consumed."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self._lexer = Lexer(source)
+        self._depth = 0
+        self.previous = Token(TokenKind.END, "", 0, 0)
+        self.token = self._lexer.next()
+
+    def advance(self) -> Token:
+        """Consumes the token and returns it."""
+        token = self.previous = self.token
+        self.token = self._lexer.next()
+        return token
+
+    def peek(self) -> Token:
+        """The token after the next."""
+        position = self._lexer.position
+        token = self._lexer.next()
+        self._lexer.position = position
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Whether the token is one of `texts`."""
+        return self.token.text in texts
+
+    def accept(self, text: str) -> bool:
+        """Consumes the token if it is `text`."""
+        if self.token.text != text:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, text: str, where: str) -> Token:
+        """Consumes `text`; `where` ends the message, e.g. "after the operands"."""
+        if self.token.text != text:
+            raise self.unexpected(f"'{text}' {where}")
+        return self.advance()
+
+    def expect_kind(self, kind: TokenKind, what: str) -> Token:
+        """Consumes a token of that kind; `what` says what it is for."""
+        if self.token.kind is not kind:
+            raise self.unexpected(f"{what}, {kind.value}")
+        return self.advance()
+
+    def name(self, what: str) -> Token:
+        """Consumes a name."""
+        if self.token.kind is not TokenKind.NAME:
+            raise self.unexpected(what)
+        return self.advance()
+
+    def integer(self, what: str) -> int:
+        """Consumes an integer of 64 bits."""
+        token = self.expect_kind(TokenKind.INT, what)
+        return self.to_integer(token)
+
+    def to_integer(self, token: Token) -> int:
+        """The value of an INT token; raises ParseError when it has more than 64 bits."""
+        value = int(token.text) if len(token.text) <= 20 else _LARGEST
+        if not -_LARGEST <= value < _LARGEST:
+            raise self.error(f"{token} does not fit 64 bits", token)
+        return value
+
+    def boolean(self, what: str) -> bool:
+        """Consumes `true` or `false`."""
+        if self.token.text not in ("true", "false"):
+            raise self.unexpected(f"{what}, 'true' or 'false'")
+        return self.advance().text == "true"
+
+    @contextmanager
+    def nested(self) -> Generator[None]:
+        """Counts a level of nesting while it is open; raises ParseError when there are too many."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise self._too_deep()
+        yield
+        self._depth -= 1
+
+    def opaque(self, what: str) -> str:
+        """Consumes one token or one balanced group, and returns its text as it stands."""
+        start = self.token
+        if start.kind is TokenKind.END:
+            raise self.unexpected(what)
+        self.advance()
+        if start.text not in _CLOSERS:
+            return start.text
+        open_groups = [start]
+        while open_groups:
+            token = self.token
+            if token.kind is TokenKind.END:
+                opener = open_groups[-1]
+                raise self.error(f"this '{opener.text}' is not closed", opener)
+            if token.kind is TokenKind.PUNCTUATION:
+                if token.text in _CLOSERS:
+                    open_groups.append(token)
+                    if len(open_groups) + self._depth > MAX_NESTING:
+                        raise self._too_deep()
+                elif token.text in ")}]" and token.text != _CLOSERS[open_groups.pop().text]:
+                    raise self.unexpected(f"'{_CLOSERS[start.text]}'")
+            self.advance()
+        return self.source.text[start.start : self.previous.end]
+
+    def _too_deep(self) -> ParseError:
+        return self.error(f"parentheses or braces stand more than {MAX_NESTING} deep", self.token)
+
+    def error(self, message: str, token: Token, *, details: tuple[str, ...] = (), help: str = "") -> ParseError:
+        """An error at a token."""
+        place = self.source.place(token.start, token.end)
+        return ParseError(message, stage="hlo.parse", place=place, details=details, help=help)
+
+    def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
+        """The error that the next token is not what was wanted."""
+        return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)

@@ -1,0 +1,157 @@
+"""HLO text to tokens that know where they stand.
+
+    %tanh_0 = bf16[6,512]{1,0} tanh(%x), dims={0}   // a comment
+    NAME    =  NAME [INT,INT]{INT,INT} NAME(NAME), NAME={INT}
+
+Context-free, one token at a time, so that a syntax error at the top of a large file costs nothing and a literal of a million numbers makes
+no list of tokens. Keywords, opcodes, types and attribute names are all NAME: the grammar knows which it wants where, so an instruction
+may be called `inf` or `f32`. A token is one of
+
+    NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      `%` is kept in the text; `Token.name` is without
+    INT FLOAT   -12   1.5e-3  -inf  nan  nan(0x7)
+    SIZES       3x4x5                            window sizes
+    PADDING     1_2x0_0_1                        low_high(_interior) per dimension
+    LABELS      b01f_01io->b01f                  dimension labels of a convolution
+    STRING      "..." or '...' with C escapes
+    PUNCTUATION = , : * # + ~ [ ] { } ( ) < > ? / -> <= ...
+    UNKNOWN     any other character: an error only where the grammar looks at it (not in opaque text such as JSON)
+    END
+
+Unlike XLA's lexer, spaces around `=` and `:` mean nothing.
+Source: spec/1 6.1.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from xla_emitters.errors import ParseError, Place
+
+
+class TokenKind(Enum):
+    """What a token is, in the words that messages use."""
+
+    NAME = "a name"
+    INT = "an integer"
+    FLOAT = "a number"
+    SIZES = "sizes such as 3x3"
+    PADDING = "padding such as 0_1x2_0"
+    LABELS = "dimension labels such as b01f_01io->b01f"
+    STRING = "a string"
+    PUNCTUATION = "punctuation"
+    UNKNOWN = "an unknown character"
+    END = "the end of the text"
+
+
+# One match a token, space and comments before it included. Longest forms first: 1x2 before 1, 0_1 before 0, labels before names.
+_PATTERN = re.compile(
+    r"""
+    (?: [ \t\r\n]+ | //[^\n]* | /\*.*?\*/ )*
+    (?: (?P<LABELS>      [0-9bf?]{2,}_[0-9io?]{2,}->[0-9bf?]{2,} )
+      | (?P<PUNCTUATION> -> | <= | \.\.\. | [=,:*\#+~\[\]{}()<>?] | /(?!\*) )
+      | (?P<NAN>         -?(?:nan(?:\(0x[0-9a-fA-F]+\))?|inf)(?![A-Za-z0-9_.\-]) )
+      | (?P<NAME>        %?[A-Za-z_][A-Za-z0-9_.]*(?:-(?!>)[A-Za-z0-9_.]*)* )
+      | (?P<PADDING>     -?\d+_-?\d+(?:_-?\d+)?(?:x-?\d+_-?\d+(?:_-?\d+)?)* (?![A-Za-z0-9_]) )
+      | (?P<SIZES>       \d+(?:x\d+)+ (?![A-Za-z0-9_]) )
+      | (?P<FLOAT>       -?(?: \d+\.\d*(?:[eE][+-]?\d+)? | \.\d+(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ ) )
+      | (?P<INT>         -?\d+ )
+      | (?P<STRING>      "[^"\\]*(?:\\.[^"\\]*)*" | '[^'\\]*(?:\\.[^'\\]*)*' )
+      | (?P<END>         \Z )
+      | (?P<UNKNOWN>     . )
+    )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_KINDS = {kind.name: kind for kind in TokenKind} | {"NAN": TokenKind.FLOAT}
+
+
+@dataclass(slots=True)
+class Token:
+    """A piece of the text: `text` is source[start:end]."""
+
+    kind: TokenKind
+    text: str
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """A NAME without its `%`."""
+        return self.text.removeprefix("%")
+
+    def __str__(self) -> str:
+        if self.kind is TokenKind.END:
+            return self.kind.value
+        shown = self.text if len(self.text) <= 40 else f"{self.text[:37]}..."
+        return f"'{shown}'" if shown.isprintable() else ascii(shown)
+
+
+class Source:
+    """A text, its name, and where its lines begin."""
+
+    def __init__(self, text: str, file: str):
+        self.text = text
+        self.file = file
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """Both from 1."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def place(self, start: int, end: int) -> Place:
+        """The piece [start, end); of one that runs over several lines, what is on the first."""
+        line, column = self.line_and_column(start)
+        return self.place_at(line, column, end - start)
+
+    def place_at(self, line: int, column: int, width: int) -> Place:
+        """`width` characters from a line and column, with the line's text."""
+        first = self._line_starts[line - 1]
+        newline = self.text.find("\n", first)
+        shown = self.text[first : newline if newline >= 0 else len(self.text)].rstrip("\r")
+        end_column = min(column + max(width, 1), max(len(shown), column) + 1)
+        return Place(self.file, line, column, end_column, shown)
+
+
+class Lexer:
+    """Reads tokens one by one.
+
+    >>> lexer = Lexer(Source("%a = f32[2]", "x.hlo"))
+    >>> [lexer.next().text for _ in range(4)]
+    ['%a', '=', 'f32', '[']
+    """
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.position = 0
+
+    def next(self) -> Token:
+        """The next token; END again and again at the end.
+
+        raises ParseError for a comment or a string that is not closed.
+        """
+        match = _PATTERN.match(self.source.text, self.position)
+        assert match is not None, "the last alternative matches any character"
+        name = match.lastgroup
+        assert name is not None
+        start, self.position = match.span(name)
+        found = Token(_KINDS[name], match[name], start, self.position)
+        if found.kind is TokenKind.UNKNOWN and found.text in "\"'/":
+            self._raise_unclosed(found)
+        return found
+
+    def _raise_unclosed(self, token: Token) -> None:
+        what = "comment" if token.text == "/" else "string"
+        raise ParseError(
+            f"this {what} is not closed",
+            stage="hlo.parse",
+            place=self.source.place(token.start, token.end + (token.text == "/")),
+            help=f"end it with {'*/' if what == 'comment' else token.text}",
+        )

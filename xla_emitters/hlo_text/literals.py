@@ -1,0 +1,338 @@
+"""Literals, both ways: `constant({{1, -0.5}, {nan(0x7), inf}})` and the dense attributes that hold them.
+
+    scalar   1   -2.5e-3   true   inf   -nan   nan(0x7)   (re, im)
+    array    { {1, 2}, {3, 4} }    braces as deep as the rank, one item per size; commas are optional; {...}: data left out
+    tuple    ( literal, literal )
+
+A number is rounded once into its type; one that is out of range is an error. Bit patterns of NaN are kept (`nan` alone is the quiet one).
+`-0` is minus zero in a float type; XLA reads it as plus zero, though it prints minus zero so: we write `-0.0`, which both read alike.
+The text of a float is the shortest that reads back as the same value.
+Source: spec/1 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from math import copysign, isinf, isnan
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TupleType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.constant import Dense, dense, undense
+from xla_emitters.dialects.hlo.convert import round_once
+from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, is_array, type_text
+from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
+from xla_emitters.errors import ParseError
+from xla_emitters.hlo_text.cursor import Cursor
+from xla_emitters.hlo_text.lexer import Token, TokenKind
+
+# Mantissa bits of the types that have IEEE's NaNs: all exponent bits set, any mantissa but 0. The others have one NaN, or none.
+_NAN_PAYLOAD_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52, "f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4}
+
+
+def integer_range(element: DType) -> range:
+    """The values of an integer type."""
+    bits = 1 if element.name in ("s1", "u1") else element.bits
+    return range(-(1 << bits - 1), 1 << bits - 1) if element.kind is Kind.SIGNED else range(1 << bits)
+
+
+# ----------------------------------------------------------------------------------------------------------- text to values
+
+
+def parse_literal(cursor: Cursor, type: Attribute) -> Attribute | None:
+    """Consumes a literal of that type; None when its data was left out (`{...}`).
+
+    raises ParseError for a literal of another shape, a number out of range, a type that has no literals.
+    """
+    if isinstance(type, TupleType):
+        return _parse_tuple(cursor, type)
+    if not is_array(type):
+        raise cursor.error(f"a {type_text(type)} has no literals", cursor.token)
+    array = as_array(type)
+    dims = array.get_shape()
+    if UNBOUNDED in dims:
+        raise cursor.error(f"the literal of a constant has a known shape, not {type_text(type)}", cursor.token)
+    reader = _Reader(cursor, dtype_of(array.element_type))
+    if not reader.items(dims):
+        return None
+    return dense(reader.values().reshape(dims), reader.element)
+
+
+def _parse_tuple(cursor: Cursor, type: TupleType) -> Attribute | None:
+    parts = list[Attribute]()
+    start = cursor.expect("(", "before the literals of a tuple")
+    with cursor.nested():
+        for i, part_type in enumerate(type.types):
+            if i:
+                cursor.expect(",", f"before literal {i} of {len(type.types)}")
+            part = parse_literal(cursor, part_type)
+            if part is None:
+                raise cursor.error("a tuple's literal leaves out data", start)
+            parts.append(part)
+        cursor.expect(")", f"after {len(type.types)} literals of a tuple")
+    return ArrayAttr(parts)
+
+
+class _Reader:
+    """Collects the numbers of one literal, row major, with where they stood."""
+
+    def __init__(self, cursor: Cursor, element: DType):
+        self.cursor = cursor
+        self.element = element
+        self.part = _real_part(element)
+        self.numbers: list[Any] = []
+        self.starts: list[int] = []
+        self.nans: list[tuple[int, Token]] = []
+        match element.kind:
+            case Kind.PRED:
+                self.item: Callable[[], None] = self._truth
+            case Kind.FLOAT:
+                self.item = self._float
+            case Kind.COMPLEX:
+                self.item = self._complex
+            case _:
+                self.item = self._integer
+        self.allowed = integer_range(element) if element.is_integer else range(0)
+
+    def items(self, dims: Sequence[int]) -> bool:
+        """Reads a literal of these sizes; False when its data is left out."""
+        cursor, rank = self.cursor, len(dims)
+        if rank == 0:
+            if cursor.token.text == "{":
+                raise cursor.unexpected("a scalar")
+            self.item()
+            return True
+        counts = [0] * rank
+        depth = 0
+        open_braces = list[Token]()
+        while True:
+            token = cursor.token
+            if token.text == "{":
+                if depth == rank:
+                    raise cursor.error(f"braces deeper than the rank, {rank}", token)
+                if depth:
+                    self._count(counts, depth, dims, token)
+                counts[depth] = 0
+                depth += 1
+                open_braces.append(cursor.advance())
+            elif depth == 0:
+                raise cursor.unexpected("'{' before the items of an array")
+            elif token.text == "}":
+                depth -= 1
+                if counts[depth] != dims[depth]:
+                    raise self._wrong_count(counts[depth], dims[depth], open_braces[-1])
+                cursor.advance()
+                open_braces.pop()
+                if depth == 0:
+                    return True
+            elif token.text == ",":
+                cursor.advance()
+            elif token.text == "..." and depth == 1 and not self.numbers:
+                cursor.advance()
+                cursor.expect("}", "after '...'")
+                return False
+            elif depth < rank:
+                raise cursor.unexpected(f"'{{': the array has rank {rank}")
+            else:
+                self._count(counts, depth, dims, token)
+                self.item()
+
+    def _count(self, counts: list[int], depth: int, dims: Sequence[int], token: Token) -> None:
+        counts[depth - 1] += 1
+        if counts[depth - 1] > dims[depth - 1]:
+            raise self.cursor.error(f"more than {dims[depth - 1]} items in dimension {depth - 1}", token)
+
+    def _wrong_count(self, got: int, wanted: int, brace: Token) -> ParseError:
+        return self.cursor.error(f"{got} items where the shape wants {wanted}", brace)
+
+    def _truth(self) -> None:
+        token = self.cursor.token
+        if token.kind is not TokenKind.INT and token.text not in ("true", "false"):
+            raise self.cursor.unexpected("'true', 'false', 0 or 1")
+        self.cursor.advance()
+        self.numbers.append(
+            token.text == "true" or (token.kind is TokenKind.INT and self.cursor.to_integer(token) != 0)
+        )
+
+    def _integer(self) -> None:
+        token = self.cursor.expect_kind(TokenKind.INT, f"a value of {self.element.name}")
+        value = int(token.text) if len(token.text) <= 21 else self.allowed.stop
+        if value not in self.allowed:
+            raise self.cursor.error(
+                f"{token} is out of range for {self.element.name}",
+                token,
+                details=(f"it goes from {self.allowed[0]} to {self.allowed[-1]}",),
+            )
+        self.numbers.append(value)
+
+    def _float(self) -> None:
+        token = self.cursor.token
+        if token.kind is not TokenKind.FLOAT and token.kind is not TokenKind.INT:
+            raise self.cursor.unexpected(f"a value of {self.element.name}, a number")
+        self.cursor.advance()
+        text = token.text
+        if "n" not in text:
+            value = float(text)
+            if isinf(value):
+                raise self._out_of_range(token)
+        elif "a" in text:
+            self.nans.append((len(self.numbers), token))
+            value = float("nan")
+        else:
+            value = float(text)
+        self.numbers.append(value)
+        self.starts.append(token.start)
+
+    def _complex(self) -> None:
+        self.cursor.expect("(", f"before the parts of a {self.element.name}")
+        self._float()
+        self.cursor.expect(",", "between the parts of a complex number")
+        self._float()
+        self.cursor.expect(")", "after the parts of a complex number")
+
+    def _out_of_range(self, token: Token) -> ParseError:
+        largest = _largest(self.part)
+        return self.cursor.error(
+            f"{token} is out of range for {self.element.name}", token, details=(f"it goes to {largest:g} either way",)
+        )
+
+    def values(self) -> Array:
+        """What was read, flat, in the type's NumPy form."""
+        if self.element.kind not in (Kind.FLOAT, Kind.COMPLEX):
+            wide = np.bool_ if self.element.kind is Kind.PRED else np.uint64 if self.allowed.start == 0 else np.int64
+            return np.array(self.numbers, wide).astype(self.element.numpy)
+        exact = np.array(self.numbers, np.float64)
+        with np.errstate(all="ignore"):
+            rounded = round_once(exact, self.part.numpy)
+            back = rounded.astype(np.float64)
+        # A finite number that became infinite, NaN, or (in a type with neither) the largest; an infinity that the type lacks.
+        lost = np.isnan(back) & ~np.isnan(exact) | np.isinf(back) & np.isfinite(exact)
+        if self.part.name.startswith(("f4", "f6e")):
+            lost |= ~(np.abs(exact) <= _largest(self.part))
+        if lost.any():
+            start = self.starts[int(np.argmax(lost))]
+            raise self._out_of_range(self._token_at(start))
+        for i, token in self.nans:
+            self._set_nan(rounded, i, token)
+        return rounded.view(self.element.numpy)
+
+    def _token_at(self, start: int) -> Token:
+        text = self.cursor.source.text
+        end = start
+        while end < len(text) and (text[end].isalnum() or text[end] in "+-."):
+            end += 1
+        return Token(TokenKind.FLOAT, text[start:end], start, end)
+
+    def _set_nan(self, array: Array, i: int, token: Token) -> None:
+        """Puts the bits of `nan`, `-nan` or `nan(0x7)` at a place of a flat array."""
+        bits = _NAN_PAYLOAD_BITS.get(self.part.name)
+        sign, _, rest = token.text.rpartition("nan")
+        if bits is None:
+            if rest:
+                raise self.cursor.error(f"a NaN of {self.part.name} has no payload", token)
+            return
+        payload = int(rest[1:-1], 16) if rest else 1 << bits - 1
+        if not 0 < payload < 1 << bits:
+            raise self.cursor.error(
+                f"a NaN's payload in {self.part.name} is from 1 to {(1 << bits) - 1:#x}",
+                token,
+                details=(f"got {token}",),
+            )
+        exponent = (1 << self.part.bits - 1) - (1 << bits)
+        pattern = (bool(sign) << self.part.bits - 1) | exponent | payload
+        array.view(f"u{self.part.bytes}")[i] = pattern
+
+
+def _real_part(element: DType) -> DType:
+    return {"c64": dtype("f32"), "c128": dtype("f64")}.get(element.name, element)
+
+
+# ----------------------------------------------------------------------------------------------------------- values to text
+
+
+def literal_text(value: Attribute) -> str:
+    """A dense attribute, or a list of them, as HLO text.
+
+    >>> literal_text(dense(np.array([[1.0, -0.5]], np.float32), dtype("f32")))
+    '{ { 1, -0.5 } }'
+    """
+    match value:
+        case DenseIntOrFPElementsAttr():
+            return _dense_text(value)
+        case ArrayAttr():
+            return f"({', '.join(literal_text(part) for part in value)})"
+        case _:
+            raise TypeError(f"not the value of a constant: {value}")
+
+
+def _dense_text(value: Dense) -> str:
+    element, dims = dtype_of(value.type.get_element_type()), value.get_shape()
+    items = _item_texts(undense(value).reshape(-1), element)
+    return _braces(iter(items), dims) if dims else items[0]
+
+
+def _braces(items: Iterator[str], dims: Sequence[int]) -> str:
+    if len(dims) == 1:
+        return f"{{{', '.join(next(items) for _ in range(dims[0]))}}}"
+    return f"{{ {', '.join(_braces(items, dims[1:]) for _ in range(dims[0]))} }}"
+
+
+def _item_texts(flat: Array, element: DType) -> list[str]:
+    match element.kind:
+        case Kind.PRED:
+            return ["true" if item else "false" for item in flat]
+        case Kind.FLOAT:
+            return _float_texts(flat, element)
+        case Kind.COMPLEX:
+            part = _real_part(element)
+            texts = _float_texts(flat.view(part.numpy), part)
+            return [f"({re}, {im})" for re, im in zip(texts[::2], texts[1::2], strict=True)]
+        case _:
+            return [str(int(item)) for item in flat]
+
+
+def _float_texts(flat: Array, element: DType) -> list[str]:
+    patterns = np.ascontiguousarray(flat).view(f"u{element.bytes}").tolist()
+    return [_float_text(pattern, element.name) for pattern in patterns]
+
+
+@lru_cache(maxsize=4096)
+def _float_text(pattern: int, name: str) -> str:
+    """The number with that bit pattern, as short as reads back."""
+    element = dtype(name)
+    number = np.array([pattern], f"u{element.bytes}").view(element.numpy)
+    value = float(number[0])
+    if isnan(value):
+        return _nan_text(pattern, element)
+    if value == 0:
+        return "-0.0" if copysign(1, value) < 0 else "0"
+    text = str(number[0]) if name in ("f32", "f64") else _shortest(value, element)
+    return text.removesuffix(".0")
+
+
+def _shortest(value: float, element: DType) -> str:
+    """The fewest digits that round to `value`, which the type holds."""
+    for digits in range(1, 17):
+        text = f"{value:.{digits}g}"
+        with np.errstate(all="ignore"):
+            if float(round_once(np.array([float(text)]), element.numpy)[0]) == value:
+                return text
+    return repr(value)
+
+
+def _largest(element: DType) -> float:
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(element.numpy).max)
+
+
+def _nan_text(pattern: int, element: DType) -> str:
+    bits = _NAN_PAYLOAD_BITS.get(element.name)
+    if bits is None:
+        return "nan"
+    sign = "-" if pattern >> element.bits - 1 else ""
+    payload = pattern & (1 << bits) - 1
+    return f"{sign}nan" if payload == 1 << bits - 1 else f"{sign}nan(0x{payload:x})"

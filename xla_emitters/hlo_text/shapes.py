@@ -1,0 +1,161 @@
+"""Shapes in HLO text: `f32[8,64]{1,0}`, `(bf16[2], token[])`, `f32[<=8,?]`, `s4[8]{0:E(4)}`, to types of the `hlo` dialect.
+
+    shape  := type '[' dims? ']' layout?  |  '(' (shape (',' shape)*)? ')'  |  'b' '(' shape ')'
+    dim    := int | '<=' int | '?'
+    layout := '{' ints? (':' anything)? '}'
+
+A `{` is a layout only before a number, a colon or its `}`: else it opens a computation. What a layout says after the colon is kept as text.
+Types are shared: the same shape in a module is one object.
+Source: spec/1 6.3, 6.4.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    BufferType,
+    OpaqueType,
+    TokenType,
+    array_type,
+    tuple_type,
+)
+from xla_emitters.dtypes import DTYPES, DType
+from xla_emitters.hlo_text.cursor import Cursor
+from xla_emitters.hlo_text.lexer import Token, TokenKind
+
+MAX_RANK = 64
+"""NumPy's limit."""
+
+ELEMENT_TYPES: dict[str, DType] = {row.name: row for row in DTYPES}
+_WITHOUT_ELEMENTS: dict[str, Attribute] = {"token": TokenType(), "opaque": OpaqueType()}
+
+_Key = tuple[str, tuple[int, ...], tuple[int, ...] | None, str, tuple[int, ...]]
+
+
+class ShapeReader:
+    """Reads shapes of one text."""
+
+    def __init__(self, cursor: Cursor):
+        self.cursor = cursor
+        self._known: dict[_Key, Attribute] = {}
+
+    def at_shape(self) -> bool:
+        """Whether a shape begins here. An instruction may be called `f32`: the bracket decides."""
+        token = self.cursor.token
+        if token.kind is not TokenKind.NAME:
+            return token.text == "("
+        if token.text in ELEMENT_TYPES or token.text in _WITHOUT_ELEMENTS:
+            return self.cursor.peek().text == "["
+        return token.text == "b" and self.cursor.peek().text == "("
+
+    def shape(self) -> Attribute:
+        """Consumes a shape and returns its type."""
+        cursor = self.cursor
+        token = cursor.token
+        if token.text == "(":
+            return self._tuple()
+        cursor.name("a shape such as f32[8,64]{1,0}")
+        if token.text == "b" and cursor.token.text == "(":
+            return self._buffer()
+        if token.text not in ELEMENT_TYPES and token.text not in _WITHOUT_ELEMENTS:
+            raise cursor.error(
+                f"no element type '{token.text}'",
+                token,
+                help=f"one of: {', '.join((*ELEMENT_TYPES, *_WITHOUT_ELEMENTS))}",
+            )
+        dims, bounds = self._dims()
+        if (special := _WITHOUT_ELEMENTS.get(token.text)) is not None:
+            if dims:
+                raise cursor.error(f"a {token.text} has no dimensions", token, help=f"write {token.text}[]")
+            return special
+        self._check_size(token, dims, bounds)
+        order, suffix = self._layout(token, dims)
+        key = (token.text, dims, order, suffix, bounds)
+        if (known := self._known.get(key)) is None:
+            known = self._known[key] = array_type(ELEMENT_TYPES[token.text].ir_type, dims, order, suffix, bounds)
+        return known
+
+    def _tuple(self) -> Attribute:
+        cursor = self.cursor
+        elements = list[Attribute]()
+        cursor.expect("(", "before the shapes of a tuple")
+        with cursor.nested():
+            while not cursor.at(")"):
+                if elements:
+                    cursor.expect(",", "or ')' after the shape of a tuple's element")
+                elements.append(self.shape())
+            cursor.advance()
+        return tuple_type(elements)
+
+    def _buffer(self) -> Attribute:
+        self.cursor.expect("(", "after 'b'")
+        with self.cursor.nested():
+            contents = self.shape()
+            self.cursor.expect(")", "after the shape of a buffer")
+        return BufferType(contents)
+
+    def _dims(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes, and bounds of the dynamic ones."""
+        cursor = self.cursor
+        dims, bounds = list[int](), list[int]()
+        cursor.expect("[", "after the element type")
+        while not cursor.at("]"):
+            if dims:
+                cursor.expect(",", "or ']' after a size")
+            if cursor.accept("?"):
+                dims.append(UNBOUNDED)
+                bounds.append(UNBOUNDED)
+                continue
+            is_dynamic = cursor.accept("<=")
+            token = cursor.token
+            size = cursor.integer("a size")
+            if size < 0:
+                raise cursor.error("a size is not negative", token, details=(f"got {token}",))
+            dims.append(UNBOUNDED if is_dynamic else size)
+            bounds.append(size if is_dynamic else UNBOUNDED)
+        cursor.advance()
+        return tuple(dims), tuple(bounds)
+
+    def _check_size(self, token: Token, dims: tuple[int, ...], bounds: tuple[int, ...]) -> None:
+        sizes = [bound if size == UNBOUNDED else size for size, bound in zip(dims, bounds, strict=True)]
+        elements = prod(size for size in sizes if size != UNBOUNDED)
+        if elements >= 1 << 63:
+            raise self.cursor.error(
+                f"an array of {elements} elements", token, details=("an element's number must fit 63 bits",)
+            )
+        if len(dims) > MAX_RANK:
+            raise self.cursor.error(f"an array of rank {len(dims)}", token, details=(f"ranks go up to {MAX_RANK}",))
+
+    def _layout(self, token: Token, dims: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
+        """Minor to major (None: not said) and what stood after the colon."""
+        cursor = self.cursor
+        if not cursor.at("{"):
+            return None, ""
+        following = cursor.peek()
+        if following.kind is not TokenKind.INT and following.text not in (":", "}"):
+            return None, ""
+        start = cursor.advance()
+        order = list[int]()
+        while not cursor.at(":", "}"):
+            if order:
+                cursor.expect(",", "or '}' after a dimension of the layout")
+            order.append(cursor.integer("a dimension's number"))
+        suffix = self._suffix() if cursor.accept(":") else ""
+        end = cursor.expect("}", "at the end of the layout")
+        if sorted(order) != list(range(len(dims))) and (order or len(dims) > 1):
+            raise cursor.error(
+                f"layout {cursor.source.text[start.start : end.end]} does not fit an array of rank {len(dims)}",
+                start,
+                details=(f"it lists the dimensions 0 to {len(dims) - 1} once each, fastest varying first",),
+            )
+        return tuple(order) if order else None, suffix
+
+    def _suffix(self) -> str:
+        start = self.cursor.token.start
+        while not self.cursor.at("}") and self.cursor.token.kind is not TokenKind.END:
+            self.cursor.opaque("the rest of the layout")
+        return "".join(self.cursor.source.text[start : self.cursor.token.start].split())

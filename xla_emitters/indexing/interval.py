@@ -1,0 +1,242 @@
+"""Closed intervals of 64-bit integers: what is known of an index without running anything.
+
+    th_x in [0, 127]                              [0, 508]
+    v    in [0, 3]      ->   th_x * 4 + v   in    [0, 508] + [0, 3]  =  [0, 511]
+
+An interval over-approximates: every value an expression takes lies inside, not every value inside is taken. The two
+extremes of int64 are sticky and mean "no bound known": a lower end of `MIN` promises nothing from below, an upper end
+of `MAX` nothing from above, and a value that left the range stays at the extreme it left through.
+
+Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` says that it depends. `==` is not
+one of them: it compares the intervals themselves, so that they can be keys; `is_equal_to` compares the values.
+Source: spec/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MIN = -(2**63)
+MAX = 2**63 - 1
+
+
+def _clamp(value: int) -> int:
+    return MIN if value < MIN else MAX if value > MAX else value
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All integers from `lower` to `upper`, both included; empty ("infeasible") when lower > upper.
+
+    >>> Interval(0, 127) * 4 + Interval(0, 3)
+    Interval(lower=0, upper=511)
+    >>> Interval(0, 7) < Interval(8, 9), Interval(0, 8) < Interval(8, 9)
+    (True, None)
+
+    Source: spec/1 2.3 "Interval arithmetic".
+    """
+
+    lower: int
+    upper: int
+
+    @staticmethod
+    def point(value: int) -> Interval:
+        """The interval of one value."""
+        return Interval(value, value)
+
+    @property
+    def is_feasible(self) -> bool:
+        """Some integer lies inside."""
+        return self.lower <= self.upper
+
+    @property
+    def is_point(self) -> bool:
+        """Exactly one integer lies inside."""
+        return self.lower == self.upper
+
+    @property
+    def is_saturated(self) -> bool:
+        """One of the ends says nothing: values may lie beyond it."""
+        return self.lower in (MIN, MAX) or self.upper in (MIN, MAX)
+
+    @property
+    def trip_count(self) -> int:
+        """How many integers lie inside; 0 when infeasible.
+
+        >>> Interval(4, 7).trip_count, Interval(4, 3).trip_count
+        (4, 0)
+        """
+        return max(self.upper - self.lower + 1, 0)
+
+    def contains(self, other: int | Interval) -> bool:
+        """Every value of `other` lies inside (an infeasible `other` has none, so it does).
+
+        >>> Interval(0, 9).contains(9), Interval(0, 9).contains(Interval(5, 10))
+        (True, False)
+        """
+        if isinstance(other, Interval):
+            return not other.is_feasible or (self.lower <= other.lower and other.upper <= self.upper)
+        return self.lower <= other <= self.upper
+
+    def intersect(self, other: Interval) -> Interval:
+        """The values in both; an empty answer is written [l, l - 1].
+
+        >>> Interval(0, 9).intersect(Interval(5, 20)), Interval(0, 3).intersect(Interval(7, 9))
+        (Interval(lower=5, upper=9), Interval(lower=7, upper=6))
+        """
+        lower = max(self.lower, other.lower)
+        upper = min(self.upper, other.upper)
+        return Interval(lower, upper if lower <= upper else lower - 1)
+
+    def union(self, other: Interval) -> Interval:
+        """The smallest interval that holds both.
+
+        >>> Interval(0, 1).union(Interval(7, 9))
+        Interval(lower=0, upper=9)
+        """
+        if not self.is_feasible:
+            return other
+        if not other.is_feasible:
+            return self
+        return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
+
+    def minimum(self, other: Interval) -> Interval:
+        """Where min(a, b) lies."""
+        return Interval(min(self.lower, other.lower), min(self.upper, other.upper))
+
+    def maximum(self, other: Interval) -> Interval:
+        """Where max(a, b) lies."""
+        return Interval(max(self.lower, other.lower), max(self.upper, other.upper))
+
+    def __add__(self, other: Interval | int) -> Interval:
+        other = _as_interval(other)
+        lower = MIN if MIN in (self.lower, other.lower) else _clamp(self.lower + other.lower)
+        upper = MAX if MAX in (self.upper, other.upper) else _clamp(self.upper + other.upper)
+        return Interval(lower, upper)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Interval:
+        return Interval(_negated(self.upper), _negated(self.lower))
+
+    def __sub__(self, other: Interval | int) -> Interval:
+        return self + -_as_interval(other)
+
+    def __rsub__(self, other: int) -> Interval:
+        return _as_interval(other) + -self
+
+    def __mul__(self, other: Interval | int) -> Interval:
+        if isinstance(other, int):
+            return self._times(other)
+        return self._times(other.lower).union(self._times(other.upper))
+
+    __rmul__ = __mul__
+
+    def _times(self, factor: int) -> Interval:
+        if factor == 0:
+            return Interval(0, 0)
+        low, high = _product(self.lower, factor), _product(self.upper, factor)
+        return Interval(low, high) if factor > 0 else Interval(high, low)
+
+    def __floordiv__(self, other: Interval | int) -> Interval:
+        """Where a // b lies, rounding toward minus infinity; everything when the divisor can be 0."""
+        other = _as_interval(other)
+        if not self.is_feasible or not other.is_feasible:
+            return Interval(0, -1)
+        if other.contains(0):
+            return Interval(MIN, MAX)
+        # The quotient is monotone in either operand while the divisor keeps its sign.
+        ends = [_quotient(a, b) for a in (self.lower, self.upper) for b in (other.lower, other.upper)]
+        return Interval(min(ends), max(ends))
+
+    def __mod__(self, other: Interval | int) -> Interval:
+        """Where a mod b lies: the sign is the divisor's, as in Python."""
+        other = _as_interval(other)
+        if not self.is_feasible or not other.is_feasible:
+            return Interval(0, -1)
+        if other.is_point and other.lower > 0 and not self.is_saturated:
+            modulus = other.lower
+            wraps = self.lower // modulus
+            if self.upper // modulus == wraps:
+                return Interval(self.lower - wraps * modulus, self.upper - wraps * modulus)
+        elif other.lower > 0 and self.lower >= 0 and self.upper < other.lower:
+            return self
+        lower = 0 if other.lower >= 0 else MIN if other.lower == MIN else other.lower + 1
+        upper = 0 if other.upper <= 0 else MAX if other.upper == MAX else other.upper - 1
+        return Interval(lower, upper)
+
+    def __gt__(self, other: Interval | int) -> bool | None:
+        other = _as_interval(other)
+        if not self.is_feasible or not other.is_feasible:
+            return None
+        if self.lower > other.upper:
+            return True
+        return False if self.upper <= other.lower else None
+
+    def __lt__(self, other: Interval | int) -> bool | None:
+        return _as_interval(other) > self
+
+    def __ge__(self, other: Interval | int) -> bool | None:
+        less = self < other
+        return None if less is None else not less
+
+    def __le__(self, other: Interval | int) -> bool | None:
+        greater = self > other
+        return None if greater is None else not greater
+
+    def is_equal_to(self, other: Interval | int) -> bool | None:
+        """Three-valued equality of the values, where `==` compares the intervals.
+
+        >>> Interval(3, 3).is_equal_to(3), Interval(0, 3).is_equal_to(3), Interval(0, 3).is_equal_to(4)
+        (True, None, False)
+        """
+        other = _as_interval(other)
+        if not self.is_feasible or not other.is_feasible:
+            return None
+        if not self.intersect(other).is_feasible:
+            return False
+        return True if self.is_point and self == other else None
+
+    def __str__(self) -> str:
+        return f"[{self.lower}, {self.upper}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A dimension or symbol of a map: the values it runs over, and what to call it in text.
+
+    name   "" means the default, d0 d1 ... for dims, s0 ... for range variables, rt0 ... for runtime variables.
+           It is for reading only: variables that differ in name are equal.
+
+    >>> Variable(Interval(0, 127), "th_x") == Variable(Interval(0, 127))
+    True
+    """
+
+    bounds: Interval
+    name: str = field(default="", compare=False)
+
+
+def _as_interval(value: Interval | int) -> Interval:
+    return Interval(value, value) if isinstance(value, int) else value
+
+
+def _negated(value: int) -> int:
+    return MAX if value == MIN else MIN if value == MAX else -value
+
+
+def _product(end: int, factor: int) -> int:
+    """One end times a constant that is not 0; an end without a bound stays without one."""
+    if end in (MIN, MAX):
+        return end if factor > 0 else _negated(end)
+    if factor in (MIN, MAX):
+        return 0 if end == 0 else factor if end > 0 else _negated(factor)
+    return _clamp(end * factor)
+
+
+def _quotient(end: int, divisor: int) -> int:
+    """One end divided by a constant that is not 0; an end without a bound stays without one."""
+    if end in (MIN, MAX):
+        return end if divisor > 0 else _negated(end)
+    if divisor in (MIN, MAX):
+        return 0 if end == 0 or (end > 0) == (divisor > 0) else -1
+    return end // divisor

@@ -1,0 +1,113 @@
+"""Arithmetic on `index` becomes arithmetic on i32 or i64, whichever the module's data layout says.
+
+    %2 = arith.muli %thread_id_x, %c4 overflow<nsw> : index
+    %3 = arith.index_castui %2 : index to i32
+->
+    %0 = arith.index_cast %thread_id_x : index to i32
+    %2 = arith.muli %0, %c4_i32 : i32              // every use of the old %2 and %3
+
+Sums, differences, products, quotients and remainders are converted; casts from and back to index around them meet and vanish.
+Comparisons, selects, loop bounds and block arguments stay `index` (xla-lower-to-llvm-gpu gives them the same width), with a cast at
+the border. The flags `nsw` and `nuw` go: they were proven for index, and the seed's listings have none.
+Source: spec/2 3.3 "xla-gpu-convert-index-type"; XLA convert_index_type.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.lowering.index_arithmetic import index_width
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+_CONVERTED = (
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+    arith.DivUIOp,
+    arith.DivSIOp,
+    arith.RemUIOp,
+    arith.RemSIOp,
+)
+_CASTS = ("arith.index_cast", "arith.index_castui")
+
+
+@dataclass(frozen=True)
+class ConvertIndexTypePass(KernelPass):
+    name = "xla-gpu-convert-index-type"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        conversion = _Conversion(IntegerType(index_width(op)))
+        ops = list(op.walk())
+        for found in ops:
+            if isinstance(found, _CONVERTED) and isinstance(found.result.type, IndexType):
+                conversion.convert(found)
+        for found in ops:
+            if found.name in _CASTS and found.parent is not None:
+                conversion.fold_cast(found)
+        conversion.erase_unused()
+
+
+@dataclass
+class _Conversion:
+    """One module's conversion.
+
+    integers  index value -> its integer form, where there is one
+    left      ops that may have lost their last use
+    """
+
+    integer: IntegerType
+    integers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    left: list[Operation] = field(default_factory=list[Operation])
+
+    def convert(self, op: Operation) -> None:
+        """Compute `op` on integers; its result is the cast of theirs back to index."""
+        operands = [self.integer_of(operand, op) for operand in op.operands]
+        builder = located_builder(InsertPoint.before(op), op)
+        computed = builder.insert(type(op).create(operands=operands, result_types=[self.integer], properties={}))
+        cast = builder.insert(arith.IndexCastOp(computed.results[0], IndexType()))
+        old = op.results[0]
+        computed.results[0].name_hint = old.name_hint
+        self.integers[cast.result] = computed.results[0]
+        old.replace_all_uses_with(cast.result)
+        self.left.append(cast)
+        op.detach()
+        op.erase()
+
+    def integer_of(self, value: SSAValue, user: Operation) -> SSAValue:
+        """The integer form of an index value, made where the value is (constants) or just before its user."""
+        if known := self.integers.get(value):
+            return known
+        owner = value.owner
+        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+            constant = arith.ConstantOp(IntegerAttr(owner.value.value.data, self.integer, truncate_bits=True))
+            constant.location = owner.location
+            Builder(InsertPoint.after(owner)).insert(constant)
+            self.left.append(owner)
+            self.integers[value] = constant.result
+            return constant.result
+        return located_builder(InsertPoint.before(user), user).insert(arith.IndexCastOp(value, self.integer)).result
+
+    def fold_cast(self, op: Operation) -> None:
+        """A cast of an index that is itself the cast of an integer of the same type is that integer.
+
+        Both ways of widening cut off the same bits again.
+        """
+        source, target = op.operands[0], op.results[0]
+        if target.type == self.integer and (known := self.integers.get(source)):
+            target.replace_all_uses_with(known)
+            self.left.append(op)
+
+    def erase_unused(self) -> None:
+        """Erase the casts and constants that nothing uses now, last made first."""
+        for op in reversed(self.left):
+            if op.parent is not None and not any(result.uses for result in op.results):
+                op.detach()
+                op.erase()

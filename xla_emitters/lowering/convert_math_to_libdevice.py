@@ -1,0 +1,118 @@
+"""Functions that the hardware lacks become calls of NVIDIA's device library.
+
+    %y = math.tanh %x : bf16
+->
+    %0 = arith.extf %x : bf16 to f32
+    %1 = func.call @__nv_tanhf(%0) : (f32) -> f32
+    %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
+
+f32 calls `__nv_<name>f`, f64 `__nv_<name>`; f16 and bf16 go through f32. With fastmath<afn> f32, f16 and bf16 call the fast
+variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction or two, and rounds correctly (absf, sqrt, fma, floor, ceil,
+trunc, round, roundeven, copysign, and the bit counts), stays for xla-lower-to-llvm-gpu. Vectors stay; no emitter makes them.
+Source: spec/2 3.3 "xla-lower-to-llvm-gpu"; names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm);
+NVIDIA's libdevice user guide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, f32
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+# op -> (name in libdevice, whether there is a __nv_fast_ variant for f32)
+_FUNCTIONS: dict[str, tuple[str, bool]] = {
+    "math.acos": ("acos", False),
+    "math.acosh": ("acosh", False),
+    "math.asin": ("asin", False),
+    "math.asinh": ("asinh", False),
+    "math.atan": ("atan", False),
+    "math.atan2": ("atan2", False),
+    "math.atanh": ("atanh", False),
+    "math.cbrt": ("cbrt", False),
+    "math.cos": ("cos", True),
+    "math.cosh": ("cosh", False),
+    "math.erf": ("erf", False),
+    "math.exp": ("exp", True),
+    "math.exp2": ("exp2", False),
+    "math.expm1": ("expm1", False),
+    "math.fpowi": ("powi", False),
+    "math.log": ("log", True),
+    "math.log10": ("log10", True),
+    "math.log1p": ("log1p", False),
+    "math.log2": ("log2", True),
+    "math.powf": ("pow", True),
+    "math.rsqrt": ("rsqrt", False),
+    "math.sin": ("sin", True),
+    "math.sinh": ("sinh", False),
+    "math.tan": ("tan", True),
+    "math.tanh": ("tanh", False),
+}
+
+
+@dataclass(frozen=True)
+class ConvertMathToLibdevicePass(KernelPass):
+    name = "xla-convert-math-to-libdevice"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        declared = {found.sym_name.data: found for found in op.body.ops if isinstance(found, func.FuncOp)}
+        for found in list(op.walk()):
+            if found.name not in _FUNCTIONS:
+                continue
+            if isinstance(found.results[0].type, Float16Type | BFloat16Type | Float32Type | Float64Type):
+                _convert(found, op, declared)
+            else:
+                self.skip(found, f"libdevice has no function on {found.results[0].type}")
+
+
+def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
+    type = op.results[0].type
+    name, has_fast = _FUNCTIONS[op.name]
+    if type == Float64Type():
+        symbol = f"__nv_{name}"
+    else:
+        symbol = f"__nv_fast_{name}f" if has_fast and _allows_approximation(op) else f"__nv_{name}f"
+
+    builder = located_builder(InsertPoint.before(op), op)
+    is_narrow = isinstance(type, Float16Type | BFloat16Type)
+    computed_in = f32 if is_narrow else type
+    arguments = [
+        builder.insert(arith.ExtFOp(operand, f32)).result if is_narrow and operand.type == type else operand
+        for operand in op.operands
+    ]
+    call = builder.insert(func.CallOp(symbol, arguments, [computed_in]))
+    result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_narrow else call.res[0]
+    _declare(symbol, [argument.type for argument in arguments], computed_in, module, declared)
+
+    result.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+
+
+def _allows_approximation(op: Operation) -> bool:
+    """Whether the op's fastmath flags have afn (or fast, which has them all)."""
+    flags = op.properties.get("fastmath", op.attributes.get("fastmath"))
+    return isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data
+
+
+def _declare(
+    symbol: str, arguments: list[Attribute], result: Attribute, module: ModuleOp, declared: dict[str, func.FuncOp]
+) -> None:
+    """Declare a function at the module's start, once."""
+    if symbol in declared:
+        return
+    declaration = func.FuncOp.external(symbol, arguments, [result])
+    declared[symbol] = declaration
+    block = module.body.block
+    if block.first_op is None:
+        block.add_op(declaration)
+    else:
+        block.insert_op_before(declaration, block.first_op)

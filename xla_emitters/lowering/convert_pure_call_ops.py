@@ -1,0 +1,34 @@
+"""Pure calls become calls.
+
+    %x = xla_gpu.pure_call @f(%in, %i) {noinline} : (tensor<64xf32>, index) -> f32
+->
+    %x = func.call @f(%in, %i) {noinline} : (tensor<64xf32>, index) -> f32
+
+From here on nothing knows that the callee has no side effects: what merging, moving or erasing its calls could gain has been gained.
+Source: spec/2 3.3 "xla-convert-pure-call-ops".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class ConvertPureCallOpsPass(KernelPass):
+    name = "xla-convert-pure-call-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for pure in [found for found in op.walk() if isinstance(found, xla_gpu.PureCallOp)]:
+            call = func.CallOp(pure.callee, pure.arguments, pure.result_types)
+            call.attributes, call.location = pure.attributes.copy(), pure.location
+            for new, old in zip(call.results, pure.results, strict=True):
+                new.name_hint = old.name_hint
+            Rewriter.replace_op(pure, call)

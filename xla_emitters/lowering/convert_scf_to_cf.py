@@ -1,0 +1,176 @@
+"""Loops and branches with regions become blocks and jumps.
+
+    %r = scf.for %i = %lb to %ub step %s iter_args(%a = %init) { B; yield %b }; rest
+->
+      br ^head(%lb, %init)
+    ^head(%i, %a):                              // the loop's test; %r is %a here
+      cond_br (%i < %ub), ^body, ^rest
+    ^body:
+      B
+      br ^head(%i + %s, %b)
+    ^rest:
+      rest
+
+    scf.if       cond_br to ^then and ^else, both jump to ^rest(results)
+    scf.while    ^before(args): cond_br to ^after(values) or ^rest; ^after jumps back to ^before
+    scf.index_switch   cf.switch on the flag as an integer, every case jumps to ^rest(results)
+
+Blocks stand in the order in which they would run: a test before its body, branches before what follows them. The CPU executor
+counts on that (it always runs the earliest block that has live threads). Of scf, forall, parallel and execute_region are refused.
+Source: spec/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, func, scf
+from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, VectorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.lowering.index_arithmetic import index_width
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder, place_of
+
+
+@dataclass(frozen=True)
+class ConvertScfToCfPass(KernelPass):
+    name = "xla-convert-scf-to-cf"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.walk():
+            if isinstance(function, func.FuncOp):
+                block = function.body.blocks.first
+                # What a lowering adds stands behind the block it splits, so the list is walked to its end as it grows.
+                while block is not None:
+                    self._lower_first(block)
+                    block = block.next_block
+
+    def _lower_first(self, block: Block) -> None:
+        """Lower the first scf op of a block; what followed it is then in a later block."""
+        for op in block.ops:
+            match op:
+                case scf.IfOp():
+                    return _lower_if(op)
+                case scf.ForOp():
+                    return _lower_for(op)
+                case scf.WhileOp():
+                    return _lower_while(op)
+                case scf.IndexSwitchOp():
+                    return _lower_index_switch(op)
+                case _ if op.name.startswith("scf.") and not isinstance(op, scf.YieldOp | scf.ConditionOp):
+                    raise Unsupported(f"no lowering for {op.name}", stage=self.name, details=(place_of(op),))
+                case _:
+                    pass
+
+
+def _lower_if(op: scf.IfOp) -> None:
+    before, rest = _split(op, with_results=True)
+    then = _move_body(op, op.true_region.block, rest)
+    _end_with_jump(then, rest)
+    otherwise = rest
+    if op.false_region.blocks:
+        otherwise = _move_body(op, op.false_region.block, rest)
+        _end_with_jump(otherwise, rest)
+    _finish(op, before, cf.ConditionalBranchOp(op.cond, then, (), otherwise, ()), rest.args)
+
+
+def _lower_for(op: scf.ForOp) -> None:
+    before, rest = _split(op)
+    body = _move_body(op, op.body.block, rest)
+    head = Block(arg_types=[argument.type for argument in body.args])
+    _insert_before(head, body)
+
+    ending = _terminator(body)
+    builder = located_builder(InsertPoint.before(ending), op)
+    following = builder.insert(arith.AddiOp(body.args[0], op.step)).result
+    _replace_terminator(body, cf.BranchOp(head, following, *ending.operands))
+    for old, new in zip(list(body.args), head.args, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+        body.erase_arg(old)
+
+    builder = located_builder(InsertPoint.at_end(head), op)
+    goes_on = builder.insert(arith.CmpiOp(head.args[0], op.ub, "slt")).result
+    builder.insert(cf.ConditionalBranchOp(goes_on, body, (), rest, ()))
+    _finish(op, before, cf.BranchOp(head, op.lb, *op.iter_args), head.args[1:])
+
+
+def _lower_while(op: scf.WhileOp) -> None:
+    before, rest = _split(op)
+    test = _move_body(op, op.before_region.block, rest)
+    body = _move_body(op, op.after_region.block, rest)
+    _end_with_jump(body, test)
+    condition, *values = _terminator(test).operands
+    _replace_terminator(test, cf.ConditionalBranchOp(condition, body, values, rest, ()))
+    _finish(op, before, cf.BranchOp(test, *op.arguments), values)
+
+
+def _lower_index_switch(op: scf.IndexSwitchOp) -> None:
+    before, rest = _split(op, with_results=True)
+    cases = [_move_body(op, region.block, rest) for region in op.case_regions]
+    default = _move_body(op, op.default_region.block, rest)
+    for block in (*cases, default):
+        _end_with_jump(block, rest)
+    integer = IntegerType(index_width(op))
+    flag = located_builder(InsertPoint.at_end(before), op).insert(arith.IndexCastOp(op.arg, integer)).result
+    # Without cases the list of values is left out.
+    values = DenseIntElementsAttr.from_list(VectorType(integer, [len(cases)]), op.cases.get_values()) if cases else None
+    switch = cf.SwitchOp(flag, default, (), values, cases, [() for _ in cases])
+    _finish(op, before, switch, rest.args)
+
+
+def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
+    """The op's block, which now ends with the op, and a new block of what followed it, if asked with an argument for each result."""
+    before = op.parent
+    if before is None or op.next_op is None:
+        raise Unsupported(f"{op.name} is not followed by a terminator", stage=ConvertScfToCfPass.name)
+    rest = before.split_before(op.next_op, arg_types=op.result_types if with_results else ())
+    return before, rest
+
+
+def _move_body(op: Operation, block: Block, rest: Block) -> Block:
+    """Move a region's only block to just before `rest`."""
+    region = block.parent
+    if region is None or len(region.blocks) != 1:
+        raise Unsupported(f"{op.name} with several blocks in a region", stage=ConvertScfToCfPass.name)
+    region.move_blocks_before(rest)
+    return block
+
+
+def _insert_before(block: Block, target: Block) -> None:
+    if target.parent is not None:
+        target.parent.insert_block_before(block, target)
+
+
+def _terminator(block: Block) -> Operation:
+    if block.last_op is None:
+        raise Unsupported("a region without a terminator", stage=ConvertScfToCfPass.name)
+    return block.last_op
+
+
+def _end_with_jump(block: Block, target: Block) -> None:
+    """The block's yield becomes a jump that passes what was yielded."""
+    _replace_terminator(block, cf.BranchOp(target, *_terminator(block).operands))
+
+
+def _replace_terminator(block: Block, jump: Operation) -> None:
+    old = _terminator(block)
+    located_builder(InsertPoint.before(old), old).insert(jump)
+    old.detach()
+    old.erase()
+
+
+def _finish(op: Operation, before: Block, jump: Operation, results: Sequence[SSAValue]) -> None:
+    """End the block before the op with `jump`, and put `results` in the place of the op's."""
+    for old, new in zip(op.results, results, strict=True):
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    located_builder(InsertPoint.at_end(before), op).insert(jump)
+    op.detach()
+    op.erase()

@@ -1,0 +1,275 @@
+"""Index expressions as arith ops: what simplify_affine and lower_affine share.
+
+    th_x * 4 + bl_x * 512     ->   %0 = arith.muli %th_x, %c4 overflow<nsw>
+                                   %1 = arith.muli %bl_x, %c512 overflow<nsw>
+                                   %2 = arith.addi %0, %1 overflow<nsw>
+
+Sums and products are chains whose operands stand in the order of how far away they are defined: first what comes from the
+outermost block, so that loop-invariant code motion finds the partial sums that do not change; constants last. A step of a chain
+carries `nsw` where the ranges prove that it cannot leave the index type.
+
+Division and remainder come in two forms, the caller chooses:
+
+    unsigned   divui, remui: one op; only where the dividend is known not to be negative (`is_unsigned`)
+    signed     rounding towards minus infinity, for any dividend: divsi or remsi and a correction
+
+Source: spec/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is allowed), MLIR's documentation of affine.apply
+(floordiv, ceildiv and mod round as above).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.dialects import affine, arith
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.dlti import DataLayoutSpecAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
+from xdsl.utils.hints import isa
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import Expr, ExprKind, Interval
+from xla_emitters.rewrite.locations import place_of
+
+_DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
+_NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
+_NO_FLAGS = arith.IntegerOverflowAttr("none")
+
+RangeOf = Callable[[Expr], Interval]
+
+
+def index_width(op: Operation) -> int:
+    """Bits of `index` where `op` stands: what its module's data layout says, 64 without one (MLIR's default)."""
+    module = op
+    while not isinstance(module, ModuleOp) or module.parent_op() is not None:
+        if (parent := module.parent_op()) is None:
+            return 64
+        module = parent
+    spec = module.attributes.get("dlti.dl_spec")
+    if not isinstance(spec, DataLayoutSpecAttr):
+        return 64
+    for entry in spec.entries:
+        if entry.key == IndexType():
+            width: Attribute = entry.value
+            if isa(width, IntegerAttr):
+                return width.value.data
+            if isa(width, IntAttr):
+                return width.data
+    return 64
+
+
+def expression_of(expr: AffineExpr, num_dims: int) -> Expr:
+    """An xDSL affine expression as an index expression; symbol i becomes variable num_dims + i."""
+    match expr:
+        case AffineConstantExpr():
+            return Expr.constant(expr.value)
+        case AffineDimExpr():
+            return Expr.variable(expr.position)
+        case AffineSymExpr():
+            return Expr.variable(num_dims + expr.position)
+        case AffineBinaryOpExpr():
+            lhs, rhs = expression_of(expr.lhs, num_dims), expression_of(expr.rhs, num_dims)
+            match expr.kind:
+                case AffineBinaryOpKind.Add:
+                    return lhs + rhs
+                case AffineBinaryOpKind.Mul:
+                    return lhs * rhs
+                case AffineBinaryOpKind.Mod:
+                    return lhs % rhs
+                case AffineBinaryOpKind.FloorDiv:
+                    return lhs // rhs
+                case AffineBinaryOpKind.CeilDiv:
+                    return lhs.ceildiv(rhs)
+        case _:
+            raise Unsupported(f"no lowering for affine expression '{expr}'")
+
+
+def expressions_of(op: affine.ApplyOp) -> tuple[Expr, ...]:
+    """The results of an affine.apply, over its operands as variables 0, 1, ..."""
+    data = op.map.data
+    return tuple(expression_of(result, data.num_dims) for result in data.results)
+
+
+def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
+    """Whether `expr` can be computed with unsigned division, remainder, maximum and minimum.
+
+    Divisors must be positive constants and dividends never negative; both sides of a maximum or minimum never negative.
+    """
+    if expr.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT):
+        return True
+    lhs, rhs = expr.lhs, expr.rhs
+    if not (is_unsigned(lhs, range_of) and is_unsigned(rhs, range_of)):
+        return False
+    if expr.kind in _DIVISIONS:
+        return rhs.kind is ExprKind.CONSTANT and rhs.value > 0 and range_of(lhs).lower >= 0
+    if expr.kind in (ExprKind.MAX, ExprKind.MIN):
+        return range_of(lhs).lower >= 0 and range_of(rhs).lower >= 0
+    return True
+
+
+@dataclass
+class ExpressionLowering:
+    """Builds one op's expressions; an expression met twice is built once.
+
+    builder    where the ops go, just before `op`
+    op         the op that is lowered
+    operands   value of variable 0, 1, ...
+    range_of   range of an expression, or None when nothing is known
+    unsigned   use the unsigned forms; the caller has asked `is_unsigned`
+    """
+
+    builder: Builder
+    op: Operation
+    operands: Sequence[SSAValue]
+    range_of: RangeOf | None
+    unsigned: bool
+    _built: dict[Expr, SSAValue] = field(default_factory=dict[Expr, SSAValue])
+    _distances: dict[Block, int] = field(default_factory=dict[Block, int])
+    _width: int = 0
+
+    def __post_init__(self) -> None:
+        self._width = index_width(self.op)
+        block, distance = self.op.parent, 0
+        while block is not None:
+            self._distances[block] = distance
+            block, distance = block.parent_block(), distance + 1
+
+    def value(self, expr: Expr) -> SSAValue:
+        """The value of `expr`. raises Unsupported for a divisor that is not a positive constant."""
+        if (built := self._built.get(expr)) is None:
+            built = self._built[expr] = self._build(expr)
+        return built
+
+    def _build(self, expr: Expr) -> SSAValue:
+        match expr.kind:
+            case ExprKind.VARIABLE:
+                return self.operands[expr.value]
+            case ExprKind.CONSTANT:
+                return self._constant(expr.value)
+            case ExprKind.ADD | ExprKind.MUL:
+                return self._chain(expr)
+            case ExprKind.MAX:
+                return self._binary(arith.MaxUIOp if self.unsigned else arith.MaxSIOp, expr)
+            case ExprKind.MIN:
+                return self._binary(arith.MinUIOp if self.unsigned else arith.MinSIOp, expr)
+            case _:
+                return self._division(expr)
+
+    # Sums and products
+
+    def _chain(self, expr: Expr) -> SSAValue:
+        """A sum of products, or a product, the farthest operand first and constants last."""
+        terms = sorted(_terms(expr, expr.kind), key=self._distance, reverse=True)
+        total, value = terms[0], self.value(terms[0])
+        for term in terms[1:]:
+            total = total + term if expr.kind is ExprKind.ADD else total * term
+            operation = arith.AddiOp if expr.kind is ExprKind.ADD else arith.MuliOp
+            flags = _NSW if self._fits(total) else _NO_FLAGS
+            value = self.builder.insert(operation(value, self.value(term), overflow=flags)).result
+        return value
+
+    def _distance(self, expr: Expr) -> int:
+        """Blocks between the op and the nearest definition that `expr` waits for; -1 for a constant, which goes last."""
+        if not expr.variables():
+            return -1
+        return min(self._distance_of(self.operands[number]) for number in expr.variables())
+
+    def _distance_of(self, value: SSAValue) -> int:
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        return self._distances.get(block, 0) if block else 0
+
+    def _fits(self, expr: Expr) -> bool:
+        if self.range_of is None:
+            return False
+        found = self.range_of(expr)
+        return -(1 << self._width - 1) <= found.lower and found.upper < 1 << self._width - 1
+
+    # Division
+
+    def _division(self, expr: Expr) -> SSAValue:
+        divisor = expr.rhs
+        if divisor.kind is not ExprKind.CONSTANT or divisor.value <= 0:
+            raise Unsupported(
+                f"{self.op.name} divides by '{divisor}', which is not a positive constant",
+                stage="lower",
+                details=(place_of(self.op),),
+            )
+        if self.unsigned:
+            match expr.kind:
+                case ExprKind.MOD:
+                    return self._binary(arith.RemUIOp, expr)
+                case ExprKind.FLOORDIV:
+                    return self._binary(arith.DivUIOp, expr)
+                case _:
+                    return self._binary(arith.CeilDivUIOp, expr)
+        dividend, by = self.value(expr.lhs), self.value(divisor)
+        match expr.kind:
+            case ExprKind.MOD:
+                return self._signed_mod(dividend, by)
+            case ExprKind.FLOORDIV:
+                return self._signed_floordiv(dividend, by)
+            case _:
+                return self._signed_ceildiv(dividend, by)
+
+    def _signed_mod(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
+        """remsi has the sign of the dividend: add the divisor where it is negative."""
+        rest = self._insert(arith.RemSIOp(dividend, by))
+        negative = self._insert(arith.CmpiOp(rest, self._constant(0), "slt"))
+        return self._insert(arith.SelectOp(negative, self._insert(arith.AddiOp(rest, by)), rest))
+
+    def _signed_floordiv(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
+        """divsi rounds towards zero: for a negative dividend divide -1 - x, which is not negative, and go back."""
+        minus_one = self._constant(-1)
+        negative = self._insert(arith.CmpiOp(dividend, self._constant(0), "slt"))
+        flipped = self._insert(arith.SubiOp(minus_one, dividend))
+        quotient = self._insert(arith.DivSIOp(self._insert(arith.SelectOp(negative, flipped, dividend)), by))
+        back = self._insert(arith.SubiOp(minus_one, quotient))
+        return self._insert(arith.SelectOp(negative, back, quotient))
+
+    def _signed_ceildiv(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
+        """-(-x / c) for x <= 0 and (x - 1) / c + 1 for x > 0: both dividends are not negative."""
+        zero, one = self._constant(0), self._constant(1)
+        not_positive = self._insert(arith.CmpiOp(dividend, zero, "sle"))
+        negated = self._insert(arith.SubiOp(zero, dividend))
+        less_one = self._insert(arith.SubiOp(dividend, one))
+        quotient = self._insert(arith.DivSIOp(self._insert(arith.SelectOp(not_positive, negated, less_one)), by))
+        below = self._insert(arith.SubiOp(zero, quotient))
+        above = self._insert(arith.AddiOp(quotient, one))
+        return self._insert(arith.SelectOp(not_positive, below, above))
+
+    # Ops
+
+    def _binary(self, operation: Callable[[SSAValue, SSAValue], Operation], expr: Expr) -> SSAValue:
+        return self._insert(operation(self.value(expr.lhs), self.value(expr.rhs)))
+
+    def _insert(self, op: Operation) -> SSAValue:
+        return self.builder.insert(op).results[0]
+
+    def _constant(self, value: int) -> SSAValue:
+        key = Expr.constant(value)
+        if (built := self._built.get(key)) is None:
+            built = self._built[key] = self._insert(arith.ConstantOp(IntegerAttr.from_index_int_value(value)))
+        return built
+
+
+def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
+    """The operands of a chain of one kind, left to right."""
+    terms: list[Expr] = []
+    pending = [expr]
+    while pending:
+        term = pending.pop()
+        if term.kind is kind:
+            pending += (term.rhs, term.lhs)
+        else:
+            terms.append(term)
+    return terms

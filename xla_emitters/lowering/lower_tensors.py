@@ -1,0 +1,560 @@
+"""Tensors become pointers: extract is a load, insert is a store in place, and no function returns a tensor any more.
+
+    func.func @k(%in: tensor<64xbf16> {llvm.align = 16 : index, xla.invariant}, %out: tensor<64xbf16>) -> tensor<64xbf16> {
+      %v = vector.transfer_read %in[%i], %pad {in_bounds = [true]} : tensor<64xbf16>, vector<4xbf16>       // %i = t * 4
+      %t = tensor.insert %x into %out[%j] : tensor<64xbf16>
+      return %t : tensor<64xbf16>
+    }
+->
+    func.func @k(%in: !llvm.ptr {llvm.align = 16 : index, xla.invariant}, %out: !llvm.ptr) {
+      %0 = arith.index_castui %i : index to i32
+      %1 = llvm.getelementptr inbounds %in[%0] : (!llvm.ptr, i32) -> !llvm.ptr, bf16
+      %v = llvm.load %1 invariant : !llvm.ptr -> vector<4xbf16>
+      ...
+      llvm.store %x, %3 : bf16, !llvm.ptr
+      return
+    }
+
+A tensor lives in the buffer of the argument that it came from, so loops and branches stop carrying it. That every insert may happen in
+place is checked first (`analysis/in_place.py`). What memory holds:
+
+    i8 ... i64, f16, bf16, f32, f64     themselves
+    i1                                  one byte, 0 or 1
+    8-bit floats                        a byte, bitcast after the load and before the store
+    i4, i2, f4                          packed, the first element in the low bits; read alone by shifting, written only by whole bytes
+    dense constants                     a private global; a splat or a single element is used as it is
+
+An access says how aligned it is where that is less than natural for its type: what the argument's `llvm.align` and the index's divisor
+prove. Loads of arguments that the kernel never writes are `invariant`. Indices take the width of the module's data layout (64 without
+one); they are not negative, and tensors of 2^31 elements or more need 64.
+Not lowered yet, and refused by name: shared memory, barriers, atomics, complex elements, single sub-byte stores.
+Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; spec/2 3.3, 4.1 (alignment, invariance).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf, tensor, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    NoneAttr,
+    Signedness,
+    StringAttr,
+    TensorType,
+    VectorType,
+    i1,
+    i8,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolOpInterface
+from xdsl.utils.hints import isa
+
+from xla_emitters.analysis.accesses import accesses_in, argument_attribute, buffer_of, subscript
+from xla_emitters.analysis.in_place import check_updates_in_place
+from xla_emitters.device import device
+from xla_emitters.dialects import llvm
+from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder, place_of
+
+POINTER = llvm.LLVMPointerType()
+GLOBAL_ALIGNMENT = 16
+LOWERED = (
+    tensor.ExtractOp,
+    tensor.InsertOp,
+    vector.TransferReadOp,
+    vector.TransferWriteOp,
+    scf.ForOp,
+    scf.IfOp,
+    scf.YieldOp,
+    func.FuncOp,
+    func.CallOp,
+    func.ReturnOp,
+    arith.ConstantOp,
+)
+# Ops on tensors that another pass takes away before.
+PASS_BEFORE = {
+    "xla_gpu.loop": "xla-lower-xla-loops-to-scf",
+    "xla_gpu.yield": "xla-lower-xla-loops-to-scf",
+    "xla_gpu.pure_call": "xla-convert-pure-call-ops",
+}
+
+
+@dataclass(frozen=True)
+class LowerTensorsPass(KernelPass):
+    """See the head of the file. `device` is the GPU model; what is lowered today is the same on all of them."""
+
+    name = "xla-lower-tensors"
+
+    device: str = "h200"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        device(self.device)  # an unknown one is an error even where it makes no difference
+        _check(op, self.name)
+        functions = [found for found in op.walk() if isinstance(found, func.FuncOp)]
+        for function in functions:
+            _erase_dead_writes(function)
+            check_updates_in_place(function, self.name)
+        lowering = _Lowering(self.name, op)
+        for function in functions:
+            lowering.function(function)
+
+
+# --- what can be lowered ---------------------------------------------------------------------------------------------------------
+
+
+def _erase_dead_writes(function: func.FuncOp) -> None:
+    """A tensor that nobody reads is no update: as a store it would be one."""
+    for op in list(function.body.walk(reverse=True)):
+        if isinstance(op, tensor.InsertOp | vector.TransferWriteOp) and not any(r.first_use for r in op.results):
+            Rewriter.erase_op(op)
+
+
+def _check(module: ModuleOp, stage: str) -> None:
+    """raises Unsupported naming the first op or type that has no lowering."""
+    width = index_width(module)
+    for op in module.walk():
+        types = (*op.operand_types, *op.result_types)
+        tensors = [type_ for type_ in types if isa(type_, TensorType)]
+        if not tensors:
+            continue
+        if not isinstance(op, LOWERED):
+            before = PASS_BEFORE.get(op.name)
+            raise _unsupported(stage, op, "has no lowering on tensors", help=f"run {before} first" if before else "")
+        for type_ in tensors:
+            if problem := _type_problem(type_, width):
+                raise _unsupported(stage, op, f"has a tensor that no buffer holds: {type_}: {problem}")
+        match op:
+            case tensor.InsertOp() if storage_of(op.scalar.type).bits < 8:
+                raise _unsupported(stage, op, f"stores one {op.scalar.type}, whose byte other threads share")
+            case vector.TransferReadOp() | vector.TransferWriteOp():
+                _check_transfer(op, stage)
+            case func.CallOp() if any(isinstance(type_, TensorType) for type_ in op.result_types):
+                raise _unsupported(stage, op, "returns a tensor")
+            case _:
+                pass
+
+
+def _type_problem(type_: TensorType[Attribute], width: int) -> str | None:
+    if type_.get_num_dims() > 1:
+        return "more than one dimension (xla-flatten-tensors makes it one)"
+    if not type_.has_static_shape():
+        return "its size is not known"
+    if not isinstance(type_.encoding, NoneAttr):
+        return "it has an encoding"
+    if width < 64 and math.prod(type_.get_shape()) >= 1 << width - 1:
+        return f"{width}-bit indices do not reach all its elements"
+    try:
+        storage_of(type_.element_type)
+    except Unsupported as error:
+        return error.message
+    return None
+
+
+def _check_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, stage: str) -> None:
+    moved = op.result.type if isinstance(op, vector.TransferReadOp) else op.vector.type
+    assert isa(moved, VectorType)
+    if op.mask is not None or not op.permutation_map.data.is_minor_identity() or len(moved.get_shape()) != 1:
+        raise _unsupported(stage, op, "is not a plain move of neighbouring elements")
+    if not all(bound.value.data for bound in op.in_bounds):
+        raise _unsupported(stage, op, "may leave the tensor")
+    bits = storage_of(moved.element_type).bits
+    if bits < 8 and (subscript(op.indices[0]).divisor() * bits % 8 or moved.get_shape()[0] * bits % 8):
+        raise _unsupported(stage, op, f"is not known to move whole bytes of {moved.element_type}")
+
+
+def _unsupported(stage: str, op: Operation, why: str, help: str = "") -> Unsupported:
+    place = place_of(op)
+    return Unsupported(f"'{op.name}'{f' at {place}' if place else ''} {why}", stage=stage, help=help)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a buffer holds elements of one type.
+
+    memory   what a load gives: the element's own type, or an integer as wide
+    bits     of one element in the buffer; below 8, elements share bytes
+    """
+
+    memory: IntegerType | AnyFloat
+    bits: int
+
+    @property
+    def addressed(self) -> Attribute:
+        """The unit that addresses count: an element, or a byte of several."""
+        return i8 if self.bits < 8 else self.memory
+
+    @property
+    def addressed_bits(self) -> int:
+        return max(8, self.bits)
+
+
+def storage_of(element: Attribute) -> Storage:
+    """raises Unsupported for types that no buffer of a kernel holds."""
+    row = dtype_of(element)
+    if element == i1:
+        return Storage(i8, 8)
+    signed = isa(element, IntegerType) and element.signedness.data is not Signedness.SIGNLESS
+    if row.kind is Kind.COMPLEX or signed or not isinstance(element, FixedBitwidthType) or element.bitwidth != row.bits:
+        raise Unsupported(f"kernels do not store elements of type {element}")
+    if row.bits <= 8:
+        return Storage(IntegerType(row.bits), row.bits)
+    assert isa(element, IntegerType | AnyFloat)
+    return Storage(element, row.bits)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is known of a pointer to a buffer.
+
+    alignment   bytes, or None: that of an element
+    invariant   nothing writes the buffer while the kernel runs
+    """
+
+    alignment: int | None = None
+    invariant: bool = False
+
+
+def _alignment(memory: Memory, index: SSAValue | None, storage: Storage, accessed: Attribute) -> int | None:
+    """Bytes to state on an access: what is proved, if that is less than `accessed`'s natural alignment; else None."""
+    elements = accessed.get_shape()[0] if isa(accessed, VectorType) else 1
+    natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
+    base = memory.alignment or storage.addressed_bits // 8
+    offset = 0 if index is None else subscript(index).divisor() * storage.bits // 8
+    known = math.gcd(base, offset)
+    proved = known & -known
+    return proved if proved < natural else None
+
+
+# --- lowering --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Lowering:
+    """One module. Ops are met in program order, so the tensor operands of each are pointers already when it is lowered."""
+
+    stage: str
+    module: ModuleOp
+    memory: dict[SSAValue, Memory] = field(default_factory=dict[SSAValue, Memory])
+    constants: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
+
+    def __post_init__(self) -> None:
+        self.index_type = IntegerType(index_width(self.module))
+
+    def function(self, function: func.FuncOp) -> None:
+        """Lowers the body, then the signature."""
+        if function.body.blocks:
+            block = function.body.block
+            written = {access.buffer for access in accesses_in(function) if access.is_write}
+            for argument in block.args:
+                if not isinstance(argument.type, TensorType):
+                    continue
+                align = argument_attribute(argument, "llvm.align")
+                invariant = argument_attribute(argument, "xla.invariant") and buffer_of(argument) not in written
+                pointer = block.insert_arg(POINTER, argument.index, argument.location)
+                pointer.name_hint = argument.name_hint
+                alignment = align.value.data if isinstance(align, IntegerAttr) else None
+                self.memory[pointer] = Memory(alignment, bool(invariant))
+                argument.replace_all_uses_with(pointer)
+                block.erase_arg(argument)
+            for op in tuple(block.ops):
+                self.op(op)
+        inputs = [POINTER if isinstance(type_, TensorType) else type_ for type_ in function.function_type.inputs]
+        outputs = [type_ for type_ in function.function_type.outputs if not isinstance(type_, TensorType)]
+        if len(outputs) != len(function.function_type.outputs):
+            function.res_attrs = None
+        function.function_type = FunctionType.from_lists(inputs, outputs)
+
+    def op(self, op: Operation) -> None:
+        match op:
+            case _ if op.parent is None:
+                pass  # it read a constant, and went with it
+            case tensor.ExtractOp():
+                self.extract(op)
+            case tensor.InsertOp():
+                self.insert(op)
+            case vector.TransferReadOp():
+                self.transfer_read(op)
+            case vector.TransferWriteOp():
+                self.transfer_write(op)
+            case arith.ConstantOp() if isinstance(op.result.type, TensorType):
+                self.constant(op)
+            case scf.ForOp():
+                self.loop(op)
+            case scf.IfOp():
+                self.branch(op)
+            case func.ReturnOp():
+                op.operands = [value for value in op.operands if value not in self.memory]
+            case _:
+                pass
+
+    # Reads
+
+    def extract(self, op: tensor.ExtractOp) -> None:
+        storage = storage_of(op.result.type)
+        builder = located_builder(InsertPoint.before(op), op)
+        index = op.indices[0] if op.indices else None
+        value = self._load(builder, op.tensor, index, storage, storage.addressed)
+        if storage.bits < 8 and index is not None:
+            value = self._unpack(builder, value, index, storage)
+        self._replace(op, _from_memory(builder, value, op.result.type))
+
+    def transfer_read(self, op: vector.TransferReadOp) -> None:
+        assert isa(op.result.type, VectorType)
+        storage = storage_of(op.result.type.element_type)
+        builder = located_builder(InsertPoint.before(op), op)
+        moved = VectorType(storage.memory, op.result.type.get_shape())
+        value = self._load(builder, op.source, op.indices[0] if op.indices else None, storage, moved)
+        self._replace(op, _from_memory(builder, value, op.result.type))
+
+    def _load(
+        self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage, loaded: Attribute
+    ) -> SSAValue:
+        memory = self.memory[pointer]
+        address = self._address(builder, pointer, index, storage)
+        alignment = _alignment(memory, index, storage, loaded)
+        load = llvm.LoadOp(address, loaded, alignment=alignment, invariant=memory.invariant)
+        return builder.insert(load).dereferenced_value
+
+    def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
+        """The element at `index` out of the byte that holds it."""
+        per_byte = 8 // storage.bits
+        number = builder.insert(IndexCastUIOp(index, self.index_type)).result
+        place = builder.insert(arith.AndIOp(number, self._integer(builder, per_byte - 1))).result
+        shift = builder.insert(arith.MuliOp(place, self._integer(builder, storage.bits))).result
+        narrow = builder.insert(arith.TruncIOp(shift, i8)).result
+        shifted = builder.insert(arith.ShRUIOp(byte, narrow)).result
+        return builder.insert(arith.TruncIOp(shifted, IntegerType(storage.bits))).result
+
+    # Writes
+
+    def insert(self, op: tensor.InsertOp) -> None:
+        storage = storage_of(op.scalar.type)
+        self._store(op, op.scalar, op.dest, op.indices[0] if op.indices else None, storage)
+
+    def transfer_write(self, op: vector.TransferWriteOp) -> None:
+        assert isa(op.vector.type, VectorType)
+        storage = storage_of(op.vector.type.element_type)
+        self._store(op, op.vector, op.source, op.indices[0] if op.indices else None, storage)
+
+    def _store(
+        self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None, storage: Storage
+    ) -> None:
+        builder = located_builder(InsertPoint.before(op), op)
+        address = self._address(builder, pointer, index, storage)
+        stored = _to_memory(builder, value)
+        alignment = _alignment(self.memory[pointer], index, storage, stored.type)
+        builder.insert(llvm.StoreOp(stored, address, alignment=alignment))
+        self._replace(op, pointer)
+
+    # Addresses
+
+    def _address(self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
+        """The address of the element at `index`, or of the byte that holds it; None is the only element."""
+        if index is None:
+            return pointer
+        number: SSAValue = builder.insert(IndexCastUIOp(index, self.index_type)).result
+        if storage.bits < 8:
+            per_byte = self._integer(builder, (8 // storage.bits).bit_length() - 1)
+            number = builder.insert(arith.ShRUIOp(number, per_byte)).result
+        gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
+        return builder.insert(gep).result
+
+    def _integer(self, builder: Builder, value: int) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result
+
+    # Constants
+
+    def constant(self, op: arith.ConstantOp) -> None:
+        """A global, unless every use is of one known element."""
+        value = op.value
+        assert isa(value, DenseIntOrFPElementsAttr)
+        if value.is_splat() or len(value) == 1:
+            for use in tuple(op.result.uses):
+                reader = use.operation
+                if isinstance(reader, tensor.ExtractOp | vector.TransferReadOp):
+                    same = _splat(value, reader.results[0].type)
+                    builder = located_builder(InsertPoint.before(reader), reader)
+                    self._replace(reader, builder.insert(arith.ConstantOp(same)).result)
+        if op.result.first_use is not None:
+            builder = located_builder(InsertPoint.before(op), op)
+            pointer = builder.insert(llvm.AddressOfOp(self._global(op, value), POINTER)).result
+            self.memory[pointer] = Memory(GLOBAL_ALIGNMENT)
+            op.result.replace_all_uses_with(pointer)
+        Rewriter.erase_op(op)
+
+    def _global(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr) -> str:
+        """The name of the global that holds `value`, made at the top of the module; equal values share one."""
+        if (name := self.constants.get(value)) is None:
+            taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
+            name = self.constants[value] = next(
+                name for number in range(len(taken) + 1) if (name := f"global_cst_{number}") not in taken
+            )
+            data = _memory_image(value)
+            (elements,) = data.type.get_shape() or (1,)
+            made = llvm.GlobalOp(
+                llvm.LLVMArrayType(elements, data.type.element_type),
+                name,
+                llvm.LinkageAttr("private"),
+                constant=True,
+                value=data,
+                alignment=GLOBAL_ALIGNMENT,
+            )
+            made.location = op.location
+            block = self.module.body.block
+            Rewriter.insert_op(made, InsertPoint.at_start(block))
+        return name
+
+    # Structure
+
+    def loop(self, op: scf.ForOp) -> None:
+        block = op.body.block
+        carried = [k for k, argument in enumerate(block.args[1:]) if isinstance(argument.type, TensorType)]
+        for position in carried:
+            block.args[1 + position].replace_all_uses_with(op.iter_args[position])
+            op.results[position].replace_all_uses_with(op.iter_args[position])
+        for inner in tuple(block.ops):
+            self.op(inner)
+        if not carried:
+            return
+        _drop_operands(block, carried)
+        for position in reversed(carried):
+            block.erase_arg(block.args[1 + position])
+        inits = [init for k, init in enumerate(op.iter_args) if k not in carried]
+        self._rebuild(op, scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(0)), carried)
+
+    def branch(self, op: scf.IfOp) -> None:
+        for region in op.regions:
+            for inner in tuple(region.block.ops) if region.blocks else ():
+                self.op(inner)
+        dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
+        if not dropped:
+            return
+        yielded = op.true_region.block.last_op
+        assert yielded is not None
+        for position in dropped:
+            op.results[position].replace_all_uses_with(yielded.operands[position])
+        for region in op.regions:
+            _drop_operands(region.block, dropped)
+        types = [result.type for k, result in enumerate(op.results) if k not in dropped]
+        then, other = op.detach_region(0), op.detach_region(0)
+        if not types and len(other.block.ops) == 1:
+            other = Region()
+        self._rebuild(op, scf.IfOp(op.cond, types, then, other), dropped)
+
+    def _rebuild(self, old: Operation, new: Operation, dropped: Sequence[int]) -> None:
+        """Puts `new` in the place of `old`; it has the results of `old` without those at `dropped`."""
+        new.attributes, new.location = old.attributes.copy(), old.location
+        Rewriter.insert_op(new, InsertPoint.before(old))
+        kept = [result for k, result in enumerate(old.results) if k not in dropped]
+        for before, after in zip(kept, new.results, strict=True):
+            after.name_hint = before.name_hint
+            before.replace_all_uses_with(after)
+        Rewriter.erase_op(old)
+
+    def _replace(self, op: Operation, value: SSAValue) -> None:
+        """Erases `op`, whose result is `value` now."""
+        (result,) = op.results
+        if result.name_hint and value.name_hint is None:
+            value.name_hint = result.name_hint
+        result.replace_all_uses_with(value)
+        Rewriter.erase_op(op)
+
+
+def _drop_operands(block: Block, positions: Sequence[int]) -> None:
+    """Takes the operands at `positions` from the terminator of `block`."""
+    terminator = block.last_op
+    assert terminator is not None
+    terminator.operands = [value for k, value in enumerate(terminator.operands) if k not in positions]
+
+
+def _symbol(op: Operation) -> StringAttr | None:
+    found = op.get_trait(SymbolOpInterface)
+    return found.get_sym_attr_name(op) if found else None
+
+
+# --- elements in memory ----------------------------------------------------------------------------------------------------------
+
+
+def _from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValue:
+    """`value` as loaded, as the type that the program computes with."""
+    if value.type == wanted:
+        return value
+    if wanted == i1:
+        zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i8))).result
+        return builder.insert(arith.CmpiOp(value, zero, "ne")).result
+    if isa(wanted, VectorType) and wanted.element_type == i1:
+        return _each(builder, value, wanted)
+    return builder.insert(arith.BitcastOp(value, wanted)).result
+
+
+def _to_memory(builder: Builder, value: SSAValue) -> SSAValue:
+    """`value` as it is stored."""
+    if isa(value.type, VectorType):
+        element, stored = value.type.element_type, VectorType(storage_of(value.type.element_type).memory, value.type.get_shape())
+        if element == i1:
+            return _each(builder, value, stored)
+    else:
+        element, stored = value.type, storage_of(value.type).memory
+        if element == i1:
+            return builder.insert(arith.ExtUIOp(value, i8)).result
+    return value if stored == value.type else builder.insert(arith.BitcastOp(value, stored)).result
+
+
+def _each(builder: Builder, value: SSAValue, wanted: VectorType) -> SSAValue:
+    """Every element of `value` between i1 and its byte. One by one: xDSL's cmpi and extui of vectors do not read back what they print."""
+    assert isa(value.type, VectorType)
+    zeros = DenseIntOrFPElementsAttr.from_list(VectorType(IntegerType(wanted.element_type.bitwidth), wanted.get_shape()), [0])
+    result: SSAValue = builder.insert(arith.ConstantOp(zeros)).result
+    for position in range(wanted.get_shape()[0]):
+        element = builder.insert(vector.ExtractOp(value, [position], value.type.element_type)).result
+        converted = _from_memory(builder, element, i1) if wanted.element_type == i1 else _to_memory(builder, element)
+        result = builder.insert(vector.InsertOp(converted, result, [position])).result
+    return result
+
+
+def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr:
+    """The only element of `value`, or a vector of it."""
+    element = next(iter(value.iter_attrs()))
+    if isa(wanted, VectorType[IntegerType]) and isa(element, IntegerAttr):
+        return DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data])
+    if isa(wanted, VectorType[AnyFloat]) and isa(element, FloatAttr):
+        return DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data])
+    return element
+
+
+def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
+    """`value` as its buffer holds it: bytes for i1 and narrow floats, packed bytes below 8 bits."""
+    storage = storage_of(value.get_element_type())
+    if storage.addressed == value.get_element_type():
+        return value
+    elements = math.prod(value.get_shape() or ())
+    codes = list(value.data.data)  # one byte an element, of which the low bits count
+    if len(codes) == 1:
+        codes *= elements
+    mask = 1 if value.get_element_type() == i1 else (1 << storage.bits) - 1
+    per_byte = 8 // storage.bits
+    packed = [
+        sum((code & mask) << storage.bits * k for k, code in enumerate(codes[start : start + per_byte]))
+        for start in range(0, elements, per_byte)
+    ]
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i8, [len(packed)]), [byte - (byte >> 7 << 8) for byte in packed])

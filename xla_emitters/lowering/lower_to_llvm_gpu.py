@@ -1,0 +1,615 @@
+"""The last of our passes: func, arith, math, vector, cf and gpu become llvm and nvvm. Nothing else is left, or it is refused.
+
+    func.func @fusion(%arg0: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index}, ...)
+        attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>} {
+      %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
+      %e = vector.extract %v[0] : bf16 from vector<4xbf16>
+->
+    llvm.func @fusion(%arg0: !llvm.ptr {llvm.align = 16 : index}, ...)
+        attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>} {
+      %thread_id_x = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
+      %c0 = llvm.mlir.constant(0 : i32) : i32
+      %e = llvm.extractelement %v[%c0 : i32] : vector<4xbf16>
+
+`index` becomes i32 or i64, as the module's data layout says. Functions are rewritten in place, op by op, each block after the blocks that
+dominate it, so that an op's operands are already in LLVM's types when its turn comes. Constants go to the function's start, each once.
+An op is a row of a table where it has a counterpart in LLVM, else a function of this file. bf16 and f16 arithmetic stays in its type:
+the backend widens it for chips that lack it.
+
+`device` is checked against the launch: a block larger than it can run is refused here, not by the driver.
+Source: spec/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, func, gpu, vector
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    DenseArrayBase,
+    DictionaryAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.device import Device, device
+from xla_emitters.dialects import llvm
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.errors import Unsupported
+from xla_emitters.lowering.index_arithmetic import index_width
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder, place_of
+
+# One op for one op, same operands in the same order; flags are carried over.
+_RENAMED = {
+    "arith.addf": "llvm.fadd",
+    "arith.addi": "llvm.add",
+    "arith.andi": "llvm.and",
+    "arith.divf": "llvm.fdiv",
+    "arith.divsi": "llvm.sdiv",
+    "arith.divui": "llvm.udiv",
+    "arith.extf": "llvm.fpext",
+    "arith.extsi": "llvm.sext",
+    "arith.extui": "llvm.zext",
+    "arith.fptosi": "llvm.fptosi",
+    "arith.fptoui": "llvm.fptoui",
+    "arith.maximumf": "llvm.intr.maximum",
+    "arith.maxnumf": "llvm.intr.maxnum",
+    "arith.maxsi": "llvm.intr.smax",
+    "arith.maxui": "llvm.intr.umax",
+    "arith.minimumf": "llvm.intr.minimum",
+    "arith.minnumf": "llvm.intr.minnum",
+    "arith.minsi": "llvm.intr.smin",
+    "arith.minui": "llvm.intr.umin",
+    "arith.mulf": "llvm.fmul",
+    "arith.muli": "llvm.mul",
+    "arith.negf": "llvm.fneg",
+    "arith.ori": "llvm.or",
+    "arith.remsi": "llvm.srem",
+    "arith.remui": "llvm.urem",
+    "arith.select": "llvm.select",
+    "arith.shli": "llvm.shl",
+    "arith.shrsi": "llvm.ashr",
+    "arith.shrui": "llvm.lshr",
+    "arith.sitofp": "llvm.sitofp",
+    "arith.subf": "llvm.fsub",
+    "arith.subi": "llvm.sub",
+    "arith.truncf": "llvm.fptrunc",
+    "arith.trunci": "llvm.trunc",
+    "arith.uitofp": "llvm.uitofp",
+    "arith.xori": "llvm.xor",
+    "math.absf": "llvm.intr.fabs",
+    "math.ceil": "llvm.intr.ceil",
+    "math.copysign": "llvm.intr.copysign",
+    "math.ctpop": "llvm.intr.ctpop",
+    "math.floor": "llvm.intr.floor",
+    "math.fma": "llvm.intr.fma",
+    "math.round": "llvm.intr.round",
+    "math.roundeven": "llvm.intr.roundeven",
+    "math.sqrt": "llvm.intr.sqrt",
+    "math.trunc": "llvm.intr.trunc",
+    "ub.poison": "llvm.mlir.poison",
+    "vector.fma": "llvm.intr.fma",
+}
+# What an input may not be, for the answer to be defined; all are defined here.
+_WITH_POISON_FLAG = {
+    "math.absi": ("llvm.intr.abs", "is_int_min_poison"),
+    "math.ctlz": ("llvm.intr.ctlz", "is_zero_poison"),
+    "math.cttz": ("llvm.intr.cttz", "is_zero_poison"),
+}
+_SIZES = ("x", "y", "z")
+_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+_STAGE = "xla-lower-to-llvm-gpu"
+
+
+@dataclass(frozen=True)
+class LowerToLlvmGpuPass(KernelPass):
+    """device  what the kernel will run on: a name or an architecture"""
+
+    name = "xla-lower-to-llvm-gpu"
+
+    device: str = "h200"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = device(self.device)
+        for function in [found for found in op.body.ops if isinstance(found, func.FuncOp)]:
+            _FunctionLowering(ctx, index_width(op), target, function).lower()
+        for found in op.walk():
+            if found is not op and not found.name.startswith(("llvm.", "nvvm.")):
+                raise _unsupported(found, f"{found.name} outside a function")
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """Threads of a block and blocks of a grid, x y z; None when the function does not say."""
+
+    block: tuple[int, ...] | None
+    grid: tuple[int, ...] | None
+
+
+@dataclass
+class _FunctionLowering:
+    """One function on its way. `builder` stands before the op in turn and gives it that op's location."""
+
+    ctx: Context
+    width: int
+    device: Device
+    function: func.FuncOp
+    constants: dict[tuple[Attribute, Attribute], SSAValue] = field(
+        default_factory=dict[tuple[Attribute, Attribute], SSAValue]
+    )
+    types: dict[Attribute, Attribute] = field(default_factory=dict[Attribute, Attribute])
+    last_constant: Operation | None = None
+    launch: _Launch = _Launch(None, None)
+    op: Operation | None = None
+
+    def lower(self) -> None:
+        """Replace the func.func by an llvm.func, body and all."""
+        self.op = self.function
+        self.launch = _Launch(
+            _three(self.function, "gpu.known_block_size"), _three(self.function, "gpu.known_grid_size")
+        )
+        if self.launch.block and prod(self.launch.block) > self.device.threads_per_block_max:
+            limit = self.device.threads_per_block_max
+            raise _unsupported(
+                self.function, f"a block of {prod(self.launch.block)} threads; {self.device.name} runs {limit} at most"
+            )
+        replacement = self._function()
+        for block in _dominators_first(self.function.body):
+            for argument in block.args:
+                if (type := self.type_of(argument.type)) != argument.type:
+                    Rewriter.replace_value_with_new_type(argument, type)
+            for op in list(block.ops):
+                if not op.name.startswith(("llvm.", "nvvm.")):
+                    self._lower_op(op)
+        self.function.body.move_blocks(replacement.body)
+        Rewriter.replace_op(self.function, replacement, [])
+
+    def _lower_op(self, op: Operation) -> None:
+        handler = _HANDLERS.get(op.name)
+        if handler is None:
+            raise _unsupported(op, f"no lowering to LLVM for {op.name}")
+        self.op = op
+        values = handler(self, op)
+        for old, new in zip(op.results, values, strict=True):
+            if new.name_hint is None:
+                new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase()
+
+    # What handlers build with
+
+    def make(
+        self,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        types: Sequence[Attribute] = (),
+        properties: dict[str, Attribute] | None = None,
+        successors: Sequence[Block] = (),
+    ) -> Operation:
+        """Insert the llvm or nvvm op called `name` before the op in turn."""
+        assert self.op is not None
+        made = self.ctx.get_op(name).create(
+            operands=operands, result_types=types, properties=properties or {}, successors=successors
+        )
+        return located_builder(InsertPoint.before(self.op), self.op).insert(made)
+
+    def value(
+        self, name: str, operands: Sequence[SSAValue], type: Attribute, properties: dict[str, Attribute] | None = None
+    ) -> SSAValue:
+        return self.make(name, operands, [type], properties).results[0]
+
+    def constant(self, value: Attribute, type: Attribute) -> SSAValue:
+        """A constant at the function's start; the same one for the same value."""
+        if (known := self.constants.get((value, type))) is None:
+            made = self.ctx.get_op("llvm.mlir.constant").create(result_types=[type], properties={"value": value})
+            entry = self.function.body.blocks[0]
+            if self.last_constant is not None:
+                point = InsertPoint.after(self.last_constant)
+            else:
+                point = InsertPoint.at_start(entry)
+            Builder(point).insert(made)
+            self.last_constant = made
+            known = self.constants[value, type] = made.results[0]
+        return known
+
+    def integer(self, value: int, type: IntegerType = i32) -> SSAValue:
+        """An integer constant, called %c7_i32 if nothing has named it."""
+        made = self.constant(IntegerAttr(value, type), type)
+        if made.name_hint is None and value >= 0:
+            made.name_hint = f"c{value}_{type}"
+        return made
+
+    def type_of(self, type: Attribute) -> Attribute:
+        """The LLVM type. raises Unsupported when there is none."""
+        if (known := self.types.get(type)) is None:
+            known = self.types[type] = self._convert(type)
+        return known
+
+    def _convert(self, type: Attribute) -> Attribute:
+        match type:
+            case IndexType():
+                return IntegerType(self.width)
+            case IntegerType() if type == IntegerType(type.width.data):
+                return type
+            case VectorType() if type.get_num_dims() == 1 and not any(type.scalable_dims.data):
+                return VectorType(self.type_of(type.element_type), type.get_shape())
+            case _ if isinstance(type, _FLOATS) or type.name.startswith("llvm."):
+                return type
+            case _:
+                raise _unsupported(self.op or self.function, f"no LLVM type for {type}")
+
+    # The function itself
+
+    def _function(self) -> llvm.FuncOp:
+        """The empty llvm.func: kernels are external, with their launch; private functions with a body are internal."""
+        old = self.function
+        inputs = [self.type_of(type) for type in old.function_type.inputs]
+        outputs = [self.type_of(type) for type in old.function_type.outputs]
+        if len(outputs) > 1:
+            raise _unsupported(old, f"function {old.sym_name.data} with {len(outputs)} results")
+        attributes = {
+            name: value
+            for name, value in old.attributes.items()
+            if name.startswith(("llvm.", "nvvm.")) and name != "llvm.linkage"
+        }
+        if "xla.entry" in old.attributes:
+            attributes["nvvm.kernel"] = UnitAttr()
+            if self.launch.block:
+                attributes["nvvm.reqntid"] = DenseArrayBase.from_list(i32, self.launch.block)
+            if self.launch.grid:
+                attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, self.launch.grid)
+        linkage = old.attributes.get("llvm.linkage")
+        if not isinstance(linkage, llvm.LinkageAttr):
+            is_internal = old.sym_visibility == StringAttr("private") and bool(old.body.blocks)
+            linkage = llvm.LinkageAttr("internal" if is_internal else "external")
+        made = llvm.FuncOp(
+            old.sym_name,
+            llvm.LLVMFunctionType(inputs, outputs[0] if outputs else None),
+            linkage=linkage,
+            body=Region(),
+            other_props={"arg_attrs": _llvm_only(old.arg_attrs), "res_attrs": _llvm_only(old.res_attrs)},
+            extra_attrs=attributes,
+        )
+        made.location = old.location
+        return made
+
+
+def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[DictionaryAttr] | None:
+    """Argument or result attributes with only those that LLVM understands; None when none are left."""
+    if dictionaries is None:
+        return None
+    kept = [
+        DictionaryAttr({name: value for name, value in one.data.items() if name.startswith("llvm.")})
+        for one in dictionaries
+    ]
+    return ArrayAttr(kept) if any(one.data for one in kept) else None
+
+
+def _three(function: func.FuncOp, name: str) -> tuple[int, ...] | None:
+    found = function.attributes.get(name)
+    return tuple(int(n) for n in found.get_values()) if isinstance(found, DenseArrayBase) else None
+
+
+def _dominators_first(region: Region) -> Iterator[Block]:
+    """The blocks that can be reached, each after those that dominate it (reverse postorder); the others are erased."""
+    if not region.blocks:
+        return
+    order: list[Block] = []
+    seen: set[Block] = set()
+    stack: list[tuple[Block, bool]] = [(region.blocks[0], False)]
+    while stack:
+        block, done = stack.pop()
+        if done:
+            order.append(block)
+        elif block not in seen:
+            seen.add(block)
+            stack.append((block, True))
+            if block.last_op is not None:
+                stack += [(successor, False) for successor in block.last_op.successors]
+    unreachable = [block for block in region.blocks if block not in seen]
+    for block in unreachable:
+        for op in block.ops:
+            op.drop_all_references()
+    for block in unreachable:
+        region.erase_block(block, safe_erase=False)
+    yield from reversed(order)
+
+
+def _unsupported(op: Operation, message: str) -> Unsupported:
+    return Unsupported(message, stage=_STAGE, details=(text,) if (text := place_of(op)) else ())
+
+
+# Handlers: each builds what stands for one op, and answers the values of its results
+
+_Handler = Callable[[_FunctionLowering, Operation], Sequence[SSAValue]]
+
+
+def _flags(op: Operation) -> dict[str, Attribute]:
+    """The op's overflow and fast-math flags in LLVM's spelling."""
+    flags: dict[str, Attribute] = {}
+    overflow = op.properties.get("overflowFlags")
+    if isinstance(overflow, arith.IntegerOverflowAttr) and overflow.data:
+        same = llvm.OverflowAttr([llvm.OverflowFlag(flag.value) for flag in overflow.data])
+        flags["overflowFlags"] = IntegerAttr(same.to_int(), i32)
+    fastmath = op.properties.get("fastmath")
+    if isinstance(fastmath, arith.FastMathFlagsAttr) and fastmath.data:
+        flags["fastmathFlags"] = llvm.FastMathAttr(fastmath.data)
+    return flags
+
+
+def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    types = [lowering.type_of(result.type) for result in op.results]
+    return lowering.make(_RENAMED[op.name], op.operands, types, _flags(op)).results
+
+
+def _with_poison_flag(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    name, flag = _WITH_POISON_FLAG[op.name]
+    return [lowering.value(name, op.operands, lowering.type_of(op.results[0].type), {flag: IntegerAttr(0, i1)})]
+
+
+def _compare(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """cmpi and cmpf: the predicates have the same numbers in LLVM."""
+    predicate = op.properties["predicate"]
+    assert isa(predicate, IntegerAttr)
+    name = "llvm.icmp" if op.name == "arith.cmpi" else "llvm.fcmp"
+    properties: dict[str, Attribute] = {"predicate": IntegerAttr(predicate.value.data, i64)} | _flags(op)
+    return [lowering.value(name, op.operands, lowering.type_of(op.results[0].type), properties)]
+
+
+def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    value = op.properties["value"]
+    type = lowering.type_of(op.results[0].type)
+    if isa(value, IntegerAttr) and isa(type, IntegerType):
+        return [lowering.constant(IntegerAttr(value.value.data, type, truncate_bits=True), type)]
+    if type != op.results[0].type:
+        raise _unsupported(op, f"a constant of type {op.results[0].type}")
+    return [lowering.constant(value, type)]
+
+
+def _bitcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    (operand,), type = op.operands, lowering.type_of(op.results[0].type)
+    return [operand if operand.type == type else lowering.value("llvm.bitcast", [operand], type)]
+
+
+def _cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """index_cast, index_castui: widen, cut off, or nothing to do, now that index has a width."""
+    (operand,), type = op.operands, lowering.type_of(op.results[0].type)
+    if operand.type == type:
+        return [operand]
+    assert isa(operand.type, IntegerType)
+    assert isa(type, IntegerType)
+    if type.width.data < operand.type.width.data:
+        return [lowering.value("llvm.trunc", [operand], type)]
+    return [lowering.value("llvm.zext" if op.name == "arith.index_castui" else "llvm.sext", [operand], type)]
+
+
+def _unrealized_cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    if [operand.type for operand in op.operands] != [lowering.type_of(result.type) for result in op.results]:
+        raise _unsupported(op, f"a cast of {op.operands[0].type} to {op.results[0].type} is left over")
+    return op.operands
+
+
+def _integer_type(op: Operation, value: SSAValue) -> IntegerType:
+    if not isa(value.type, IntegerType):
+        raise _unsupported(op, f"{op.name} on {value.type}")
+    return value.type
+
+
+def _ceildivui(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """x == 0 ? 0 : (x - 1) / y + 1, which cannot overflow."""
+    x, y = op.operands
+    type = _integer_type(op, x)
+    zero, one = lowering.integer(0, type), lowering.integer(1, type)
+    is_zero = lowering.value("llvm.icmp", [x, zero], i1, {"predicate": IntegerAttr(0, i64)})
+    quotient = lowering.value("llvm.udiv", [lowering.value("llvm.sub", [x, one], type), y], type)
+    return [lowering.value("llvm.select", [is_zero, zero, lowering.value("llvm.add", [quotient, one], type)], type)]
+
+
+def _rounding_division(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """floordivsi, ceildivsi: sdiv rounds towards zero; one step further where there is a rest and the signs say so."""
+    x, y = op.operands
+    type = _integer_type(op, x)
+    is_floor = op.name == "arith.floordivsi"
+    zero = lowering.integer(0, type)
+    quotient = lowering.value("llvm.sdiv", [x, y], type)
+    rest = lowering.value("llvm.sub", [x, lowering.value("llvm.mul", [quotient, y], type)], type)
+    has_rest = lowering.value("llvm.icmp", [rest, zero], i1, {"predicate": IntegerAttr(1, i64)})
+    # The exact quotient is negative where the signs differ, that is where x xor y is below zero.
+    signs = lowering.value("llvm.xor", [x, y], type)
+    slt, sge = IntegerAttr(2, i64), IntegerAttr(5, i64)
+    rounded = lowering.value("llvm.icmp", [signs, zero], i1, {"predicate": slt if is_floor else sge})
+    steps = lowering.value("llvm.and", [has_rest, rounded], i1)
+    further = lowering.value("llvm.add", [quotient, lowering.integer(-1 if is_floor else 1, type)], type)
+    return [lowering.value("llvm.select", [steps, further, quotient], type)]
+
+
+# vector
+
+
+def _position(lowering: _FunctionLowering, op: vector.ExtractOp | vector.InsertOp) -> SSAValue:
+    """The op's only position, a constant as i32."""
+    positions = op.get_mixed_position()
+    if len(positions) != 1:
+        raise _unsupported(op, f"{op.name} with {len(positions)} positions")
+    (position,) = positions
+    return lowering.integer(position) if isinstance(position, int) else position
+
+
+def _extract(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    assert isinstance(op, vector.ExtractOp)
+    position = _position(lowering, op)
+    return [lowering.value("llvm.extractelement", [op.vector, position], lowering.type_of(op.result.type))]
+
+
+def _insert(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    assert isinstance(op, vector.InsertOp)
+    position = _position(lowering, op)
+    return [lowering.value("llvm.insertelement", [op.dest, op.source, position], lowering.type_of(op.result.type))]
+
+
+def _from_elements(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    type = lowering.type_of(op.results[0].type)
+    made = lowering.value("llvm.mlir.poison", [], type)
+    for number, element in enumerate(op.operands):
+        made = lowering.value("llvm.insertelement", [made, element, lowering.integer(number)], type)
+    return [made]
+
+
+def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """Put the scalar into element 0, then shuffle it everywhere."""
+    (source,), type = op.operands, lowering.type_of(op.results[0].type)
+    if source.type == type:
+        return [source]
+    if isa(source.type, VectorType) or not isa(type, VectorType):
+        raise _unsupported(op, f"vector.broadcast of {source.type} to {type}")
+    poison = lowering.value("llvm.mlir.poison", [], type)
+    first = lowering.value("llvm.insertelement", [poison, source, lowering.integer(0)], type)
+    mask = DenseArrayBase.from_list(i32, [0] * type.get_shape()[0])
+    return [lowering.value("llvm.shufflevector", [first, poison], type, {"mask": mask})]
+
+
+# gpu
+
+
+def _id(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """thread_id and block_id: a special register whose range is the op's, or the launch's."""
+    dimension = _dimension(op)
+    is_thread = op.name == "gpu.thread_id"
+    sizes = lowering.launch.block if is_thread else lowering.launch.grid
+    known = range_of_value(op.results[0])
+    upper = known.upper + 1 if known else sizes[_SIZES.index(dimension)] if sizes else None
+    lower = known.lower if known else 0
+    properties: dict[str, Attribute] = {}
+    if upper is not None and upper <= 2**31 - 1:
+        properties["range"] = llvm.ConstantRangeAttr.of(32, lower, upper)
+    register = lowering.value(f"nvvm.read.ptx.sreg.{'tid' if is_thread else 'ctaid'}.{dimension}", [], i32, properties)
+    return [_widened(lowering, register)]
+
+
+def _size(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """block_dim and grid_dim: the launch's number where it is known."""
+    dimension = _dimension(op)
+    is_block = op.name == "gpu.block_dim"
+    if sizes := lowering.launch.block if is_block else lowering.launch.grid:
+        return [lowering.integer(sizes[_SIZES.index(dimension)], IntegerType(lowering.width))]
+    register = lowering.value(f"nvvm.read.ptx.sreg.{'ntid' if is_block else 'nctaid'}.{dimension}", [], i32)
+    return [_widened(lowering, register)]
+
+
+def _dimension(op: Operation) -> str:
+    dimension = op.properties["dimension"]
+    assert isinstance(dimension, gpu.DimensionAttr)
+    return str(dimension.data)
+
+
+def _widened(lowering: _FunctionLowering, register: SSAValue) -> SSAValue:
+    """A special register as an index."""
+    if lowering.width == 32:
+        return register
+    return lowering.value("llvm.zext", [register], IntegerType(lowering.width))
+
+
+def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    return lowering.make("nvvm.barrier0").results
+
+
+# Control flow
+
+
+def _return(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    return lowering.make("llvm.return", op.operands).results
+
+
+def _call(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    assert isinstance(op, func.CallOp)
+    if len(op.res) > 1:
+        raise _unsupported(op, f"a call with {len(op.res)} results")
+    made = llvm.CallOp(op.callee, *op.arguments, return_type=lowering.type_of(op.res[0].type) if op.res else None)
+    return located_builder(InsertPoint.before(op), op).insert(made).results
+
+
+def _branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    return lowering.make("llvm.br", op.operands, successors=op.successors).results
+
+
+def _conditional_branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    assert isinstance(op, cf.ConditionalBranchOp)
+    made = llvm.CondBrOp(op.cond, op.then_block, op.then_arguments, op.else_block, op.else_arguments)
+    return located_builder(InsertPoint.before(op), op).insert(made).results
+
+
+def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """Compare with one case after the other, each in a block of its own; LLVM makes a table of it where that pays."""
+    assert isinstance(op, cf.SwitchOp)
+    block = op.parent
+    assert block is not None
+    region = block.parent
+    assert region is not None
+    flag = op.flag
+    type = _integer_type(op, flag)
+    equal = IntegerAttr(0, i64)
+    numbers = [] if op.case_values is None else [int(number) for number in op.case_values.get_values()]
+    for number, target, operands in zip(numbers, op.case_blocks, op.case_operand, strict=True):
+        test = lowering.value("llvm.icmp", [flag, lowering.integer(number, type)], i1, {"predicate": equal})
+        following = Block()
+        region.insert_block_after(following, block)
+        branch = llvm.CondBrOp(test, target, operands, following, [])
+        located_builder(InsertPoint.before(op), op).insert(branch)
+        # What is left of the switch goes on in the block of "no match so far".
+        op.detach()
+        following.add_op(op)
+        block = following
+    return lowering.make("llvm.br", op.default_operands, successors=[op.default_block]).results
+
+
+_HANDLERS: dict[str, _Handler] = {
+    **dict.fromkeys(_RENAMED, _renamed),
+    **dict.fromkeys(_WITH_POISON_FLAG, _with_poison_flag),
+    "arith.bitcast": _bitcast,
+    "arith.ceildivsi": _rounding_division,
+    "arith.ceildivui": _ceildivui,
+    "arith.cmpf": _compare,
+    "arith.cmpi": _compare,
+    "arith.constant": _constant,
+    "arith.floordivsi": _rounding_division,
+    "arith.index_cast": _cast,
+    "arith.index_castui": _cast,
+    "builtin.unrealized_conversion_cast": _unrealized_cast,
+    "cf.br": _branch,
+    "cf.cond_br": _conditional_branch,
+    "cf.switch": _switch,
+    "func.call": _call,
+    "func.return": _return,
+    "gpu.barrier": _barrier,
+    "gpu.block_dim": _size,
+    "gpu.block_id": _id,
+    "gpu.grid_dim": _size,
+    "gpu.thread_id": _id,
+    "vector.bitcast": _bitcast,
+    "vector.broadcast": _broadcast,
+    "vector.extract": _extract,
+    "vector.from_elements": _from_elements,
+    "vector.insert": _insert,
+}

@@ -1,0 +1,114 @@
+"""Arguments that are the same buffer slice become one pointer, and every pointer that is left is `noalias`.
+
+    func.func @k(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index},
+                 %c: !llvm.ptr {xla.slice_index = 1 : index}) attributes {xla.entry} {
+      %x = func.call @f(%a, %b) : (!llvm.ptr, !llvm.ptr) -> f32
+->
+    func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
+      %x = func.call @f(%a) : (!llvm.ptr) -> f32
+
+Uses of an argument go to the first one with its slice index. The entry, and every function that is not private, keeps all its arguments,
+used or not: they are its interface. Private functions lose the duplicates, and so do their calls. `noalias` is true because distinct slices
+do not overlap; an argument with `xla.not_invariant` is one that something else may write, and gets none.
+A call that hands two different buffers to arguments of one slice breaks a promise of xla-propagate-slice-indices, and is reported.
+Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, UnitAttr
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.llvm import LLVMPointerType
+from xla_emitters.errors import InternalError
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import place_of
+
+SLICE_INDEX = "xla.slice_index"
+NOT_INVARIANT = "xla.not_invariant"
+NOALIAS = "llvm.noalias"
+ENTRY = "xla.entry"
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class MergePointersToSameSlicePass(KernelPass):
+    name = "xla-merge-pointers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Position of a duplicate -> position of the argument that stands for it, by function.
+        merged: dict[str, dict[int, int]] = {}
+        for function in [found for found in op.walk() if isinstance(found, func.FuncOp)]:
+            if (arguments := self._sliced_arguments(function)) is not None:
+                merged[function.sym_name.data] = _merge(function, arguments)
+        # Bodies first, so that the operands of a call that are one buffer are one value now.
+        for call in [found for found in op.walk() if isinstance(found, func.CallOp)]:
+            duplicates = merged.get(call.callee.root_reference.data, {})
+            for duplicate, first in duplicates.items():
+                if call.operands[duplicate] is not call.operands[first]:
+                    raise InternalError(
+                        f"'{call.name}' of @{call.callee.root_reference.data} hands different buffers to arguments "
+                        f"{first} and {duplicate}, which have one {SLICE_INDEX}",
+                        stage=self.name,
+                        details=tuple(filter(None, [place_of(call)])),
+                    )
+            call.operands = _without(call.operands, duplicates)
+
+    def _sliced_arguments(self, function: func.FuncOp) -> list[dict[str, Attribute]] | None:
+        """The attributes of each argument, or None where there is nothing to do."""
+        if function.arg_attrs is None:
+            return None
+        attributes = [dict(argument.data) for argument in function.arg_attrs]
+        sliced = [k for k, argument in enumerate(attributes) if SLICE_INDEX in argument]
+        if not sliced:
+            return None
+        types = function.function_type.inputs.data
+        for k in sliced:
+            if not isinstance(types[k], LLVMPointerType):
+                self.skip(function, f"argument {k} is {types[k]}, not a pointer")
+                return None
+        return attributes
+
+
+def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dict[int, int]:
+    """Merges the arguments of `function`; returns those that it lost, each with the one that stands for it."""
+    groups: dict[Attribute, list[int]] = {}
+    for position, argument in enumerate(attributes):
+        if (slice_index := argument.pop(SLICE_INDEX, None)) is not None:
+            groups.setdefault(slice_index, []).append(position)
+    duplicates: dict[int, int] = {}
+    for first, *others in groups.values():
+        # A list, so that every argument of the group loses the attribute.
+        if not any([attributes[position].pop(NOT_INVARIANT, None) for position in (first, *others)]):
+            attributes[first][NOALIAS] = UnitAttr()
+        duplicates |= dict.fromkeys(others, first)
+
+    if function.body.blocks:
+        block = function.body.block
+        for duplicate, first in duplicates.items():
+            block.args[duplicate].replace_all_uses_with(block.args[first])
+    if ENTRY in function.attributes or not _is_private(function):
+        duplicates = {}
+    if function.body.blocks:
+        block = function.body.block
+        for duplicate in sorted(duplicates, reverse=True):
+            block.erase_arg(block.args[duplicate])
+    inputs = _without(function.function_type.inputs.data, duplicates)
+    function.function_type = FunctionType.from_lists(inputs, function.function_type.outputs.data)
+    function.arg_attrs = ArrayAttr(DictionaryAttr(argument) for argument in _without(attributes, duplicates))
+    return duplicates
+
+
+def _is_private(function: func.FuncOp) -> bool:
+    return function.sym_visibility is not None and function.sym_visibility.data == "private"
+
+
+def _without(items: Sequence[Item], positions: Container[int]) -> list[Item]:
+    return [item for position, item in enumerate(items) if position not in positions]

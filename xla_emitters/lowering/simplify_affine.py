@@ -1,0 +1,92 @@
+"""Index maps become arithmetic, the cheap way: with what is known about ranges.
+
+    %i = xla_gpu.apply_indexing #map(%thread_id_x, %block_id_x)       // (th_x, bl_x) -> (th_x * 4 + bl_x * 512)
+->
+    %0 = arith.muli %thread_id_x, %c4 overflow<nsw> : index
+    %1 = arith.muli %block_id_x, %c512 overflow<nsw> : index
+    %i = arith.addi %0, %1 overflow<nsw> : index
+
+mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, right only where nothing is negative.
+Where the ranges do not prove that, the op is left for xla-lower-affine, which is longer and always right; `--remarks` says so.
+affine.apply is treated likewise when the ranges of all its operands are known. Before, the map is simplified once more, with the
+operands' own ranges when those are tighter than the map's.
+Source: spec/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import affine
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
+from xla_emitters.indexing import IndexingMap, Interval, Variable
+from xla_emitters.lowering.index_arithmetic import ExpressionLowering, expressions_of, is_unsigned
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+
+@dataclass(frozen=True)
+class SimplifyAffinePass(KernelPass):
+    name = "xla-simplify-affine"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in list(op.walk()):
+            if isinstance(found, ApplyIndexingOp):
+                self._lower(found, _map_of_apply_indexing(found))
+            elif isinstance(found, affine.ApplyOp):
+                self._lower(found, _map_of_affine_apply(found))
+
+    def _lower(self, op: Operation, map: IndexingMap | None) -> None:
+        if map is None:
+            return self.skip(op, "the range of an operand is not known")
+        if map.is_known_empty:
+            return self.skip(op, "its domain is empty")
+        map = map.simplify(replace_points=False)
+        if not all(is_unsigned(expr, map.range_of) for expr in map.results):
+            return self.skip(op, "a dividend, or an operand of max or min, may be negative")
+        lowering = ExpressionLowering(
+            located_builder(InsertPoint.before(op), op), op, op.operands, map.range_of, unsigned=True
+        )
+        replace_by(op, [lowering.value(expr) for expr in map.results])
+
+
+def replace_by(op: Operation, values: list[SSAValue]) -> None:
+    """Put `values` in the place of the op's results, with the results' names where the values have none, and erase the op."""
+    for result, value in zip(op.results, values, strict=True):
+        if value.name_hint is None:
+            value.name_hint = result.name_hint
+        result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+def _map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
+    """The op's map with its symbols as dims, each variable in its range as the map and the operand's definition say."""
+    map = op.map.symbols_to_dims()
+    dims = tuple(
+        Variable(_tighter(variable.bounds, range_of_value(operand)), variable.name)
+        for variable, operand in zip(map.dims, op.operands, strict=True)
+    )
+    return IndexingMap(map.results, dims, (), (), map.constraints)
+
+
+def _map_of_affine_apply(op: affine.ApplyOp) -> IndexingMap | None:
+    """The op's map over its operands in their ranges; None when one is not known."""
+    ranges = [range_of_value(operand) for operand in op.operands]
+    known = [Variable(found) for found in ranges if found is not None]
+    if len(known) != len(ranges):
+        return None
+    return IndexingMap(expressions_of(op), tuple(known), (), (), ())
+
+
+def _tighter(bounds: Interval, known: Interval | None) -> Interval:
+    if known is None:
+        return bounds
+    both = bounds.intersect(known)
+    return both if both.is_feasible else bounds

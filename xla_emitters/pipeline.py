@@ -1,0 +1,345 @@
+"""THE MAP: how a fusion becomes PTX, straight down, and the one list that says in which order passes run and why.
+
+    HLO text ─parse_hlo─> hlo ─emit_fusion─> xla_gpu ─PASSES─> llvm-dialect ─compile_to_ptx─> ptx
+
+`compile()` is the whole compiler. No other file knows the order of passes; a stage (`--stage scf`) is the boundary after one of the rows.
+Source: seed document, "Compilation pipeline"; spec/2 3.1 "Exact order"; the stages are those of `docs/walk.md`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.analysis.buffers import buffers_of
+from xla_emitters.analysis.fusion import view_of
+from xla_emitters.analysis.kernel_entry import launch_of
+from xla_emitters.analysis.program_plan import PlannedKernel, computation_of, plan_program
+from xla_emitters.device import DEFAULT_DEVICE, Device, device
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.emitters.emit import emit_fusion
+from xla_emitters.emitters.partitioner import partition, sanitize
+from xla_emitters.errors import InternalError, ParseError, UsageError, XlaEmittersError
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
+from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
+from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
+from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
+from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.lower_affine import LowerAffinePass
+from xla_emitters.lowering.lower_tensors import LowerTensorsPass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
+from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
+from xla_emitters.lowering.toolchain import compile_to_llvm_ir, compile_to_ptx_by_steps, start_compile
+from xla_emitters.rewrite.kernel_pass import KernelPass, collect_remarks
+from xla_emitters.runtime.kernel import Argument, ArraySpec, Kernel, Program
+from xla_emitters.trace import Remark, Step, Trace
+from xla_emitters.transforms.canonicalize import CanonicalizePass
+from xla_emitters.transforms.cse import CsePass
+from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
+from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
+from xla_emitters.transforms.inline import InlinePass
+from xla_emitters.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
+from xla_emitters.transforms.lower_xla_loops_to_scf import LowerXlaLoopsToScfPass
+from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
+from xla_emitters.transforms.propagate_slice_indices import PropagateSliceIndicesPass
+from xla_emitters.transforms.simplify_arith import SimplifyArithPass
+from xla_emitters.transforms.symbol_dce import SymbolDcePass
+from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
+from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pass of the pipeline: how to make it for a device, why it stands here, and the stage that ends with it."""
+
+    make: Callable[[Device], KernelPass]
+    reason: str
+    stage: str | None = None
+
+
+def _row(make: Callable[[], KernelPass], reason: str, stage: str | None = None) -> Row:
+    return Row(lambda _: make(), reason, stage)
+
+
+PASSES: tuple[Row, ...] = (
+    # One function: subgraphs go into the entry, so that everything after sees the whole kernel.
+    _row(SimplifyArithPass, "annotates ranges and decides comparisons before anything is moved"),
+    _row(CanonicalizePass, "folds what the elemental emitter wrote naively"),
+    _row(CsePass, "one load per element, one copy of each index"),
+    _row(EraseDeadFunctionsPass, "functions of subgraphs that the hero replaced would block inlining"),
+    _row(InlinePass, "single callers and movers of data go into the entry; a function called twice stays"),
+    _row(CanonicalizePass, "call boundaries are gone: fold across them"),
+    _row(CsePass, "arguments that became equal", "inlined"),
+    # Loops become explicit, tensors one-dimensional.
+    _row(LowerXlaLoopsToScfPass, "a loop over a map's symbols with its bounds check inside", "scf"),
+    _row(PropagateSliceIndicesPass, "callees learn which buffer each tensor is, while arguments still correspond"),
+    _row(FlattenTensorsPass, "an index now says where an element lies, which vectorising needs"),
+    _row(LoopInvariantCodeMotionPass, "bounds checks that do not depend on the loop leave it, so that ..."),
+    _row(UnswitchLoopsPass, "... the branch can go outside: accesses then stand directly in the loop body"),
+    _row(LoopInvariantCodeMotionPass, "what the branch held back", "flat"),
+    Row(lambda d: VectorizeLoadsStoresPass(d.name), "contiguous, aligned accesses of a loop become one", "vectorized"),
+    _row(OptimizeLoopsPass, "straight-line code hides latency; it must know the vectors' loops are short"),
+    _row(CanonicalizePass, "the induction variable is constant in each copy"),
+    _row(CsePass, "copies of one computation", "unrolled"),
+    # Tensors leave: pointers, integers, LLVM.
+    _row(ConvertPureCallOpsPass, "calls are no longer free to move: their tensors become memory"),
+    Row(lambda d: LowerTensorsPass(d.name), "extract is a load, insert is a store in place"),
+    _row(MergePointersToSameSlicePass, "two names for one buffer become one; then noalias is true"),
+    _row(CanonicalizePass, "results of tensor type left empty loops and branches"),
+    _row(CsePass, "addresses shared by loads and stores"),
+    _row(SimplifyArithPass, "ranges decide what is left of the bounds checks"),
+    _row(CanonicalizePass, "branches on decided conditions"),
+    _row(SimplifyAffinePass, "maps become arithmetic, unsigned where ranges allow"),
+    _row(LowerAffinePass, "maps whose sign is not known, with the signed fix-up"),
+    _row(ConvertIndexTypePass, "index arithmetic in the width that the module needs: 32 bits nearly always"),
+    _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
+    _row(SymbolDcePass, "functions that were inlined everywhere"),
+    _row(CsePass, "index arithmetic is explicit only now"),
+    _row(ExpandFloatOpsPass, "f32 tanh and erf as polynomials, before libdevice takes what is left"),
+    _row(ConvertMathToLibdevicePass, "the rest of `math` calls libdevice; narrow floats go through f32"),
+    _row(CsePass, "conversions to f32 of one value"),
+    _row(ConvertScfToCfPass, "LLVM has branches only"),
+    Row(lambda d: LowerToLlvmGpuPass(d.name), "one dialect for the tools to take", "llvm-dialect"),
+)
+
+# Stages in order; `partition` and `hlo` come before emission, `llvm` and `ptx` after the last pass (conventions.md).
+STAGES: tuple[str, ...] = (
+    "hlo",
+    "partition",
+    "xla_gpu",
+    *(row.stage for row in PASSES if row.stage),
+    "llvm",
+    "ptx",
+)
+EXECUTABLE_STAGES: tuple[str, ...] = ("hlo", "xla_gpu", *(row.stage for row in PASSES if row.stage))
+
+
+Observer = Callable[[str, str | None, ModuleOp], None]
+"""Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
+
+
+def compile(
+    source: str | Path,
+    *,
+    target: str = DEFAULT_DEVICE,
+    fusion: str | None = None,
+    stage: str = "ptx",
+    record: str = "stages",
+    verify: bool = False,
+) -> Program:
+    """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
+
+    source   path of an `.hlo` file, or HLO text (anything with a newline)
+    target   a device ("h200") or an architecture ("sm_90")
+    fusion   only the fusion instruction of this name
+    stage    stop after it; before "ptx" the kernels' PTX is ""
+    record   what the trace keeps of the IR: "none", "stages" (the boundaries), or "passes" (all)
+    verify   run the IR verifier after every pass
+    raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
+
+    >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
+    (24576, 1, 1)
+    """
+    return compile_module(
+        read_module(source), target=target, fusion=fusion, stage=stage, record=record, verify=verify
+    )
+
+
+def read_module(source: str | Path) -> ModuleOp:
+    """The `hlo` module of a file, or of HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
+    if isinstance(source, str) and "\n" in source:
+        return parse_hlo(source)
+    path = Path(source)
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
+    return parse_hlo(text, str(source))
+
+
+def compile_module(
+    module: ModuleOp,
+    *,
+    target: str = DEFAULT_DEVICE,
+    fusion: str | None = None,
+    stage: str = "ptx",
+    record: str = "stages",
+    verify: bool = False,
+    observers: Callable[[PlannedKernel], Observer] | None = None,
+) -> Program:
+    """`compile` for a module of the `hlo` dialect, which is left as it was.
+
+    observers  makes the observer of each kernel's compilation
+    """
+    if stage not in STAGES:
+        raise UsageError(f"unknown stage '{stage}'", help=f"one of: {', '.join(STAGES)}")
+    chip = device(target)
+    plan = plan_program(module, fusion)
+    text = print_hlo(module)
+    kernels: list[Kernel] = []
+    traces: list[Trace] = []
+    for planned in plan.kernels:
+        recorder = Recorder(record, verify, observers(planned) if observers else None)
+        recorder.text("hlo", lambda: text, computation_of(planned.source))
+        kernels.append(_compile_kernel(planned, chip, stage, recorder))
+        traces.append(recorder.trace)
+    return Program(
+        name=module.sym_name.data if module.sym_name else plan.kernels[0].name,
+        target=chip.name,
+        parameters=tuple(array_spec(type) for type in plan.parameters),
+        results=tuple(array_spec(type) for type in plan.results),
+        temporaries=tuple(array_spec(type) for type in plan.temporaries),
+        kernels=tuple(kernels),
+        traces=tuple(traces),
+        hlo=text,
+    )
+
+
+def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: Recorder) -> Kernel:
+    """Straight down, as far as `stage`."""
+    wanted = STAGES.index(stage)
+    ptx, launch = "", None
+    # The tool takes longer to start than to work: it starts now and waits for the module.
+    with start_compile(chip.architecture) if stage == "ptx" else nullcontext() as pending:
+        if wanted >= STAGES.index("partition"):
+            recorder.text("partition", lambda: str(partition(computation_of(planned.source))))
+        if wanted >= STAGES.index("xla_gpu"):
+            context = make_context()
+            kernel = recorder.emission(lambda: emit_fusion(planned.source, chip))
+            launch = launch_of(kernel)
+            for row in PASSES[: rows_until(stage)]:
+                recorder.run(row.make(chip), row.stage, context, kernel)
+            if stage == "llvm":
+                recorder.tool("llvm", lambda: compile_to_llvm_ir(kernel, chip.architecture))
+            if pending is not None:
+                ptx = recorder.tool("ptx", lambda: pending.finish(kernel))
+    return Kernel(sanitize(planned.name), ptx, chip.architecture, launch, 0, kernel_arguments(planned))
+
+
+def rows_until(stage: str) -> int:
+    """How many rows of PASSES lead to `stage`."""
+    ends = [number for number, row in enumerate(PASSES, 1) if row.stage == stage]
+    if ends:
+        return ends[0]
+    return len(PASSES) if stage in ("llvm", "ptx") else 0
+
+
+def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
+    """The pointers that the kernel takes: its operands, then its results."""
+    view = view_of(planned.source)
+    slots = (*planned.operands, *planned.results)
+    types = (*view.parameter_types, *view.result_types)
+    return tuple(
+        Argument(
+            kind=slot.kind,
+            index=slot.index,
+            array=array_spec(type),
+            bytes=buffer.dereferenceable,
+            alignment=buffer.align,
+            slice_index=buffer.slice_index,
+            written=buffer.is_written,
+        )
+        for slot, type, buffer in zip(slots, types, buffers_of(view), strict=True)
+    )
+
+
+def array_spec(type: Attribute) -> ArraySpec:
+    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
+    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
+
+
+class Recorder:
+    """Runs the steps of one kernel's compilation and writes them into its trace.
+
+    With nothing to record, verify or observe it only runs them: that is the fast path.
+    """
+
+    def __init__(self, record: str, verify: bool, observe: Observer | None) -> None:
+        if record not in ("none", "stages", "passes"):
+            raise UsageError(f"unknown record '{record}'", help="one of: none, stages, passes")
+        self._record = record
+        self._verify = verify
+        self._observe = observe
+        self.trace = Trace()
+
+    def emission(self, emit: Callable[[], ModuleOp]) -> ModuleOp:
+        """Calls `emit` and records what it makes as the stage "xla_gpu"."""
+        start = time.perf_counter()
+        with collect_remarks() as remarks:
+            module = emit()
+        self._after("emit", "xla_gpu", module, time.perf_counter() - start, remarks)
+        return module
+
+    def run(self, kernel_pass: KernelPass, stage: str | None, context: Context, module: ModuleOp) -> None:
+        """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
+        start = time.perf_counter()
+        with collect_remarks() as remarks:
+            try:
+                kernel_pass.apply(context, module)
+            except (XlaEmittersError, RecursionError, MemoryError):
+                raise
+            except Exception as error:
+                raise InternalError(f"{kernel_pass.name}: {type(error).__name__}: {error}", stage=kernel_pass.name) from error
+        self._after(kernel_pass.name, stage, module, time.perf_counter() - start, remarks)
+
+    def tool(self, stage: str, run: Callable[[], str]) -> str:
+        """Calls an external tool and records its output as the stage of that name."""
+        start = time.perf_counter()
+        text = run()
+        kept = text if self._record != "none" else None
+        self.trace.steps.append(Step(stage, stage, kept, time.perf_counter() - start))
+        return text
+
+    def text(self, stage: str, make: Callable[[], str], source: Operation | None = None) -> None:
+        """Records a stage that is text; `source` is what its ops are counted in."""
+        if self._record != "none":
+            counts = op_counts(source) if source is not None else {}
+            self.trace.steps.append(Step(stage, stage, make(), 0.0, counts))
+
+    def _after(self, name: str, stage: str | None, module: ModuleOp, seconds: float, remarks: list[Remark]) -> None:
+        if self._verify:
+            verify_after(name, module)
+        if self._observe:
+            self._observe(name, stage, module)
+        recorded = self._record == "passes" or (self._record == "stages" and stage is not None)
+        ir = print_ir(module) if recorded else None
+        counts = op_counts(module) if self._record != "none" else {}
+        self.trace.steps.append(Step(name, stage, ir, seconds, counts, tuple(remarks)))
+
+
+def verify_after(name: str, module: ModuleOp) -> None:
+    """Runs the IR verifier. raises InternalError naming the pass that broke the module."""
+    try:
+        module.verify()
+    except VerifyException as error:
+        raise InternalError(f"the IR after {name} does not verify: {error}", stage=name) from error
+
+
+def op_counts(root: Operation) -> dict[str, int]:
+    """Op name -> how many `root` holds, itself and modules left out."""
+    return dict(Counter(op.name for op in root.walk() if op is not root and not isinstance(op, ModuleOp)))
+
+
+def keep_intermediates(program: Program, directory: Path) -> None:
+    """Goes the second way to PTX, by mlir-translate, llvm-link, opt and llc, and leaves every file of it in `directory`.
+
+    program   compiled with its IR recorded at "llvm-dialect"
+    """
+    for kernel, trace in zip(program.kernels, program.traces, strict=True):
+        ir = trace["llvm-dialect"].ir
+        if ir is None:
+            raise UsageError("the program was compiled without recording its IR", stage="toolchain")
+        compile_to_ptx_by_steps(parse_ir(ir), kernel.architecture, directory / kernel.name)

@@ -1,0 +1,1 @@
+"""What passes share: the base class, a greedy pattern driver, folders, canonicalisation, CSE, LICM and DCE; all keep locations."""

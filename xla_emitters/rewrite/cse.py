@@ -1,0 +1,230 @@
+"""Common subexpressions: of two equal pure ops, the one that dominates stays and takes both locations.
+
+    %0 = arith.mulf %a, %b loc("square")
+    %1 = arith.mulf %a, %b loc("cube")         ->   %0 = arith.mulf %a, %b loc(fused["square", "cube"])
+
+Equal means: same op, operands (in any order where that does not matter), attributes, result types, and structurally equal regions. An op
+is known below its block in the dominator tree and in the regions nested there, so functions with branches (`cf`, `llvm.br`) are covered;
+xDSL's pass skips them. An op that only reads memory is merged when nothing may have written since: any write, call, barrier or block
+boundary starts a new epoch, and epochs are part of the key. Dead ops go on the way, with whatever only they used.
+
+Cost: one dictionary look-up per op. Attribute objects are numbered when first met (`_AttributeNumbers`), so that an indexing map is
+hashed once and not once per op that carries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import UnregisteredOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.post_order import PostOrderIterator
+from xdsl.rewriter import Rewriter
+from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
+
+from xla_emitters.rewrite.effects import (
+    has_trait_type,
+    is_commutative_type,
+    is_dead,
+    is_pure,
+    is_read_only,
+    is_terminator,
+    may_write,
+)
+from xla_emitters.rewrite.locations import fuse_locations
+
+Key = tuple[object, ...]
+
+
+def cse(root: Operation) -> bool:
+    """Merges equal ops inside `root`; whether anything changed."""
+    driver = _Cse()
+    for region in root.regions:
+        driver.region(region)
+    return driver.changed
+
+
+class _AttributeNumbers:
+    """A number per distinct attribute. Each attribute object is hashed once, however many ops share it."""
+
+    def __init__(self) -> None:
+        self._by_object: dict[int, tuple[Attribute, int]] = {}  # holds the object, so that its id stays its own
+        self._by_value: dict[Attribute, int] = {}
+
+    def __getitem__(self, attribute: Attribute) -> int:
+        if (found := self._by_object.get(id(attribute))) is not None:
+            return found[1]
+        number = self._by_value.setdefault(attribute, len(self._by_value))
+        self._by_object[id(attribute)] = (attribute, number)
+        return number
+
+
+@dataclass
+class _Cse:
+    known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
+    numbers: _AttributeNumbers = field(default_factory=_AttributeNumbers)
+    epoch: int = 0  # of memory: reads in the same epoch see the same bytes
+    epochs: int = 0
+    changed: bool = False
+
+    def region(self, region: Region) -> None:
+        """Merges in all blocks of a region; what is known outside stays known, what is found inside is forgotten."""
+        if (entry := region.first_block) is None:
+            return
+        if entry is region.last_block:
+            self._block(entry, [])
+            return
+        children = _dominator_tree(entry)
+        # Depth first, without recursion: unrolled code has thousands of blocks in a row.
+        stack: list[tuple[Iterator[Block], list[Key]]] = [(iter((entry,)), [])]
+        while stack:
+            siblings, found = stack[-1]
+            block = next(siblings, None)
+            if block is None:
+                self._forget(found)
+                stack.pop()
+                continue
+            below: list[Key] = []
+            self._new_epoch()
+            self._ops(block, below)
+            stack.append((iter(children[block]), below))
+        self._new_epoch()
+
+    def _block(self, block: Block, found: list[Key]) -> None:
+        self._ops(block, found)
+        self._forget(found)
+
+    def _forget(self, found: list[Key]) -> None:
+        for key in found:
+            self.known.pop(key, None)
+
+    def _new_epoch(self) -> None:
+        self.epochs += 1
+        self.epoch = self.epochs
+
+    def _ops(self, block: Block, found: list[Key]) -> None:
+        op = block.first_op
+        while op is not None:
+            after = op.next_op
+            if op.regions:
+                self._nested(op)
+            self._op(op, found)
+            op = after
+
+    def _nested(self, op: Operation) -> None:
+        writes = may_write(op)
+        if writes:
+            self._new_epoch()  # a loop's body runs after its own writes
+        if has_trait_type(type(op), IsolatedFromAbove) or isinstance(op, UnregisteredOp):
+            outside, self.known = self.known, {}
+            for region in op.regions:
+                self.region(region)
+            self.known = outside
+            return
+        for region in op.regions:
+            self.region(region)
+            if writes:
+                self._new_epoch()
+
+    def _op(self, op: Operation, found: list[Key]) -> None:
+        if is_terminator(op) or op.successors or has_trait_type(type(op), SymbolOpInterface):
+            return
+        if is_dead(op):
+            self._erase(op)
+            return
+        if not is_pure(op):
+            if not is_read_only(op):
+                self._new_epoch()
+                return
+            key = (self.epoch, *self._key(op))
+        else:
+            key = self._key(op)
+        existing = self.known.get(key)
+        if existing is None or existing.parent is None:  # None: it died since, with its last user
+            self.known[key] = op
+            found.append(key)
+        elif all(
+            one.is_structurally_equivalent(other) for one, other in zip(existing.regions, op.regions, strict=True)
+        ):
+            self._merge(op, existing)
+
+    def _key(self, op: Operation) -> Key:
+        kind: object = op.op_name.data if isinstance(op, UnregisteredOp) else type(op)
+        operands = [id(operand) for operand in op.operands]
+        if is_commutative_type(type(op)):
+            operands.sort()
+        return (
+            kind,
+            tuple(operands),
+            self._dictionary(op.properties),
+            self._dictionary(op.attributes),
+            tuple(self.numbers[result.type] for result in op.results),
+            len(op.regions),
+        )
+
+    def _dictionary(self, attributes: dict[str, Attribute]) -> tuple[tuple[str, int], ...]:
+        if not attributes:
+            return ()
+        return tuple(sorted((name, self.numbers[value]) for name, value in attributes.items()))
+
+    def _merge(self, op: Operation, existing: Operation) -> None:
+        existing.location = fuse_locations(existing.location, op.location)
+        for old, new in zip(op.results, existing.results, strict=True):
+            if new.name_hint is None:
+                new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        self._erase(op)
+
+    def _erase(self, op: Operation) -> None:
+        """Erases `op`, and then the ops that only it used."""
+        self.changed = True
+        doomed = [op]
+        while doomed:
+            op = doomed.pop()
+            operands: list[SSAValue] = list(op.operands)
+            Rewriter.erase_op(op)
+            for operand in operands:
+                owner = operand.owner
+                if isinstance(owner, Operation) and owner.parent is not None and owner not in doomed and is_dead(owner):
+                    doomed.append(owner)
+
+
+def _dominator_tree(entry: Block) -> dict[Block, list[Block]]:
+    """The blocks that each reachable block immediately dominates, in reverse post order.
+
+    Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001).
+    """
+    order = list(PostOrderIterator(entry))[::-1]
+    number = {block: i for i, block in enumerate(order)}
+    predecessors: list[list[int]] = [[] for _ in order]
+    for block in order:
+        terminator = block.last_op
+        for successor in () if terminator is None else terminator.successors:
+            predecessors[number[successor]].append(number[block])
+    dominator: list[int] = [-1] * len(order)
+    dominator[0] = 0
+
+    def common(a: int, b: int) -> int:
+        while a != b:
+            while a > b:
+                a = dominator[a]
+            while b > a:
+                b = dominator[b]
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for i in range(1, len(order)):
+            done = [p for p in predecessors[i] if dominator[p] >= 0]
+            new = done[0]
+            for p in done[1:]:
+                new = common(new, p)
+            if dominator[i] != new:
+                dominator[i] = new
+                changed = True
+    children: dict[Block, list[Block]] = {block: [] for block in order}
+    for i in range(1, len(order)):
+        children[order[dominator[i]]].append(order[i])
+    return children

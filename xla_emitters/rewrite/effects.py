@@ -1,0 +1,130 @@
+"""What an op may do besides computing its results, asked once per op type where the type decides it.
+
+    is_pure(op)          no reads, no writes: may be erased when unused, merged with an equal op
+    is_read_only(op)     reads memory, writes none: may be erased when unused, merged when nothing writes in between
+    is_dead(op)          nobody would notice if it went
+    is_speculatable(op)  pure, and cannot fail: may run where it would not have run
+
+xDSL calls every op with the `Pure` trait speculatable. Here an access or a division is not, unless its operands show that it cannot
+fail: an element outside its tensor is an error that the CPU executor reports and a GPU reads past, and x / 0 is undefined in LLVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from xdsl.dialects import arith, tensor, vector
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, OpTrait
+from xdsl.traits import (
+    Commutative,
+    ConditionallySpeculatable,
+    ConstantLike,
+    IsTerminator,
+    MemoryEffect,
+    MemoryEffectKind,
+    NoMemoryEffect,
+    Pure,
+    SymbolOpInterface,
+    get_effects,
+)
+
+UNSIGNED_DIVISIONS = (arith.DivUIOp, arith.RemUIOp, arith.CeilDivUIOp)
+SIGNED_DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.CeilDivSIOp, arith.FloorDivSIOp)
+ACCESSES = (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp)
+CALLS = frozenset({"xla_gpu.pure_call", "xla_gpu.shuffle_reduce", "func.call"})  # what they call may access
+
+# xDSL says so of addi, muli, andi, ori and xori only.
+COMMUTATIVE = frozenset[type[Operation]](
+    (arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp)
+    + (arith.MaxSIOp, arith.MaxUIOp, arith.MinSIOp, arith.MinUIOp)
+)
+
+
+@cache
+def has_trait_type(op_type: type[Operation], trait_type: type[OpTrait]) -> bool:
+    """Whether ops of `op_type` have a trait of `trait_type`; remembered, since drivers ask it of every op."""
+    return any(isinstance(trait, trait_type) for trait in op_type.traits.traits)
+
+
+@cache
+def is_commutative_type(op_type: type[Operation]) -> bool:
+    """Whether the two operands of ops of `op_type` may be exchanged."""
+    return op_type in COMMUTATIVE or has_trait_type(op_type, Commutative)
+
+
+@cache
+def _is_pure_type(op_type: type[Operation]) -> bool:
+    """Whether ops of this type never have an effect, whatever their attributes."""
+    effects = [trait for trait in op_type.traits.traits if isinstance(trait, MemoryEffect)]
+    pure = (NoMemoryEffect, Pure)
+    return bool(effects) and all(type(trait) in pure for trait in effects)
+
+
+def is_terminator(op: Operation) -> bool:
+    return has_trait_type(type(op), IsTerminator)
+
+
+def is_constant(op: Operation) -> bool:
+    """Whether `op` is one attribute and nothing else: `arith.constant`, `llvm.mlir.constant`, ..."""
+    return has_trait_type(type(op), ConstantLike)
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether `op` and everything inside it neither reads nor writes memory."""
+    if _is_pure_type(type(op)):
+        return all(is_pure(inner) or is_terminator(inner) for inner in _inner_ops(op))
+    effects = get_effects(op)
+    return effects is not None and not effects
+
+
+def is_read_only(op: Operation) -> bool:
+    """Whether `op` reads memory and does nothing else."""
+    if _is_pure_type(type(op)):
+        return False
+    effects = get_effects(op)
+    return bool(effects) and all(effect.kind is MemoryEffectKind.READ for effect in effects)
+
+
+def may_write(op: Operation) -> bool:
+    """Whether memory may differ after `op`."""
+    return not is_pure(op) and not is_read_only(op) and not is_terminator(op)
+
+
+def is_dead(op: Operation) -> bool:
+    """Whether erasing `op` changes nothing: no result is used and it has no effect."""
+    for result in op.results:
+        if result.first_use is not None:
+            return False
+    if is_terminator(op) or has_trait_type(type(op), SymbolOpInterface):
+        return False
+    return is_pure(op) or is_read_only(op)
+
+
+def is_speculatable(op: Operation) -> bool:
+    """Whether `op` is pure and cannot fail, so that it may run where it would not have run."""
+    if not is_pure(op) or isinstance(op, ACCESSES) or op.name in CALLS:
+        return False
+    if isinstance(op, UNSIGNED_DIVISIONS):
+        return _constant(op) not in (None, 0)
+    if isinstance(op, SIGNED_DIVISIONS):
+        return _constant(op) not in (None, 0, -1)  # -1: the quotient of the smallest integer does not exist
+    trait = op.get_trait(ConditionallySpeculatable)
+    if trait is None or not trait.is_speculatable(op):
+        return False
+    return all(is_speculatable(inner) or is_terminator(inner) for inner in _inner_ops(op))
+
+
+def _constant(division: Operation) -> int | None:
+    """The divisor, if it is an integer constant."""
+    owner = division.operands[1].owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _inner_ops(op: Operation) -> Iterator[Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.ops

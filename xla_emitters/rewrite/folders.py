@@ -1,0 +1,589 @@
+"""Ops whose value is known: constants of `arith` computed, and ops that only pass an operand on.
+
+    arith.addi  %c3, %c4 : index                ->  %c7
+    arith.mulf  %cst, %cst_0 : bf16             ->  a bf16 constant, rounded once, as the op itself would
+    arith.xori  %x, %x : i1                     ->  %false
+    arith.trunci (arith.extui %x : i1 to i8)    ->  %x
+
+A fold is exact or it is not done. Integers wrap. Floats round once, in the op's own type, for the four types that hardware computes
+in: products, sums and quotients of f16, bf16 and f32 are computed in f64, which has more than twice their bits, so that rounding
+its result again is innocuous (Figueroa 1995). x + 0.0 stays (it turns -0.0 into 0.0); x * 1.0, x + -0.0 and x - 0.0 go. Nothing of
+`math` folds: libm's answer is not the GPU's. `index` has 32 or 64 bits, which is not known here: what depends on the width is not
+folded.
+
+Dialects other than `arith` bring their own folders (xDSL's `HasFolder`). Constants are made once per function, at its entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
+from xdsl.rewriter import Rewriter
+from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
+
+from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.rewrite.effects import has_trait_type, is_constant
+from xla_emitters.rewrite.locations import UNKNOWN
+
+AnyInteger = IntegerAttr[IntegerType | IndexType]
+Constants = Sequence[Attribute | None]
+Folder = Callable[[Any, Constants], SSAValue | Attribute | None]
+ConstantKey = tuple[type[Operation], tuple[tuple[str, Attribute], ...], Attribute]
+
+
+class ConstantPool:
+    """The constants at the entry of every function, each once, in the order in which they were met.
+
+    A constant that serves several HLO instructions belongs to none of them: its location becomes unknown.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Block, dict[ConstantKey, Operation]] = {}
+        self._order: dict[Block, list[Operation]] = {}
+
+    def unique(self, constant: Operation, block: Block) -> Operation:
+        """The one op like `constant` at the start of `block`: `constant` itself, moved there, or the one that was there before."""
+        known = self._known.setdefault(block, {})
+        key = (type(constant), tuple(sorted(constant.properties.items(), key=_name)), constant.results[0].type)
+        found = known.get(key)
+        if found is not None and found.parent is block:
+            if found.location != constant.location:
+                found.location = UNKNOWN
+            return found
+        order = self._order.setdefault(block, [])
+        while order and order[-1].parent is not block:
+            order.pop()  # erased meanwhile
+        if constant.parent is not None:
+            constant.detach()
+        if order:
+            block.insert_op_after(constant, order[-1])
+        elif (first := block.first_op) is not None:
+            block.insert_op_before(constant, first)
+        else:
+            block.add_op(constant)
+        order.append(constant)
+        known[key] = constant
+        return constant
+
+
+def hoist_constants(root: Operation) -> None:
+    """Keeps every constant inside `root` once per function, at the function's entry."""
+    pool = ConstantPool()
+    for op in [op for op in root.walk() if is_constant(op) and not op.attributes]:
+        kept = pool.unique(op, entry_block(op))
+        if kept is not op:
+            Rewriter.replace_op(op, (), kept.results)
+
+
+def _name(item: tuple[str, Attribute]) -> str:
+    return item[0]
+
+
+def entry_block(op: Operation) -> Block:
+    """The first block of the function, or other isolated op, around `op`."""
+    block = op.parent
+    while block is not None:
+        parent = block.parent_op()
+        if parent is None or has_trait_type(type(parent), IsolatedFromAbove):
+            region = block.parent
+            first = region.blocks.first if region is not None else None
+            return first if first is not None else block
+        block = parent.parent
+    raise ValueError("a detached op has no entry block")
+
+
+def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
+    """The values that `op`'s results always have, or None. `op` itself is left as it is."""
+    if (folder := FOLDERS.get(type(op))) is not None:
+        value = folder(op, [constant_value(operand) for operand in op.operands])
+        folded = None if value is None else (value,)
+    elif has_trait_type(type(op), HasFolder) and op.dialect_name() != "arith":
+        trait = op.get_trait(HasFolder)
+        folded = trait.fold(op) if trait is not None else None
+    else:
+        return None
+    if folded is None:
+        return None
+    values: list[SSAValue] = []
+    for value, result in zip(folded, op.results, strict=True):
+        if isinstance(value, SSAValue):
+            values.append(value)
+        elif (constant := materialize(value, result.type, op, ctx)) is not None:
+            constant.location = op.location
+            values.append(pool.unique(constant, entry_block(op)).results[0])
+        else:
+            return None
+    return values
+
+
+def materialize(value: Attribute, result_type: Attribute, op: Operation, ctx: Context | None) -> Operation | None:
+    """A constant op of `value`: `arith.constant`, or what `op`'s dialect has for it; None if nothing holds it."""
+    if isinstance(value, IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr):
+        held = cast("AnyInteger | FloatAttr", value)
+        return constant_op(held) if held.get_type() == result_type else None
+    if ctx is None or not isinstance(result_type, TypeAttribute):
+        return None
+    interface = ctx.get_dialect(op.dialect_name()).get_interface(ConstantMaterializationInterface)
+    return None if interface is None else interface.materialize_constant(value, result_type)
+
+
+def constant_op(value: AnyInteger | FloatAttr) -> arith.ConstantOp:
+    """An `arith.constant` with MLIR's name for it."""
+    constant = arith.ConstantOp(value)
+    constant.result.name_hint = _hint(value)
+    return constant
+
+
+def _hint(attribute: Attribute) -> str:
+    """MLIR's names: %true, %c7, %c7_i32, %cst."""
+    if not isinstance(attribute, IntegerAttr):
+        return "cst"
+    value = cast(AnyInteger, attribute)
+    if value.type == IntegerType(1):
+        return "true" if value.value.data else "false"
+    number = value.value.data
+    suffix = "" if isinstance(value.type, IndexType) else f"_{value.type}"
+    return f"c{number}{suffix}" if number >= 0 else f"c_{-number}{suffix}"
+
+
+def constant_value(value: SSAValue) -> Attribute | None:
+    """The attribute of a value that a constant op defines."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp):
+        return owner.value
+    if isinstance(owner, Operation) and is_constant(owner):
+        return ConstantLike.get_constant_value(value)
+    return None
+
+
+def constant_integer(value: SSAValue) -> int | None:
+    """The signed value of an integer or index constant."""
+    attribute = constant_value(value)
+    return _signed_of(attribute) if attribute is not None else None
+
+
+# Integers ----------------------------------------------------------------------------------------------------------------
+
+
+def width(integer_type: Attribute) -> int | None:
+    """Bits that integer arithmetic wraps at: 64 for index, whose low 32 bits then are those of a 32-bit index too."""
+    if isinstance(integer_type, IndexType):
+        return 64
+    return cast(IntegerType, integer_type).width.data if isinstance(integer_type, IntegerType) else None
+
+
+def wrap(value: int, bits: int) -> int:
+    """`value` as a signed integer of `bits` bits."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def integer_attr(value: int, integer_type: Attribute) -> IntegerAttr:
+    """An attribute of `integer_type` (integer or index) with `value`, wrapped."""
+    bits = width(integer_type)
+    assert bits is not None
+    return IntegerAttr(wrap(value, bits), cast("IntegerType | IndexType", integer_type))
+
+
+def _signed_of(attribute: Attribute | None) -> int | None:
+    if not isinstance(attribute, IntegerAttr):
+        return None
+    constant = cast(AnyInteger, attribute)
+    bits = width(constant.type)
+    return None if bits is None else wrap(constant.value.data, bits)
+
+
+def _ceildiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _divide_towards_zero(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _remainder_of_lhs_sign(a: int, b: int) -> int:
+    return a - b * _divide_towards_zero(a, b)
+
+
+# The low bits of the result depend on the low bits of the operands only: good for an index of any width.
+WRAPPING: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: lambda a, b: a + b,
+    arith.SubiOp: lambda a, b: a - b,
+    arith.MuliOp: lambda a, b: a * b,
+    arith.AndIOp: lambda a, b: a & b,
+    arith.OrIOp: lambda a, b: a | b,
+    arith.XOrIOp: lambda a, b: a ^ b,
+}
+SIGNED: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.MinSIOp: min,
+    arith.MaxSIOp: max,
+}
+UNSIGNED: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.MinUIOp: min,
+    arith.MaxUIOp: max,
+}
+SIGNED_DIVISIONS: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.DivSIOp: _divide_towards_zero,
+    arith.RemSIOp: _remainder_of_lhs_sign,
+    arith.FloorDivSIOp: lambda a, b: a // b,
+    arith.CeilDivSIOp: _ceildiv,
+}
+UNSIGNED_DIVISIONS: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.DivUIOp: lambda a, b: a // b,
+    arith.RemUIOp: lambda a, b: a % b,
+    arith.CeilDivUIOp: _ceildiv,
+}
+SHIFTS: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.ShLIOp: lambda a, b: a << b,
+    arith.ShRSIOp: lambda a, b: a >> b,
+    arith.ShRUIOp: lambda a, b: a >> b,
+}
+# x op unit = x, by the unit's unsigned value; -1 stands for all ones.
+RIGHT_UNIT: dict[type[Operation], int] = {
+    arith.AddiOp: 0,
+    arith.SubiOp: 0,
+    arith.MuliOp: 1,
+    arith.AndIOp: -1,
+    arith.OrIOp: 0,
+    arith.XOrIOp: 0,
+    arith.ShLIOp: 0,
+    arith.ShRSIOp: 0,
+    arith.ShRUIOp: 0,
+    arith.DivUIOp: 1,
+    arith.CeilDivUIOp: 1,
+    arith.DivSIOp: 1,
+    arith.FloorDivSIOp: 1,
+    arith.CeilDivSIOp: 1,
+}
+# x op zero = zero.
+RIGHT_ZERO: dict[type[Operation], int] = {arith.MuliOp: 0, arith.AndIOp: 0, arith.OrIOp: -1}
+SAME_IS_OPERAND = (arith.AndIOp, arith.OrIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp)
+SAME_IS_ZERO = (arith.SubiOp, arith.XOrIOp)
+
+
+def _fold_integer(op: arith.SignlessIntegerBinaryOperation, constants: Constants) -> SSAValue | Attribute | None:
+    result_type = op.result.type
+    if (bits := width(result_type)) is None:
+        return None
+    op_type = type(op)
+    if op.lhs is op.rhs:
+        if op_type in SAME_IS_OPERAND:
+            return op.lhs
+        if op_type in SAME_IS_ZERO:
+            return integer_attr(0, result_type)
+    if (right := _signed_of(constants[1])) is None:
+        return None
+    if (left := _signed_of(constants[0])) is not None:
+        value = _compute_integer(op_type, left, right, bits, isinstance(result_type, IndexType))
+        return None if value is None else integer_attr(value, result_type)
+    if bits == 1 and op_type in SIGNED_DIVISIONS:
+        return None  # the only signed i1 beside 0 is -1
+    if op_type in RIGHT_UNIT and wrap(RIGHT_UNIT[op_type], bits) == right:
+        return op.lhs
+    if op_type in RIGHT_ZERO and wrap(RIGHT_ZERO[op_type], bits) == right:
+        return integer_attr(right, result_type)
+    if op_type in (arith.RemUIOp, arith.RemSIOp) and right == 1:
+        return integer_attr(0, result_type)
+    return None
+
+
+def _compute_integer(op_type: type[Operation], left: int, right: int, bits: int, is_index: bool) -> int | None:
+    """The result for two constants, not yet wrapped; None where it is undefined or depends on the width of index."""
+    if (operation := WRAPPING.get(op_type)) is not None:
+        return operation(left, right)
+    known_bits = 32 if is_index else bits
+    if is_index and not (_fits(left, 32) and _fits(right, 32)):
+        return None
+    if (operation := SIGNED.get(op_type)) is not None:
+        return operation(left, right)
+    if (operation := SHIFTS.get(op_type)) is not None:
+        if not 0 <= right < known_bits:
+            return None
+        if op_type is arith.ShRUIOp:
+            if is_index and left < 0:
+                return None
+            left &= (1 << bits) - 1
+        return operation(left, right)
+    if (operation := SIGNED_DIVISIONS.get(op_type)) is not None:
+        if right == 0 or (right == -1 and left == -(1 << (known_bits - 1))):
+            return None
+        return operation(left, right)
+    if is_index and (left < 0 or right < 0):
+        return None
+    left, right = left & ((1 << bits) - 1), right & ((1 << bits) - 1)
+    if (operation := UNSIGNED.get(op_type)) is not None:
+        return operation(left, right)
+    if (operation := UNSIGNED_DIVISIONS.get(op_type)) is not None:
+        return None if right == 0 else operation(left, right)
+    return None
+
+
+def _fits(value: int, bits: int) -> bool:
+    return wrap(value, bits) == value
+
+
+# eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge
+CMPI: tuple[Callable[[int, int], bool], ...] = (
+    lambda a, b: a == b,
+    lambda a, b: a != b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+)
+FIRST_UNSIGNED = 6
+
+
+def _fold_cmpi(op: arith.CmpiOp, constants: Constants) -> SSAValue | Attribute | None:
+    if (bits := width(op.lhs.type)) is None:
+        return None
+    predicate = op.predicate.value.data
+    if op.lhs is op.rhs:
+        return integer_attr(CMPI[predicate](0, 0), IntegerType(1))
+    left, right = _signed_of(constants[0]), _signed_of(constants[1])
+    if right is None:
+        return None
+    if left is None:
+        # x == true, x != false
+        is_identity = (predicate == 0 and right) or (predicate == 1 and not right)
+        return op.lhs if bits == 1 and is_identity else None
+    if isinstance(op.lhs.type, IndexType):
+        if not (_fits(left, 32) and _fits(right, 32)):
+            return None
+    if predicate >= FIRST_UNSIGNED:
+        # Negative indices extend to ones: their unsigned order is the same in 32 and 64 bits.
+        left, right = left & ((1 << bits) - 1), right & ((1 << bits) - 1)
+    return integer_attr(CMPI[predicate](left, right), IntegerType(1))
+
+
+def _fold_select(op: arith.SelectOp, constants: Constants) -> SSAValue | Attribute | None:
+    if op.lhs is op.rhs:
+        return op.lhs
+    if (condition := _signed_of(constants[0])) is not None and op.cond.type == IntegerType(1):
+        return op.lhs if condition else op.rhs
+    if op.result.type == IntegerType(1) and op.cond.type == IntegerType(1):
+        if (_signed_of(constants[1]), _signed_of(constants[2])) == (-1, 0):
+            return op.cond
+    return None
+
+
+# Casts between integers --------------------------------------------------------------------------------------------------
+
+
+def _fold_trunci(op: arith.TruncIOp, constants: Constants) -> SSAValue | Attribute | None:
+    if (value := _signed_of(constants[0])) is not None:
+        return integer_attr(value, op.result.type)
+    producer = op.input.owner
+    if isinstance(producer, arith.ExtUIOp | arith.ExtSIOp) and producer.input.type == op.result.type:
+        return producer.input
+    return None
+
+
+def _fold_extsi(op: arith.ExtSIOp, constants: Constants) -> SSAValue | Attribute | None:
+    value = _signed_of(constants[0])
+    return None if value is None else integer_attr(value, op.result.type)
+
+
+def _fold_extui(op: arith.ExtUIOp, constants: Constants) -> SSAValue | Attribute | None:
+    value, bits = _signed_of(constants[0]), width(op.input.type)
+    return None if value is None or bits is None else integer_attr(value & ((1 << bits) - 1), op.result.type)
+
+
+def _fold_index_cast(op: arith.IndexCastOp, constants: Constants) -> SSAValue | Attribute | None:
+    if width(op.result.type) is None:
+        return None
+    if (value := _signed_of(constants[0])) is not None:
+        return integer_attr(value, op.result.type) if _fits(value, 32) else None
+    producer = op.input.owner
+    if isinstance(producer, arith.IndexCastOp) and producer.input.type == op.result.type:
+        # iN -> index -> iN loses nothing if an index holds iN whatever its width.
+        bits = width(op.result.type)
+        if isinstance(op.result.type, IntegerType) and bits is not None and bits <= 32:
+            return producer.input
+    return None
+
+
+def _fold_index_castui(op: IndexCastUIOp, constants: Constants) -> SSAValue | Attribute | None:
+    bits, value = width(op.operands[0].type), _signed_of(constants[0])
+    if value is None or bits is None or width(op.results[0].type) is None:
+        return None
+    if not isinstance(op.operands[0].type, IndexType):
+        value &= (1 << bits) - 1
+    return integer_attr(value, op.results[0].type) if 0 <= value < 1 << 31 else None
+
+
+# Floats ------------------------------------------------------------------------------------------------------------------
+
+COMPUTED_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+
+
+def float_attr(value: float, float_type: Attribute) -> FloatAttr:
+    """An attribute of `float_type` with `value` rounded once to nearest, ties to even; beyond the largest value: infinity."""
+    kind = cast(Any, float_type)
+    try:
+        return FloatAttr(value, kind)
+    except OverflowError:  # struct.pack's answer for f16 and f32
+        return FloatAttr(math.copysign(math.inf, value), kind)
+
+
+def _float_of(attribute: Attribute | None) -> float | None:
+    return attribute.value.data if isinstance(attribute, FloatAttr) else None
+
+
+def _divide(a: float, b: float) -> float:
+    if b != 0.0:
+        return a / b
+    if a == 0.0 or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _maximum(a: float, b: float) -> float:
+    if math.isnan(a) or math.isnan(b):
+        return math.nan
+    if a == b:
+        return a if math.copysign(1.0, a) > 0 else b
+    return max(a, b)
+
+
+def _minimum(a: float, b: float) -> float:
+    return -_maximum(-a, -b)
+
+
+FLOAT_BINARY: dict[type[Operation], Callable[[float, float], float]] = {
+    arith.AddfOp: lambda a, b: a + b,
+    arith.SubfOp: lambda a, b: a - b,
+    arith.MulfOp: lambda a, b: a * b,
+    arith.DivfOp: _divide,
+    arith.MaximumfOp: _maximum,
+    arith.MinimumfOp: _minimum,
+    arith.MaxnumfOp: lambda a, b: b if math.isnan(a) else a if math.isnan(b) else _maximum(a, b),
+    arith.MinnumfOp: lambda a, b: b if math.isnan(a) else a if math.isnan(b) else _minimum(a, b),
+}
+# x op unit = x for every x, zeros and infinities too.
+FLOAT_UNIT: dict[type[Operation], float] = {arith.AddfOp: -0.0, arith.SubfOp: 0.0, arith.MulfOp: 1.0, arith.DivfOp: 1.0}
+
+
+def _fold_float(op: arith.FloatingPointLikeBinaryOperation, constants: Constants) -> SSAValue | Attribute | None:
+    right = _float_of(constants[1])
+    if right is None or not isinstance(op.result.type, COMPUTED_FLOATS):
+        return None
+    if (left := _float_of(constants[0])) is not None:
+        return float_attr(FLOAT_BINARY[type(op)](left, right), op.result.type)
+    unit = FLOAT_UNIT.get(type(op))
+    if unit is not None and right == unit and math.copysign(1.0, right) == math.copysign(1.0, unit):
+        return op.lhs
+    return None
+
+
+def _fold_negf(op: arith.NegfOp, constants: Constants) -> SSAValue | Attribute | None:
+    value = _float_of(constants[0])
+    if value is None or not isinstance(op.result.type, COMPUTED_FLOATS):
+        return None
+    return float_attr(-value, op.result.type)
+
+
+def compare_floats(predicate: int, a: float, b: float) -> bool:
+    """`arith.cmpf` by predicate number: false, oeq, ogt, oge, olt, ole, one, ord, then the same, unordered, and true."""
+    unordered = math.isnan(a) or math.isnan(b)
+    if predicate in (0, 15):
+        return predicate == 15
+    if predicate in (7, 14):
+        return unordered == (predicate == 14)
+    if unordered:
+        return predicate >= 8
+    return (a == b, a > b, a >= b, a < b, a <= b, a != b)[(predicate - 1) % 7]
+
+
+def _fold_cmpf(op: arith.CmpfOp, constants: Constants) -> SSAValue | Attribute | None:
+    predicate = op.predicate.value.data
+    if predicate in (0, 15) and op.result.type == IntegerType(1):
+        return integer_attr(predicate == 15, IntegerType(1))
+    left, right = _float_of(constants[0]), _float_of(constants[1])
+    if left is None or right is None:
+        return None
+    return integer_attr(compare_floats(predicate, left, right), IntegerType(1))
+
+
+def _fold_extf(op: arith.ExtFOp, constants: Constants) -> SSAValue | Attribute | None:
+    value = _float_of(constants[0])
+    return (
+        None if value is None or not isinstance(op.result.type, COMPUTED_FLOATS) else float_attr(value, op.result.type)
+    )
+
+
+def _fold_truncf(op: arith.TruncFOp, constants: Constants) -> SSAValue | Attribute | None:
+    producer = op.input.owner
+    if isinstance(producer, arith.ExtFOp) and producer.input.type == op.result.type:
+        return producer.input
+    value = _float_of(constants[0])
+    return (
+        None if value is None or not isinstance(op.result.type, COMPUTED_FLOATS) else float_attr(value, op.result.type)
+    )
+
+
+def _fold_integer_to_float(op: arith.SIToFPOp | arith.UIToFPOp, constants: Constants) -> SSAValue | Attribute | None:
+    value, bits = _signed_of(constants[0]), width(op.input.type)
+    if value is None or bits is None or not isinstance(op.result.type, COMPUTED_FLOATS):
+        return None
+    if isinstance(op, arith.UIToFPOp):
+        value &= (1 << bits) - 1
+    # Above 2^53 the value would be rounded to f64 first, and then again.
+    return float_attr(float(value), op.result.type) if abs(value) <= 1 << 53 else None
+
+
+def _fold_float_to_integer(op: arith.FPToSIOp | arith.FPToUIOp, constants: Constants) -> SSAValue | Attribute | None:
+    value, bits = _float_of(constants[0]), width(op.result.type)
+    if value is None or bits is None or not math.isfinite(value):
+        return None
+    whole = math.trunc(value)
+    smallest, largest = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    if isinstance(op, arith.FPToUIOp):
+        smallest, largest = 0, (1 << bits) - 1
+    return integer_attr(whole, op.result.type) if smallest <= whole <= largest else None
+
+
+FOLDERS: dict[type[Operation], Folder] = {
+    **dict.fromkeys(
+        (*WRAPPING, *SIGNED, *UNSIGNED, *SIGNED_DIVISIONS, *UNSIGNED_DIVISIONS, *SHIFTS),
+        _fold_integer,
+    ),
+    arith.CmpiOp: _fold_cmpi,
+    arith.SelectOp: _fold_select,
+    arith.TruncIOp: _fold_trunci,
+    arith.ExtSIOp: _fold_extsi,
+    arith.ExtUIOp: _fold_extui,
+    arith.IndexCastOp: _fold_index_cast,
+    IndexCastUIOp: _fold_index_castui,
+    **dict.fromkeys(FLOAT_BINARY, _fold_float),
+    arith.NegfOp: _fold_negf,
+    arith.CmpfOp: _fold_cmpf,
+    arith.ExtFOp: _fold_extf,
+    arith.TruncFOp: _fold_truncf,
+    arith.SIToFPOp: _fold_integer_to_float,
+    arith.UIToFPOp: _fold_integer_to_float,
+    arith.FPToSIOp: _fold_float_to_integer,
+    arith.FPToUIOp: _fold_float_to_integer,
+}

@@ -1,0 +1,63 @@
+"""The base of all our passes: an xDSL `ModulePass` that can say what it declined, and why.
+
+    @dataclass(frozen=True)
+    class UnswitchLoopsPass(KernelPass):
+        name = "xla-unswitch-loops"
+
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            ...
+            if not is_last(branch):
+                return self.skip(loop, "the branch is not alone in the body")
+
+    xla-unswitch-loops: skipped scf.for: the branch is not alone in the body at tanh_0 (gelu.hlo:19:3)
+
+Remarks go to whoever asked for them with `collect_remarks`, and nowhere otherwise: a pass pays one look-up for a remark that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.trace import Remark
+
+
+@dataclass
+class _Collection:
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    seen: set[Remark] = field(default_factory=set[Remark])
+
+
+_COLLECTING: ContextVar[_Collection | None] = ContextVar("collecting", default=None)
+
+
+@contextmanager
+def collect_remarks() -> Generator[list[Remark]]:
+    """Remarks of the passes that run inside the `with`, in order, each once. Nested uses collect for themselves."""
+    collection = _Collection()
+    token = _COLLECTING.set(collection)
+    try:
+        yield collection.remarks
+    finally:
+        _COLLECTING.reset(token)
+
+
+@dataclass(frozen=True)
+class KernelPass(ModulePass):
+    """A pass on kernel modules. Subclasses set `name` and implement `apply(ctx, op)`; options are dataclass fields."""
+
+    def skip(self, op: Operation, reason: str) -> None:
+        """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
+        collection = _COLLECTING.get()
+        if collection is None:
+            return
+        remark = Remark(self.name, f"skipped {op.name}: {reason}", place_of(op))
+        if remark not in collection.seen:
+            collection.seen.add(remark)
+            collection.remarks.append(remark)

@@ -1,0 +1,109 @@
+"""Where an op comes from: locations as passes keep, copy and fuse them.
+
+    loc("tanh_0"("gelu.hlo":19:3))                       an op of HLO instruction %tanh_0
+    loc(fused["add_0"(...), "multiply_1"(...)])          one op that does the work of two
+    loc(unknown)                                         terminators, and constants shared by a whole function
+
+Every op but those last two has a known location after every pass, down to the LLVM dialect. So a new op takes the location of the op
+that it replaces, and an op that stands for two takes both.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import InsertPoint
+
+UNKNOWN = UnknownLoc()
+
+
+def is_located(op: Operation) -> bool:
+    """Whether `op` says where it comes from."""
+    return not isinstance(op.location, UnknownLoc)
+
+
+def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
+    """The location of an op that does the work of two: both, each part once, in order.
+
+    An unknown location adds nothing; nested fusions are flattened.
+    """
+    if a == b or isinstance(b, UnknownLoc):
+        return a
+    if isinstance(a, UnknownLoc):
+        return b
+    parts = dict.fromkeys((*_parts(a), *_parts(b)))
+    if len(parts) == 1:
+        (only,) = parts
+        return cast(LocationAttr, only)
+    return FusedLoc(ArrayAttr[Attribute](parts), NoneAttr())
+
+
+def _parts(location: Attribute) -> tuple[Attribute, ...]:
+    if isinstance(location, UnknownLoc):
+        return ()
+    if not isinstance(location, FusedLoc):
+        return (location,)
+    return tuple(part for inner in _fused(location) for part in _parts(inner))
+
+
+def _fused(location: FusedLoc) -> ArrayAttr[Attribute]:
+    # xDSL declares the field as any attribute and checks at construction that it is an array of locations.
+    return cast(ArrayAttr[Attribute], location.locations)
+
+
+def place_of(op: Operation) -> str:
+    """Where `op` comes from, for messages: `tanh_0 (gelu.hlo:19:3)`; "" when nothing is known.
+
+    An op without a location speaks for the nearest op around it that has one.
+    """
+    holder: Operation | None = op
+    while holder is not None:
+        if text := _text(holder.location):
+            return text
+        holder = holder.parent_op()
+    return ""
+
+
+def _text(location: Attribute) -> str:
+    match location:
+        case NameLoc():
+            inner = _text(location.location)
+            return f"{location.desc.data} ({inner})" if inner else location.desc.data
+        case FileLineColLoc():
+            return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+        case FusedLoc():
+            return ", ".join(text for part in _fused(location) if (text := _text(part)))
+        case CallSiteLoc():
+            return _text(location.callee) or _text(location.caller)
+        case _:
+            return ""
+
+
+def locate(op: Operation, location: LocationAttr) -> None:
+    """Gives `location` to `op` and to the ops inside it, where they have none of their own."""
+    if isinstance(op.location, UnknownLoc):
+        op.location = location
+    if op.regions:
+        for inner in op.walk():
+            if isinstance(inner.location, UnknownLoc):
+                inner.location = location
+
+
+def located_builder(insert_point: InsertPoint, location_of: Operation) -> Builder:
+    """A builder whose inserted ops take `location_of`'s location when they have none of their own."""
+    builder = Builder(insert_point)
+    location = location_of.location
+    builder.operation_insertion_handler.append(lambda op: locate(op, location))
+    return builder

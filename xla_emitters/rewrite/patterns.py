@@ -1,0 +1,208 @@
+"""The greedy pattern driver: applies patterns until none matches, and sees to it that every new op says where it comes from.
+
+    %0 = arith.constant 2.0 : bf16
+    %1 = arith.mulf %0, %0 : bf16 loc("square")      ->   %1 = arith.constant 4.0 : bf16 loc("square")
+
+Patterns are xDSL's (`RewritePattern`, `PatternRewriter`); the driver is ours because xDSL's returns `loc(unknown)` for what it folds. An op
+that a pattern inserts without a location takes that of the op it replaces, or else of the matched op; with `fold`, ops whose value is
+known become constants, and ops that nobody uses go.
+
+Cost: one dictionary look-up per op for the patterns of its type; after a change only the changed op, its users and the definitions of its
+operands are looked at again. The whole root is walked again until nothing changes, so that the result does not depend on who told whom.
+It ends, because patterns are required to make progress; a set of patterns that undo each other is reported, not looped on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.worklist import Worklist
+
+from xla_emitters.errors import InternalError
+from xla_emitters.rewrite.effects import is_constant, is_dead
+from xla_emitters.rewrite.folders import ConstantPool, entry_block, fold_op
+from xla_emitters.rewrite.locations import UNKNOWN, locate, place_of
+
+MAX_ROUNDS = 10  # whole walks; MLIR's canonicalize gives up after as many
+MAX_REWRITES_PER_OP = 200  # far above what any terminating set of patterns was seen to need (below 10)
+
+
+def apply_patterns(
+    root: Operation,
+    patterns: Iterable[RewritePattern],
+    *,
+    fold: bool = False,
+    ctx: Context | None = None,
+) -> bool:
+    """Applies `patterns` to the ops inside `root`, outermost and first ones first, until none matches.
+
+    patterns  tried in order on every op
+    fold      also fold ops to constants or to their operands, erase dead ones, and keep constants once per function, at its entry
+    ctx       needed for folders of dialects that materialise their own constants
+    returns   whether anything changed
+    raises    InternalError if the patterns do not come to an end.
+    """
+    always = tuple(patterns)
+    return apply_patterns_by_type(root, lambda _: always, fold=fold, ctx=ctx)
+
+
+def apply_patterns_by_type(
+    root: Operation,
+    patterns_of: Callable[[type[Operation]], Sequence[RewritePattern]],
+    *,
+    fold: bool = False,
+    ctx: Context | None = None,
+) -> bool:
+    """`apply_patterns` with the patterns of an op looked up by its type; `patterns_of` is called once per type."""
+    return _GreedyDriver(root, patterns_of, fold, ctx).run()
+
+
+class LocatedRewriter(PatternRewriter):
+    """xDSL's rewriter, which also places new ops in the source and hears of ops that moved."""
+
+    def __init__(self, worklist: Worklist) -> None:
+        super().__init__(InsertPoint.at_end(Block()))  # `start` sets the real one
+        self.worklist = worklist
+        self.location: LocationAttr = UNKNOWN
+        self.operation_insertion_handler.append(self._inserted)
+        self.operation_removal_handler.append(self._removed)
+        self.operation_modification_handler.append(worklist.push)
+        self.operation_replacement_handler.append(self._replaced)
+
+    def start(self, op: Operation) -> None:
+        """Makes `op` the matched op."""
+        self.current_operation = op
+        self.insertion_point = InsertPoint.before(op)
+        self.location = op.location
+        self.name_hint = None
+        self.has_done_action = False
+
+    def replace(
+        self,
+        op: Operation,
+        new_ops: Operation | Sequence[Operation],
+        new_results: Sequence[SSAValue | None] | None = None,
+        safe_erase: bool = True,
+    ) -> None:
+        matched, self.location = self.location, op.location
+        super().replace(op, new_ops, new_results, safe_erase)
+        self.location = matched
+
+    def inline_block(self, block: Block, insertion_point: InsertPoint, arg_values: Sequence[SSAValue] = ()) -> None:
+        moved = tuple(block.ops)
+        super().inline_block(block, insertion_point, arg_values)
+        for op in reversed(moved):
+            self.worklist.push(op)
+
+    def _inserted(self, op: Operation) -> None:
+        locate(op, self.location)
+        if op.regions:
+            for inner in op.walk(reverse=True, region_first=True):
+                self.worklist.push(inner)
+        else:
+            self.worklist.push(op)
+
+    def _removed(self, op: Operation) -> None:
+        for operand in op.operands:
+            if isinstance(operand.owner, Operation):
+                self.worklist.push(operand.owner)
+        if op.regions:
+            for inner in op.walk():
+                self.worklist.remove(inner)
+        else:
+            self.worklist.remove(op)
+
+    def _replaced(self, op: Operation, new_results: Sequence[SSAValue | None]) -> None:
+        for result in op.results:
+            for use in result.uses:
+                self.worklist.push(use.operation)
+
+
+class _GreedyDriver:
+    def __init__(
+        self,
+        root: Operation,
+        patterns_of: Callable[[type[Operation]], Sequence[RewritePattern]],
+        fold: bool,
+        ctx: Context | None,
+    ) -> None:
+        self.root = root
+        self.patterns_of = patterns_of
+        self.patterns: dict[type[Operation], Sequence[RewritePattern]] = {}
+        self.fold = fold
+        self.ctx = ctx
+        self.constants = ConstantPool()
+        self.worklist: Worklist = Worklist()
+        self.rewriter = LocatedRewriter(self.worklist)
+        self.budget = 0
+
+    def run(self) -> bool:
+        changed = False
+        for _ in range(MAX_ROUNDS):
+            ops = 0
+            for op in self.root.walk(reverse=True, region_first=True):
+                if op is not self.root:
+                    self.worklist.push(op)
+                    ops += 1
+            self.budget = max(self.budget, MAX_REWRITES_PER_OP * (ops + 1))
+            if not self._drain():
+                return changed
+            changed = True
+        return changed
+
+    def _drain(self) -> bool:
+        changed = False
+        worklist = self.worklist
+        while worklist:
+            op = worklist.pop()
+            if not self._rewrite(op):
+                continue
+            changed = True
+            self.budget -= 1
+            if self.budget < 0:
+                raise InternalError(
+                    f"patterns undo each other around '{op.name}'",
+                    stage="rewrite",
+                    details=(place_of(op),) if place_of(op) else (),
+                )
+        return changed
+
+    def _rewrite(self, op: Operation) -> bool:
+        """Erases, folds or rewrites `op`, once; whether it did."""
+        rewriter = self.rewriter
+        if self.fold:
+            if is_dead(op):
+                rewriter.start(op)
+                rewriter.erase(op)
+                return True
+            if is_constant(op):
+                return not op.attributes and self._move_to_entry(op)
+            if (values := fold_op(op, self.constants, self.ctx)) is not None:
+                rewriter.start(op)
+                rewriter.replace(op, (), values)
+                return True
+        op_type = type(op)
+        if (patterns := self.patterns.get(op_type)) is None:
+            patterns = self.patterns[op_type] = self.patterns_of(op_type)
+        if not patterns:
+            return False
+        rewriter.start(op)
+        for pattern in patterns:
+            pattern.match_and_rewrite(op, rewriter)
+            if rewriter.has_done_action:
+                return True
+        return False
+
+    def _move_to_entry(self, constant: Operation) -> bool:
+        """Keeps one copy of `constant` in its function, at the entry; whether this was another one."""
+        kept = self.constants.unique(constant, entry_block(constant))
+        if kept is constant:
+            return False
+        self.rewriter.start(constant)
+        self.rewriter.replace(constant, (), kept.results)
+        return True

@@ -1,0 +1,110 @@
+"""What the ranges of values decide: comparisons, minima and maxima whose outcome is the same for every thread and iteration.
+
+    %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
+    %0 = arith.cmpi sle, %thread_id_x, %c127                                   ->  %true
+
+Ranges are those of signed values (`dialects/ranges.py`). An unsigned comparison is decided only where neither operand can be negative:
+there the two orders agree. (XLA evaluates unsigned predicates on signed intervals.)
+Source: spec/2 3.3 "xla-simplify-arith".
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.indexing import Interval
+from xla_emitters.rewrite.folders import FIRST_UNSIGNED, constant_op, integer_attr
+
+
+def decide_comparison(op: arith.CmpiOp) -> bool | None:
+    """The outcome of `op` for all values in the ranges of its operands, if it is one."""
+    if op.lhs.type == IntegerType(1):
+        return None  # a truth value has no order, and `true` is 1 in some attributes and -1 in others
+    left, right = range_of_value(op.lhs), range_of_value(op.rhs)
+    if left is None or right is None or not (left.is_feasible and right.is_feasible):
+        return None
+    predicate = op.predicate.value.data
+    if predicate >= FIRST_UNSIGNED and (left.lower < 0 or right.lower < 0):
+        return None
+    # eq, ne, slt, sle, sgt, sge, and the last four again unsigned
+    match predicate if predicate < FIRST_UNSIGNED else predicate - 4:
+        case 0:
+            return _is_equal(left, right)
+        case 1:
+            equal = _is_equal(left, right)
+            return None if equal is None else not equal
+        case 2:
+            return _is_less(left, right)
+        case 3:
+            return _is_at_most(left, right)
+        case 4:
+            return _is_less(right, left)
+        case _:
+            return _is_at_most(right, left)
+
+
+def _is_equal(a: Interval, b: Interval) -> bool | None:
+    if a.upper < b.lower or b.upper < a.lower:
+        return False
+    return True if a.is_point and b.is_point else None
+
+
+def _is_less(a: Interval, b: Interval) -> bool | None:
+    if a.upper < b.lower:
+        return True
+    return False if a.lower >= b.upper else None
+
+
+def _is_at_most(a: Interval, b: Interval) -> bool | None:
+    if a.upper <= b.lower:
+        return True
+    return False if a.lower > b.upper else None
+
+
+def decide_extremum(op: Operation) -> SSAValue | None:
+    """The operand that a minimum or maximum always is, if ranges say which."""
+    if not isinstance(op, arith.MinSIOp | arith.MaxSIOp | arith.MinUIOp | arith.MaxUIOp):
+        return None
+    left, right = range_of_value(op.lhs), range_of_value(op.rhs)
+    if left is None or right is None or not (left.is_feasible and right.is_feasible):
+        return None
+    if isinstance(op, arith.MinUIOp | arith.MaxUIOp) and (left.lower < 0 or right.lower < 0):
+        return None
+    is_minimum = isinstance(op, arith.MinSIOp | arith.MinUIOp)
+    if _is_at_most(left, right):
+        return op.lhs if is_minimum else op.rhs
+    if _is_at_most(right, left):
+        return op.rhs if is_minimum else op.lhs
+    return None
+
+
+class DecideComparisons(RewritePattern):
+    """A comparison that the ranges of its operands decide is a constant."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(op.lhs.type, IndexType | IntegerType):
+            return
+        if (outcome := decide_comparison(op)) is not None:
+            rewriter.replace(op, constant_op(integer_attr(outcome, IntegerType(1))))
+
+
+class DecideExtrema(RewritePattern):
+    """A minimum or maximum whose operands' ranges are in order is one of them."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: arith.MinSIOp | arith.MaxSIOp | arith.MinUIOp | arith.MaxUIOp, rewriter: PatternRewriter
+    ) -> None:
+        if (operand := decide_extremum(op)) is not None:
+            rewriter.replace(op, (), (operand,))
+
+
+RANGE_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    arith.CmpiOp: (DecideComparisons(),),
+    **dict.fromkeys((arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp), (DecideExtrema(),)),
+}

@@ -1,0 +1,178 @@
+"""Canonical forms of `scf.if` and `scf.for`: branches that are decided, loops that run once or never, values that only pass through.
+
+    scf.if %true { A } else { B }                                    ->  A
+    %r = scf.if %c -> (T) { scf.yield %x } else { scf.yield %x }     ->  %x
+    scf.for %i = %c0 to %c1 step %c1 { A }                           ->  A with %i := %c0
+    %r = scf.for ... iter_args(%a = %x) { ... scf.yield %a }         ->  %x, inside and after the loop
+
+Each pattern is a fact about the values, not about speed. An `scf.if` of tensors never becomes an `arith.select`: a branch of an insert
+writes one tensor in place, a select would need two. Ops keep their locations; a rebuilt loop or branch keeps its own, and its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
+
+
+def inline_branch(rewriter: PatternRewriter, op: Operation, region: Region, arguments: Sequence[SSAValue] = ()) -> None:
+    """Replaces `op` by the ops of the one block of `region`; what its terminator yields replaces `op`'s results."""
+    block = region.block
+    terminator = block.last_op
+    assert terminator is not None
+    values = terminator.operands
+    rewriter.erase(terminator)
+    rewriter.inline_block(block, InsertPoint.before(op), arguments)
+    # Arguments of the block are replaced in the yielded values too: those were read before.
+    replaced = {id(argument): value for argument, value in zip(block.args, arguments, strict=True)}
+    rewriter.replace(op, (), [replaced.get(id(value), value) for value in values])
+
+
+def yielded(block: Block) -> tuple[SSAValue, ...]:
+    """What the block's terminator yields."""
+    terminator = block.last_op
+    return () if terminator is None else tuple(terminator.operands)
+
+
+class FoldConstantIf(RewritePattern):
+    """A branch on a constant is one of its sides."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
+        if (condition := constant_integer(op.cond)) is None:
+            return
+        taken = op.true_region if condition else op.false_region
+        if not taken.blocks:
+            rewriter.erase(op)
+            return
+        inline_branch(rewriter, op, taken)
+
+
+class DecideByEnclosingIf(RewritePattern):
+    """Inside a side of `scf.if %c`, another `scf.if %c` is decided."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
+        region = op.parent_region()
+        while region is not None:
+            around = region.parent
+            if isinstance(around, scf.IfOp) and around.cond is op.cond:
+                constant = rewriter.insert(constant_op(integer_attr(region is around.true_region, IntegerType(1))))
+                op.operands[0] = constant.result
+                rewriter.notify_op_modified(op)
+                return
+            region = None if around is None else around.parent_region()
+
+
+class ForwardIfResults(RewritePattern):
+    """A result that both sides yield alike is that value; a result that nobody uses is not yielded."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
+        if not op.output:
+            if op.false_region.blocks and isinstance(op.false_region.block.first_op, scf.YieldOp):
+                # An empty else says nothing.
+                replace_if(rewriter, op, ())
+            return
+        then_values, else_values = yielded(op.true_region.block), yielded(op.false_region.block)
+        for result, one, other in zip(op.output, then_values, else_values, strict=True):
+            if one is other and result.first_use is not None:
+                rewriter.replace_all_uses_with(result, one)
+        kept = tuple(i for i, result in enumerate(op.output) if result.first_use is not None)
+        if len(kept) < len(op.output):
+            replace_if(rewriter, op, kept)
+
+
+def replace_if(rewriter: PatternRewriter, op: scf.IfOp, kept: Sequence[int]) -> scf.IfOp:
+    """`op` with only the results numbered in `kept`; the others must be unused. An else that is then empty goes."""
+    for region in op.regions:
+        if region.blocks:
+            terminator = region.block.last_op
+            assert terminator is not None
+            terminator.operands = [terminator.operands[i] for i in kept]
+    then_region, else_region = op.true_region, op.false_region
+    has_else = else_region.blocks and (kept or not isinstance(else_region.block.first_op, scf.YieldOp))
+    op.detach_region(else_region)
+    op.detach_region(then_region)
+    types = [op.output[i].type for i in kept]
+    new = scf.IfOp(op.cond, types, then_region, else_region if has_else else None, attr_dict=dict(op.attributes))
+    _replace_keeping(rewriter, op, new, kept)
+    return new
+
+
+class RemoveTrivialLoops(RewritePattern):
+    """A loop that never runs is its initial values; one that runs once is its body."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
+        lower, upper = constant_integer(op.lb), constant_integer(op.ub)
+        if op.lb is op.ub or (lower is not None and upper is not None and lower >= upper):
+            rewriter.replace(op, (), op.iter_args)
+            return
+        step = constant_integer(op.step)
+        if lower is None or upper is None or step is None:
+            return
+        if step >= upper - lower:
+            inline_branch(rewriter, op, op.body, (op.lb, *op.iter_args))
+
+
+class ForwardIterArgs(RewritePattern):
+    """A carried value that never changes is its initial value; one that nobody reads is not carried."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
+        if not op.iter_args:
+            return
+        arguments = op.body.block.args[1:]
+        kept: list[int] = []
+        for i, (init, argument, value) in enumerate(zip(op.iter_args, arguments, yielded(op.body.block), strict=True)):
+            is_unread = argument.first_use is None and op.res[i].first_use is None
+            if not (is_unread or value is argument or value is init):
+                kept.append(i)
+        if len(kept) == len(arguments):
+            return
+        for i in range(len(arguments)):
+            if i not in kept:
+                rewriter.replace_all_uses_with(arguments[i], op.iter_args[i])
+                rewriter.replace_all_uses_with(op.res[i], op.iter_args[i])
+        replace_for(rewriter, op, kept)
+
+
+def replace_for(rewriter: PatternRewriter, op: scf.ForOp, kept: Sequence[int]) -> scf.ForOp:
+    """`op` with only the carried values numbered in `kept`; the results and arguments of the others must be unused."""
+    block = op.body.block
+    terminator = block.last_op
+    assert terminator is not None
+    terminator.operands = [terminator.operands[i] for i in kept]
+    inits = [op.iter_args[i] for i in kept]
+    for i in reversed(range(len(op.iter_args))):
+        if i not in kept:
+            rewriter.erase_block_argument(block.args[1 + i])
+    new = scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(op.body))
+    new.attributes.update(op.attributes)
+    _replace_keeping(rewriter, op, new, kept)
+    return new
+
+
+def _replace_keeping(rewriter: PatternRewriter, op: Operation, new: Operation, kept: Sequence[int]) -> None:
+    """Replaces `op` by `new`, whose results are those of `op` numbered in `kept`."""
+    new.location = op.location
+    for result, number in zip(new.results, kept, strict=True):
+        result.name_hint = op.results[number].name_hint
+    values: list[SSAValue | None] = [None] * len(op.results)
+    for result, number in zip(new.results, kept, strict=True):
+        values[number] = result
+    rewriter.replace(op, new, values)
+
+
+SCF_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    scf.IfOp: (FoldConstantIf(), ForwardIfResults(), DecideByEnclosingIf()),
+    scf.ForOp: (RemoveTrivialLoops(), ForwardIterArgs()),
+}

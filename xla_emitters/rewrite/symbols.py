@@ -1,0 +1,46 @@
+"""Which ops speak of a symbol: calls, combiners, addresses of globals, any attribute that holds `@name`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation
+
+
+def symbols_in(op: Operation) -> Iterator[str]:
+    """The names of the symbols that `op`'s own attributes refer to, without `@`; one per reference."""
+    for attribute in (*op.properties.values(), *op.attributes.values()):
+        yield from _symbols(attribute)
+
+
+def _symbols(attribute: Attribute) -> Iterator[str]:
+    match attribute:
+        case SymbolRefAttr():
+            yield attribute.root_reference.data
+        case ArrayAttr():
+            for inner in attribute:
+                yield from _symbols(inner)
+        case DictionaryAttr():
+            for inner in attribute.data.values():
+                yield from _symbols(inner)
+        case _:
+            return
+
+
+def symbol_name(op: Operation) -> str | None:
+    """The name that `op` defines, without `@`."""
+    name = op.get_attr_or_prop("sym_name")
+    return name.data if isinstance(name, StringAttr) else None
+
+
+def is_private(op: Operation) -> bool:
+    """Whether only this module can refer to `op`."""
+    visibility = op.get_attr_or_prop("sym_visibility")
+    return isinstance(visibility, StringAttr) and visibility.data == "private"
+
+
+def functions(module: ModuleOp) -> dict[str, func.FuncOp]:
+    """The module's functions by name."""
+    return {op.sym_name.data: op for op in module.body.ops if isinstance(op, func.FuncOp)}

@@ -1,0 +1,136 @@
+"""Arrays at the boundary: the caller's logical arrays, a kernel's flat buffers, random inputs, and `.npz` files.
+
+A caller's array is logical and row-major, whatever the HLO layout says; a kernel's buffer is one-dimensional and lies as the layout
+says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an element here (packing is the launcher's).
+
+    f32[2,3]{0,1}   [[a b c]      ->  buffer  a d b e c f
+                     [d e f]]
+
+In a file, `p0, p1, ...` are inputs by parameter number and `r0, r1, ...` results; a type that NumPy lacks is stored as its bit pattern
+(`uint8` or `uint16`, one sub-byte element per byte) beside a key `p0.dtype` that names it in HLO's spelling. Nothing is ever unpickled.
+Source: design.md 4 "Arrays" and "Arrays on disk".
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError
+from xla_emitters.runtime.draws import draw
+from xla_emitters.runtime.kernel import ArraySpec
+
+
+def checked(array: Array, spec: ArraySpec, what: str) -> Array:
+    """`array` itself, when its shape and type are those of `spec`.
+
+    raises DataError naming `what`, what was wanted and what came.
+    """
+    wanted = dtype(spec.dtype).numpy
+    if array.dtype != wanted:
+        raise DataError(f"{what} is {array.dtype}, but {spec} is wanted ({wanted})", stage="arrays")
+    if array.shape != spec.shape:
+        raise DataError(f"{what} has shape {list(array.shape)}, but {spec} is wanted", stage="arrays")
+    return array
+
+
+def to_buffer(array: Array, spec: ArraySpec) -> Array:
+    """The elements of a logical array in the order in which they lie in memory, flat; a view where that costs nothing."""
+    major_to_minor = tuple(reversed(spec.minor_to_major))
+    return np.ascontiguousarray(array.transpose(major_to_minor)).reshape(-1)
+
+
+def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
+    """The inverse of `to_buffer`: a logical array over the same memory."""
+    major_to_minor = tuple(reversed(spec.minor_to_major))
+    physical = buffer.reshape(tuple(spec.shape[dim] for dim in major_to_minor))
+    return physical.transpose(np.argsort(major_to_minor)) if spec.shape else physical.reshape(())
+
+
+def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:
+    """One draw per spec (see `draws`); each has its own stream, so that adding a parameter does not change the others."""
+    return [random_array(spec, seed, number) for number, spec in enumerate(specs)]
+
+
+def random_array(spec: ArraySpec, seed: int, number: int) -> Array:
+    """The draw for parameter `number`."""
+    row = dtype(spec.dtype)
+    bits = int(row.name[1:]) if row.is_integer else row.bits
+    return draw(row.kind.value, bits, row.numpy, spec.shape, seed=seed, number=number)
+
+
+def bit_pattern(array: Array) -> Array:
+    """The array as unsigned integers of its item size: what NumPy can store and compare for any type."""
+    return np.ascontiguousarray(array).view(np.dtype(f"u{array.dtype.itemsize}"))
+
+
+def same_bits(one: Array, two: Array) -> bool:
+    """Equal bit by bit, any NaN being equal to any NaN."""
+    return not bool(differing(one, two).any())
+
+
+def differing(one: Array, two: Array) -> Array:
+    """Where two arrays of one type differ in value or in the sign of a zero; any NaN equals any NaN."""
+    if one.dtype.kind == "c":
+        return differing(np.real(one), np.real(two)) | differing(np.imag(one), np.imag(two))
+    if one.dtype.itemsize > 8:
+        raise TypeError(f"no bit pattern for {one.dtype}")
+    different = np.asarray(bit_pattern(one) != bit_pattern(two)).reshape(one.shape)
+    if different.any() and "float" in one.dtype.name:
+        different &= ~(np.isnan(one) & np.isnan(two))
+    return different
+
+
+def save_arrays(path: str | Path, prefix: str, arrays: Sequence[Array], specs: Sequence[ArraySpec]) -> None:
+    """Writes `prefix`0, `prefix`1, ... to an uncompressed `.npz`. raises OSError where the file cannot be written."""
+    entries: dict[str, Array] = {}
+    for number, (array, spec) in enumerate(zip(arrays, specs, strict=True)):
+        native = dtype(spec.dtype).numpy.kind in "biufc" and dtype(spec.dtype).numpy.isbuiltin == 1
+        entries[f"{prefix}{number}"] = array if native else bit_pattern(array)
+        if not native:
+            entries[f"{prefix}{number}.dtype"] = np.array(spec.dtype)
+    with Path(path).open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **entries)
+
+
+def load_arrays(path: str | Path, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:
+    """Reads what `save_arrays` writes and checks it against `specs`.
+
+    raises DataError naming the key for a file that is no `.npz`, a missing key, a pickled object, a wrong type or shape.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, NpzFile):
+                raise DataError(f"{path} is a single array, not an .npz file", stage="arrays")
+            entries: dict[str, Array] = {}
+            for number in range(len(specs)):
+                for key in (f"{prefix}{number}", f"{prefix}{number}.dtype"):
+                    if key in archive.files:
+                        entries[key] = archive[key]
+            present = ", ".join(archive.files)
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise DataError(f"{path} is not an .npz file of plain arrays: {error}", stage="arrays") from error
+    arrays: list[Array] = []
+    for number, spec in enumerate(specs):
+        key = f"{prefix}{number}"
+        if key not in entries:
+            raise DataError(f"{path} has no '{key}' for {spec}; it has: {present}", stage="arrays")
+        array = entries[key]
+        wanted = dtype(spec.dtype).numpy
+        if f"{key}.dtype" in entries:
+            named = str(entries[f"{key}.dtype"])
+            if named != spec.dtype:
+                raise DataError(f"'{key}' in {path} is {named}, but {spec} is wanted", stage="arrays")
+            if array.dtype != np.dtype(f"u{wanted.itemsize}"):
+                raise DataError(
+                    f"'{key}' in {path} holds {array.dtype}, but the bit pattern of {named} is u{wanted.itemsize}",
+                    stage="arrays",
+                )
+            array = array.view(wanted)
+        arrays.append(checked(array, spec, f"'{key}' in {path}"))
+    return arrays

@@ -1,0 +1,140 @@
+"""Makes a bundle: kernels compiled here for a machine that has only Python, NumPy, ml_dtypes and CuPy.
+
+    kernels.zip
+      __main__.py  draws.py       `python kernels.zip` checks and times everything (bundle_main.py)
+      manifest.json               cases: parameters with a draw's recipe and checksum, results, kernels with launch and arguments
+      gelu/hlo.txt                what was compiled
+      gelu/ours-0.ptx             per code ("ours", or a rival such as XLA's own PTX) and kernel
+      gelu/expected.npz           r0.positions, r0.low, r0.high: where results are compared and what is admissible there
+
+Results up to 1 MiB are compared whole; of larger ones 65,536 positions: the first and last elements and a seeded choice.
+Nothing in a bundle is pickled. Source: design.md 4 "Bundle".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime import bundle_main, draws
+from xla_emitters.runtime.arrays import bit_pattern
+from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
+from xla_emitters.runtime.tolerance import Bounds
+
+WHOLE_BYTES = 1 << 20
+POSITIONS = 65_536
+# Elements of the first and of the last block are always compared: that is where bounds checks go wrong.
+EDGE = 4_096
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program with its expected results.
+
+    name      what the bundle calls it
+    hlo       the text that was compiled
+    inputs    drawn from `seed` by `arrays.random_arrays`
+    bounds    per result, what is admissible, element by element
+    rivals    other kernels for the same arguments, by label: checked and timed in the same run
+    """
+
+    name: str
+    program: Program
+    hlo: str
+    seed: int
+    inputs: Sequence[Array]
+    bounds: Sequence[Bounds]
+    rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = ()
+
+
+def write_bundle(path: str | Path, cases: Sequence[Case]) -> None:
+    """Writes the zip. raises Unsupported for arrays with sub-byte elements, OSError where the file cannot be written."""
+    manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__main__.py", Path(bundle_main.__file__).read_text())
+        archive.writestr("draws.py", Path(draws.__file__).read_text())
+        for case, name in zip(cases, _unique([case.name for case in cases]), strict=True):
+            manifest["cases"].append(_write_case(archive, case, name))
+        archive.writestr("manifest.json", json.dumps(manifest, indent=1))
+
+
+def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
+    """Flat row-major positions, sorted: all of a small result, else the edges and a seeded choice."""
+    if dtype(spec.dtype).size_bytes(spec.elements) <= WHOLE_BYTES:
+        return np.arange(spec.elements)
+    chosen = np.random.default_rng([seed, 1]).choice(spec.elements, POSITIONS - 2 * EDGE, replace=False)
+    edges = [np.arange(EDGE), np.arange(spec.elements - EDGE, spec.elements)]
+    return np.unique(np.concatenate([chosen, *edges]))
+
+
+def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, Any]:
+    program = case.program
+    archive.writestr(f"{name}/hlo.txt", case.hlo)
+    expected: dict[str, Array] = {}
+    for number, (spec, bounds) in enumerate(zip(program.results, case.bounds, strict=True)):
+        positions = positions_to_compare(spec, case.seed)
+        expected[f"r{number}.positions"] = positions
+        for end, array in (("low", bounds.low), ("high", bounds.high)):
+            picked = array.reshape(-1)[positions]
+            expected[f"r{number}.{end}"] = picked if picked.dtype.isbuiltin == 1 else bit_pattern(picked)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **expected)
+    archive.writestr(f"{name}/expected.npz", stream.getvalue())
+    codes: list[dict[str, Any]] = []
+    for label, kernels in (("ours", program.kernels), *case.rivals):
+        rows: list[dict[str, Any]] = []
+        for number, kernel in enumerate(kernels):
+            entry = f"{name}/{label}-{number}.ptx"
+            archive.writestr(entry, kernel.ptx)
+            rows.append({**kernel.to_json(), "ptx": entry})
+        codes.append({"label": label, "kernels": rows})
+    return {
+        "name": name,
+        "hlo": f"{name}/hlo.txt",
+        "seed": case.seed,
+        "target": program.target,
+        "expected": f"{name}/expected.npz",
+        "parameters": [
+            {**_spec(spec), "sha256": hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()}
+            for spec, array in zip(program.parameters, case.inputs, strict=True)
+        ],
+        "results": [_spec(spec) for spec in program.results],
+        "codes": codes,
+    }
+
+
+def _spec(spec: ArraySpec) -> dict[str, Any]:
+    row = dtype(spec.dtype)
+    if row.bits < 8:
+        raise Unsupported(f"{spec}: a bundle holds no sub-byte arrays yet", stage="bundle")
+    return {
+        **asdict(spec),
+        "kind": row.kind.value,
+        "bits": row.bits,
+        "numpy": row.numpy.name,
+        "physical": list(reversed(spec.minor_to_major)),
+    }
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, later equals with a number behind: two files may hold modules of one name."""
+    taken: set[str] = set()
+    result: list[str] = []
+    for name in names:
+        candidate, number = name, 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}-{number}"
+        taken.add(candidate)
+        result.append(candidate)
+    return result

@@ -1,0 +1,90 @@
+"""Runs a program's kernels on the CPU, at any stage whose IR is at hand.
+
+    run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
+    run_kernel(module, arguments, slots)  one kernel's live module; the program's arrays are buffers by slot
+
+Source: design.md 2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError, UsageError
+from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
+from xla_emitters.runtime.kernel import Argument, ArraySpec, Program
+from xla_emitters.runtime.simt.execute import execute, written_elements
+
+Slots = dict[tuple[str, int], Array]
+"""(kind, index) of `Argument` -> flat buffer, in the order in which it lies in memory."""
+
+
+def run_program(program: Program, inputs: Sequence[Any], stage: str) -> list[Array]:
+    """All kernels in order, each as its IR at `stage`; one logical array per result.
+
+    raises  DataError for arrays that do not fit; UsageError when the trace does not hold that stage
+    """
+    slots = allocate(program, inputs)
+    for kernel, trace in zip(program.kernels, program.traces, strict=True):
+        try:
+            ir = trace[stage].ir
+        except KeyError as error:
+            raise UsageError(str(error.args[0]), stage="run") from error
+        if ir is None:
+            raise UsageError("the program was compiled without recording its IR", stage="run")
+        run_kernel(parse_ir(ir, f"<{stage}>"), kernel.arguments, slots)
+    return results_of(program.results, slots)
+
+
+def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
+    """Buffers of all parameters (views of the caller's arrays where possible, never written), results and temporaries."""
+    if len(inputs) != len(program.parameters):
+        raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
+    slots: Slots = {}
+    for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
+        slots["parameter", number] = to_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
+    for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
+        for number, spec in enumerate(specs):
+            slots[kind, number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
+    return slots
+
+
+def run_kernel(
+    module: ModuleOp, kernel_arguments: Sequence[Argument], slots: Slots, blocks: Sequence[int] | None = None
+) -> dict[tuple[str, int], Array] | None:
+    """Executes one kernel. What it writes goes to fresh buffers, which replace those in `slots`; parameters stay as they are.
+
+    blocks   only these, by linear number; None: all
+    returns  with `blocks`, per written slot which elements of its buffer were written (bool, flat); else None
+    """
+    fresh: dict[int, Array] = {}
+    arrays: list[Array] = []
+    for argument in kernel_arguments:
+        source = slots[argument.kind, argument.index]
+        if argument.slice_index not in fresh:
+            shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
+            fresh[argument.slice_index] = source.copy() if shared else source
+        arrays.append(fresh[argument.slice_index])
+    results = [argument for argument in kernel_arguments if argument.written]
+    written = None
+    if blocks is None:
+        execute(module, arrays, results=len(results))
+    else:
+        touched = written_elements(module, arrays, blocks=blocks, results=len(results))
+        written = {(argument.kind, argument.index): part for argument, part in zip(results, touched, strict=True)}
+    for argument, array in zip(kernel_arguments, arrays, strict=True):
+        if argument.written:
+            slots[argument.kind, argument.index] = array
+    return written
+
+
+def results_of(specs: Sequence[ArraySpec], slots: Slots) -> list[Array]:
+    """The results as logical arrays."""
+    return [from_buffer(slots["result", number], spec) for number, spec in enumerate(specs)]
+

@@ -1,0 +1,94 @@
+"""The NumPy reference: a computation's value, instruction by instruction, and the bounds of what any correct kernel may give.
+
+    evaluate(computation, [x])          -> [y]            each op in its own type, as its class says (`HloOp.evaluate`)
+    evaluate_bounds(computation, [x])   -> [Bounds]       the same with every op's tolerance carried along (`tolerance`)
+
+Values are freed after their last use, so a chain of ops over a large array needs a few arrays and not one per op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.types import as_array
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import InternalError
+from xla_emitters.runtime.tolerance import Bounds, bounds_after
+
+
+def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]:
+    """One array per leaf of the root, from one array per parameter."""
+
+    def call(name: str, operands: Sequence[Any]) -> Any:
+        return _walk(_computation(computation, name), operands, step)
+
+    def step(op: HloOp, operands: Sequence[Any]) -> Any:
+        with np.errstate(all="ignore"):
+            return op.evaluate(operands, call)
+
+    return _leaves(_walk(computation, inputs, step))
+
+
+def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:
+    """What is admissible for each leaf of the root, given exact inputs."""
+
+    def step(op: HloOp, operands: Sequence[Any]) -> Any:
+        match op:
+            case FusionOp() | CallOp():
+                return _walk(_computation(computation, op.callee.root_reference.data), operands, step)
+            case TupleOp() | GetTupleElementOp():
+                return op.evaluate(operands, _no_call)
+            case _:
+                return bounds_after(op.opcode, as_array(op.result.type).element_type, operands, corner(op))
+
+    def corner(op: HloOp) -> Callable[[Sequence[Array]], Array]:
+        def evaluate_once(operands: Sequence[Array]) -> Array:
+            with np.errstate(all="ignore"):
+                return op.evaluate(operands, call)
+
+        return evaluate_once
+
+    def call(name: str, operands: Sequence[Any]) -> Any:
+        leaves = evaluate(_computation(computation, name), operands)
+        return leaves[0] if len(leaves) == 1 else tuple(leaves)
+
+    return _leaves(_walk(computation, [Bounds(array, array) for array in inputs], step))
+
+
+def _walk(computation: ComputationOp, inputs: Sequence[Any], step: Callable[[HloOp, Sequence[Any]], Any]) -> Any:
+    values: dict[SSAValue, Any] = {}
+    instructions = list(computation.instructions)
+    last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
+    for op in instructions:
+        if isinstance(op, ParameterOp):
+            values[op.result] = inputs[op.number.value.data]
+            continue
+        values[op.result] = step(op, [values[operand] for operand in op.operands])
+        for operand in set(op.operands):
+            if last_use[operand] is op and operand is not computation.root:
+                del values[operand]
+    return values[computation.root]
+
+
+def _computation(beside: ComputationOp, name: str) -> ComputationOp:
+    module = beside.parent_op()
+    assert isinstance(module, ModuleOp)
+    for op in module.ops:
+        if isinstance(op, ComputationOp) and op.sym_name.data == name:
+            return op
+    raise InternalError(f"no computation '{name}'", stage="reference")
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, tuple) else [value]
+
+
+def _no_call(name: str, operands: Sequence[Any]) -> Any:
+    raise InternalError(f"a tuple calls '{name}'", stage="reference")

@@ -1,0 +1,15 @@
+"""The CPU executor: kernel modules at any stage, run with NumPy over all threads at once.
+
+    execute.py     finds the entry, binds arrays, runs blocks in chunks
+    code.py        IR to closures; the rules tables; branches
+    machine.py     values, masks, tensors that are updated in place
+    memory.py      buffers, addresses, checked access
+    scalars.py     integers that wrap, floats that round: exact arithmetic on arrays
+    arith.py ...   what the ops of each dialect do, one file each
+
+It is the project's yardstick: consecutive stages of a compilation give the same bits here, or a pass is wrong.
+"""
+
+from xla_emitters.runtime.simt.execute import execute, written_elements
+
+__all__ = ["execute", "written_elements"]

@@ -1,0 +1,358 @@
+"""`arith`: integers that wrap, floats rounded after each op, comparisons, conversions.
+
+What an integer or float op does to lanes stands here once, by name; `llvm` uses the same functions.
+
+Division by zero, and of the least integer by -1, is undefined: an active lane that does it is an ExecutionError (HLO code
+guards its divisions), an inactive one does no harm. Oversized shifts and conversions that do not fit are poison that HLO
+code selects away: they give what `scalars` says. Fast-math flags are permissions and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary, lifted
+from xla_emitters.runtime.simt.machine import Machine, Value, merge
+from xla_emitters.runtime.simt.memory import row_major_strides
+from xla_emitters.runtime.simt.scalars import Form, exact, form_of, in_float, signed, unsigned, wrap
+
+RULES = Rules()
+
+OfForm: TypeAlias = Callable[[Form], Kernel]
+"""How to make a function of lanes for values of a form."""
+Reading: TypeAlias = Callable[[Form, Array], Array]
+"""`signed` or `unsigned`."""
+
+
+def _read_as(reading: Reading, function: Binary) -> OfForm:
+    """`function` of the signed or unsigned readings of two operands, wrapped."""
+
+    def run(form: Form, one: Array, other: Array) -> Array:
+        return wrap(form, function(reading(form, one), reading(form, other)))
+
+    return lambda form: partial(run, form)
+
+
+def _wrapping(function: Binary) -> OfForm:
+    """Right modulo 2**bits whatever the sign: add, subtract, multiply. NumPy's integers wrap by themselves."""
+    return lambda form: function if form.bits in (8, 16, 32, 64) else _read_as(signed, function)(form)
+
+
+INTEGER_OPS: dict[str, OfForm] = {
+    "add": _wrapping(np.add),
+    "sub": _wrapping(np.subtract),
+    "mul": _wrapping(np.multiply),
+    "and": lambda form: np.bitwise_and,
+    "or": lambda form: np.bitwise_or,
+    "xor": lambda form: np.bitwise_xor,
+    "shl": lambda form: partial(scalars.shift_left, form),
+    "shru": lambda form: partial(scalars.shift_right_logical, form),
+    "shrs": lambda form: partial(scalars.shift_right_arithmetic, form),
+    "mins": _read_as(signed, np.minimum),
+    "maxs": _read_as(signed, np.maximum),
+    "minu": _read_as(unsigned, np.minimum),
+    "maxu": _read_as(unsigned, np.maximum),
+}
+
+FLOAT_OPS: dict[str, OfForm] = {
+    "add": lambda form: in_float(form, np.add),
+    "sub": lambda form: in_float(form, np.subtract),
+    "mul": lambda form: in_float(form, np.multiply),
+    "div": lambda form: in_float(form, np.divide),
+    "rem": lambda form: in_float(form, np.fmod),
+    "neg": lambda form: exact(form, np.negative),
+    "maximum": lambda form: exact(form, scalars.maximum),
+    "minimum": lambda form: exact(form, scalars.minimum),
+    "maxnum": lambda form: exact(form, np.fmax),
+    "minnum": lambda form: exact(form, np.fmin),
+}
+
+COMPARE_INTEGERS: tuple[tuple[Reading, Binary], ...] = (
+    (signed, np.equal),
+    (signed, np.not_equal),
+    (signed, np.less),
+    (signed, np.less_equal),
+    (signed, np.greater),
+    (signed, np.greater_equal),
+    (unsigned, np.less),
+    (unsigned, np.less_equal),
+    (unsigned, np.greater),
+    (unsigned, np.greater_equal),
+)
+"""By number of the predicate, in `arith` and in LLVM: eq ne slt sle sgt sge ult ule ugt uge."""
+
+
+def _always(answer: bool, a: Array, b: Array) -> Array:
+    return np.full(np.broadcast_shapes(a.shape, b.shape), answer)
+
+
+COMPARE_FLOATS: tuple[Binary, ...] = (
+    partial(_always, False),
+    lambda a, b: a == b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: (a < b) | (a > b),
+    lambda a, b: (a == a) & (b == b),
+    lambda a, b: ~((a < b) | (a > b)),
+    lambda a, b: ~(a <= b),
+    lambda a, b: ~(a < b),
+    lambda a, b: ~(a >= b),
+    lambda a, b: ~(a > b),
+    lambda a, b: a != b,
+    lambda a, b: (a != a) | (b != b),
+    partial(_always, True),
+)
+"""By number of the predicate, in `arith` and LLVM: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
+
+
+def compare_integers(form: Form, predicate: int) -> Binary:
+    reading, function = COMPARE_INTEGERS[predicate]
+    if reading is signed and form.bits > 1:
+        return function
+    return lambda a, b: function(reading(form, a), reading(form, b))
+
+
+def compare_floats(form: Form, predicate: int) -> Binary:
+    function = COMPARE_FLOATS[predicate]
+    return lambda a, b: function(scalars.widen(form, a), scalars.widen(form, b))
+
+
+# ------------------------------------------------------------------------------------------ binary ops
+
+for _op, _name in {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.AndIOp: "and",
+    arith.OrIOp: "or",
+    arith.XOrIOp: "xor",
+    arith.ShLIOp: "shl",
+    arith.ShRUIOp: "shru",
+    arith.ShRSIOp: "shrs",
+    arith.MinSIOp: "mins",
+    arith.MaxSIOp: "maxs",
+    arith.MinUIOp: "minu",
+    arith.MaxUIOp: "maxu",
+}.items():
+    RULES.of_form(INTEGER_OPS[_name], _op)
+
+for _op, _name in {
+    arith.AddfOp: "add",
+    arith.SubfOp: "sub",
+    arith.MulfOp: "mul",
+    arith.DivfOp: "div",
+    arith.NegfOp: "neg",
+    arith.MaximumfOp: "maximum",
+    arith.MinimumfOp: "minimum",
+    arith.MaxnumfOp: "maxnum",
+    arith.MinnumfOp: "minnum",
+}.items():
+    RULES.of_form(FLOAT_OPS[_name], _op)
+
+
+# ------------------------------------------------------------------------------------------ division
+
+
+def _ceiling_quotient(dividend: Array, divisor: Array) -> Array:
+    return dividend // divisor + (dividend % divisor != 0).astype(dividend.dtype)
+
+
+QUOTIENTS: dict[str, tuple[bool, Binary]] = {
+    "divs": (True, scalars.truncated_quotient),
+    "divu": (False, np.floor_divide),
+    "rems": (True, scalars.truncated_remainder),
+    "remu": (False, np.remainder),
+    "floordivs": (True, np.floor_divide),
+    "ceildivs": (True, _ceiling_quotient),
+    "ceildivu": (False, _ceiling_quotient),
+}
+"""By name: whether operands are signed, and the quotient or remainder of operands for which it is defined."""
+
+
+def division(op: Operation, name: str) -> Callable[..., Value]:
+    """The kernel of a division or remainder. It raises ExecutionError for an active lane whose result is undefined."""
+    is_signed, function = QUOTIENTS[name]
+    form = form_of(op.operands[0].type)
+    reading = signed if is_signed else unsigned
+    least, one = scalars.constant(form, 1 << (form.bits - 1)), scalars.constant(form, 1)
+
+    def divide(machine: Machine, dividend: Array, divisor: Array) -> Array:
+        undefined = divisor == 0
+        machine.refuse(op, undefined, "divides by zero")
+        if is_signed:
+            overflow = (dividend == least) & (signed(form, divisor) == -1)
+            machine.refuse(op, overflow, "divides the least integer by -1")
+            undefined = undefined | overflow
+        divisor = np.where(undefined, one, divisor)
+        return wrap(form, function(reading(form, dividend), reading(form, divisor)))
+
+    return lambda machine, *operands: lifted(op, partial(divide, machine))(*operands)
+
+
+for _op, _name in {
+    arith.DivSIOp: "divs",
+    arith.DivUIOp: "divu",
+    arith.RemSIOp: "rems",
+    arith.RemUIOp: "remu",
+    arith.FloorDivSIOp: "floordivs",
+    arith.CeilDivSIOp: "ceildivs",
+    arith.CeilDivUIOp: "ceildivu",
+}.items():
+    RULES.op(_op)(partial(division, name=_name))
+
+
+# ------------------------------------------------------------------------------------------ comparisons, selection
+
+
+@RULES.elementwise(arith.CmpiOp)
+def cmpi(op: arith.CmpiOp) -> Binary:
+    return compare_integers(form_of(op.lhs.type), op.predicate.value.data)
+
+
+@RULES.elementwise(arith.CmpfOp)
+def cmpf(op: arith.CmpfOp) -> Binary:
+    return compare_floats(form_of(op.lhs.type), op.predicate.value.data)
+
+
+@RULES.op(arith.SelectOp)
+def select(op: arith.SelectOp) -> Kernel:
+    return partial(choose_value, op)
+
+
+def choose_value(op: Operation, machine: Machine, condition: Value, one: Value, other: Value) -> Value:
+    """`one` where the condition holds, else `other`; a vector of conditions chooses element by element."""
+    if isinstance(condition, tuple):
+        assert isinstance(one, tuple)
+        assert isinstance(other, tuple)
+        return tuple(choose_value(op, machine, *parts) for parts in zip(condition, one, other, strict=True))
+    assert isinstance(condition, np.ndarray)
+    if isinstance(parts := machine.split(condition), bool):
+        return one if parts else other
+    machine.check_newest(op, one)
+    machine.check_newest(op, other)
+    return merge(condition, one, other)
+
+
+# ------------------------------------------------------------------------------------------ constants, conversions
+
+
+@RULES.op(arith.ConstantOp)
+def constant(op: arith.ConstantOp) -> Callable[[Machine], Value]:
+    return constant_kernel(op, op.value, op.result.type)
+
+
+def constant_kernel(op: Operation, value: Attribute, result_type: Attribute) -> Callable[[Machine], Value]:
+    """A kernel that gives an attribute's value: a number, a vector, or a tensor in read-only memory."""
+    form = form_of(result_type)
+    if isinstance(value, IntegerAttr | FloatAttr):
+        number = scalars.constant(form, value.value.data)
+        return lambda machine: number
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        raise Unsupported(f"constant {value} of type {result_type}", stage="simt")
+    values = dense_values(form, value)
+    if isinstance(result_type, TensorType):
+        shape = result_type.get_shape()
+        data = scalars.to_bits(form, values).reshape(-1).view(np.uint8)
+
+        def tensor(machine: Machine) -> Value:
+            name = f"the constant {value}" if values.size < 16 else "a constant"
+            buffer = machine.memory.once(op, lambda: machine.memory.add(name, data, 256, writable=False))
+            return machine.tensor(buffer, form, shape, row_major_strides(shape))
+
+        return tensor
+    elements = tuple(values[:, number : number + 1] for number in range(values.size))
+    return lambda machine: elements
+
+
+def dense_values(form: Form, value: DenseIntOrFPElementsAttr[Any]) -> Array:
+    """The elements of a dense attribute, row major: lanes of shape (1, elements)."""
+    numbers: Any = value.get_values()
+    if isinstance(value.get_element_type(), ComplexType):
+        lanes = np.array([complex(*parts) for parts in numbers], form.lanes)
+    elif form.is_float:
+        lanes = scalars.from_float(form, np.array(numbers, np.float64))
+    else:
+        lanes = scalars.wrap(form, np.array(numbers, object))
+    count = int(np.prod(value.get_shape(), dtype=np.int64))
+    return np.repeat(lanes, count // lanes.size).reshape(1, -1)
+
+
+@RULES.elementwise(arith.ExtFOp, arith.TruncFOp)
+def convert_float(op: arith.ExtFOp | arith.TruncFOp) -> Unary:
+    return float_conversion(op)
+
+
+def float_conversion(op: Operation) -> Unary:
+    source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
+    if source.rounded == scalars.BF16 and target.rounded == scalars.F32:
+        return lambda values: values
+    return partial(scalars.convert_float, source, target)
+
+
+@RULES.elementwise(arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp)
+def convert_signed(op: arith.ExtSIOp | arith.TruncIOp | arith.IndexCastOp) -> Unary:
+    return integer_conversion(op, signed)
+
+
+@RULES.elementwise(arith.ExtUIOp, IndexCastUIOp)
+def convert_unsigned(op: arith.ExtUIOp | IndexCastUIOp) -> Unary:
+    return integer_conversion(op, unsigned)
+
+
+def integer_conversion(op: Operation, reading: Reading) -> Unary:
+    source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
+    if source.bits == target.bits:
+        return lambda values: values
+    return lambda values: wrap(target, reading(source, values))
+
+
+@RULES.elementwise(arith.SIToFPOp)
+def sitofp(op: arith.SIToFPOp) -> Unary:
+    return integer_to_float(op, signed)
+
+
+@RULES.elementwise(arith.UIToFPOp)
+def uitofp(op: arith.UIToFPOp) -> Unary:
+    return integer_to_float(op, unsigned)
+
+
+def integer_to_float(op: Operation, reading: Reading) -> Unary:
+    source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
+    return lambda values: scalars.from_integer(target, reading(source, values))
+
+
+@RULES.elementwise(arith.FPToSIOp)
+def fptosi(op: arith.FPToSIOp) -> Unary:
+    return float_to_integer(op, True)
+
+
+@RULES.elementwise(arith.FPToUIOp)
+def fptoui(op: arith.FPToUIOp) -> Unary:
+    return float_to_integer(op, False)
+
+
+def float_to_integer(op: Operation, is_signed: bool) -> Unary:
+    source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
+    return lambda values: scalars.to_integer(target, scalars.widen(source, values), is_signed)
+
+
+@RULES.elementwise(arith.BitcastOp)
+def bitcast(op: arith.BitcastOp) -> Unary:
+    """raises Unsupported when the widths differ"""
+    source, target = form_of(op.input.type), form_of(op.result.type)
+    if source.bits != target.bits:
+        raise Unsupported(f"{op.name} from {source.name} to {target.name}, which is of another width", stage="simt")
+    return partial(scalars.reinterpret, source, target)

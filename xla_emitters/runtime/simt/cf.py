@@ -1,0 +1,56 @@
+"""`cf`: branches between blocks. How lanes that part meet again stands in `code.Graph`."""
+
+from __future__ import annotations
+
+from xdsl.dialects import cf
+
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt.code import BranchRuleResult, Kernel, Parts, Rules
+from xla_emitters.runtime.simt.machine import Machine
+
+RULES = Rules()
+
+
+def everyone(machine: Machine) -> Parts:
+    """All active lanes take the first way."""
+    return [(None, 0)]
+
+
+def by_condition(machine: Machine, condition: Array) -> Parts:
+    """Lanes for which the condition holds take the first way, the others the second."""
+    parts = machine.split(condition)
+    if isinstance(parts, bool):
+        return [(None, 0 if parts else 1)]
+    return [(parts[0], 0), (parts[1], 1)]
+
+
+def by_case(cases: list[int], machine: Machine, flag: Array) -> Parts:
+    """Way 0 is the default, way n + 1 that of cases[n]."""
+    found: Parts = []
+    entered = machine.active
+    try:
+        for way, case in enumerate(cases, start=1):
+            parts = machine.split(flag == case)
+            if parts is True:
+                return [*found, (machine.active if found else None, way)]
+            if parts is not False:
+                found.append((parts[0], way))
+                machine.active = parts[1]
+        return [*found, (machine.active if found else None, 0)]
+    finally:
+        machine.active = entered
+
+
+@RULES.branch(cf.BranchOp)
+def branch(op: cf.BranchOp) -> BranchRuleResult:
+    return (), everyone, [op.arguments]
+
+
+@RULES.branch(cf.ConditionalBranchOp)
+def conditional_branch(op: cf.ConditionalBranchOp) -> BranchRuleResult:
+    return (op.cond,), by_condition, [op.then_arguments, op.else_arguments]
+
+
+@RULES.op(cf.AssertOp)
+def assert_(op: cf.AssertOp) -> Kernel:
+    return lambda machine, condition: machine.refuse(op, ~condition, f"fails: {op.msg.data}")

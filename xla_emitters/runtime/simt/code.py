@@ -1,0 +1,490 @@
+"""IR compiled to Python closures once: running it costs a function call per op, and nothing is looked up twice.
+
+    module ──Compiler──> Function ──> Body   one block:      (step, slots that die here), (step, ...), ..., yielded slots
+                                  └─> Graph  several blocks: a Body each, branches between them
+
+What an op does stands in a `Rules` table, one per dialect file:
+
+    RULES = Rules()
+
+    @RULES.elementwise(arith.AddfOp)             # op -> function of lane arrays; vectors are taken element by element
+    @RULES.op(tensor.ExtractOp)                  # op -> function of (machine, *operands); returns a value, a list of values, or None
+    @RULES.control(scf.IfOp)                     # (op, scope) -> step of (machine, frame): ops with regions, calls
+
+A rule runs once per op when its function is compiled: it reads types and attributes there and returns what runs. The table
+is keyed by op name, so that it does not matter who declared the class.
+
+Branches between blocks part lanes; then the earliest block that has waiting lanes runs next, in an order in which each block
+comes before its successors and a loop before what follows it. Lanes that took the long way round catch up with those that
+wait behind it, so paths join at the first block that they share. A value that other blocks can see is merged under the mask
+of the lanes that computed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from xla_emitters.dialects import llvm
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
+from xla_emitters.runtime.simt.scalars import Form, form_of
+
+Step: TypeAlias = Callable[[Machine, Frame], None]
+Kernel: TypeAlias = Callable[..., Any]
+Unary: TypeAlias = Callable[[Array], Array]
+Binary: TypeAlias = Callable[[Array, Array], Array]
+Ternary: TypeAlias = Callable[[Array, Array, Array], Array]
+OpT = TypeVar("OpT", bound=Operation)
+Parts: TypeAlias = list[tuple[Array | None, int]]
+"""Which lanes (None is all that are active) go which way."""
+BranchRuleResult: TypeAlias = tuple[Sequence[SSAValue], Callable[..., Parts], Sequence[Sequence[SSAValue]]]
+"""The values to decide on; (machine, *those) -> Parts, by number of successor; the operands that each successor gets."""
+BranchRule: TypeAlias = Callable[[Any], BranchRuleResult]
+
+
+class Rules:
+    """What the ops of a dialect do: op name -> how to compile one."""
+
+    def __init__(self, *tables: Rules) -> None:
+        self.steps: dict[str, Callable[[Any, Scope], Step]] = {}
+        self.branches: dict[str, BranchRule] = {}
+        for table in tables:
+            self.steps |= table.steps
+            self.branches |= table.branches
+
+    def elementwise(self, *ops: type[OpT]) -> Callable[[Callable[[OpT], Kernel]], Callable[[OpT], Kernel]]:
+        """A rule whose kernel takes one array per operand and gives one; see `lifted` for vectors."""
+
+        def register(rule: Callable[[OpT], Kernel]) -> Callable[[OpT], Kernel]:
+            def step(op: OpT, scope: Scope) -> Step:
+                kernel = lifted(op, rule(op))
+                operands, (result,) = scope.slots(op.operands), scope.slots(op.results)
+
+                def run(machine: Machine, frame: Frame) -> None:
+                    frame[result] = kernel(*[frame[slot] for slot in operands])
+
+                return run
+
+            return self._add(ops, step, rule)
+
+        return register
+
+    def of_form(self, make: Callable[[Form], Kernel], *ops: type[Operation]) -> None:
+        """An elementwise op of which nothing matters but the form of its first operand."""
+        self.elementwise(*ops)(lambda op: make(form_of(op.operands[0].type)))
+
+    def op(self, *ops: type[OpT]) -> Callable[[Callable[[OpT], Kernel]], Callable[[OpT], Kernel]]:
+        """A rule whose kernel takes the machine and one value per operand; gives a value, a list of values, or None."""
+
+        def register(rule: Callable[[OpT], Kernel]) -> Callable[[OpT], Kernel]:
+            def step(op: OpT, scope: Scope) -> Step:
+                kernel = rule(op)
+                operands, results = scope.slots(op.operands), scope.slots(op.results)
+
+                def run(machine: Machine, frame: Frame) -> None:
+                    produced = kernel(machine, *[frame[slot] for slot in operands])
+                    if len(results) == 1:
+                        frame[results[0]] = produced
+                    else:
+                        write(frame, results, produced or [])
+
+                return run
+
+            return self._add(ops, step, rule)
+
+        return register
+
+    def control(self, *ops: type[OpT]) -> Callable[[Callable[[OpT, Scope], Step]], Callable[[OpT, Scope], Step]]:
+        """A rule that reads and writes the frame itself."""
+        return lambda rule: self._add(ops, rule, rule)
+
+    def branch(
+        self, *ops: type[OpT]
+    ) -> Callable[[Callable[[OpT], BranchRuleResult]], Callable[[OpT], BranchRuleResult]]:
+        """A rule for a terminator with successors: see `BranchRuleResult`."""
+
+        def register(rule: Callable[[OpT], BranchRuleResult]) -> Callable[[OpT], BranchRuleResult]:
+            for op in ops:
+                self.branches[op.name] = rule
+            return rule
+
+        return register
+
+    def _add(self, ops: Iterable[type[Operation]], step: Callable[[Any, Scope], Step], rule: Any) -> Any:
+        for op in ops:
+            self.steps[op.name] = step
+        return rule
+
+
+def lifted(op: Operation, kernel: Kernel) -> Kernel:
+    """`kernel` on vectors: applied to each element; an operand that is not a vector is the same for all."""
+    vectors = [isinstance(operand.type, VectorType) for operand in op.operands]
+    if not any(vectors):
+        return kernel
+    if all(vectors):
+        return lambda *operands: tuple(kernel(*elements) for elements in zip(*operands, strict=True))
+
+    def run(*operands: Any) -> Value:
+        count = len(operands[vectors.index(True)])
+        columns = [value if is_vector else (value,) * count for value, is_vector in zip(operands, vectors, strict=True)]
+        return tuple(kernel(*elements) for elements in zip(*columns, strict=True))
+
+    return run
+
+
+def write(frame: Frame, slots: Sequence[int], values: Sequence[Value]) -> None:
+    for slot, value in zip(slots, values, strict=True):
+        frame[slot] = value
+
+
+# ---------------------------------------------------------------------------------------------- what runs
+
+
+@dataclass
+class Body:
+    """One block.
+
+    arguments   slots of the block's arguments
+    steps       each op, and the slots whose last use it is
+    results     slots of the terminator's operands
+    """
+
+    arguments: tuple[int, ...]
+    steps: list[tuple[Step, tuple[int, ...]]]
+    results: tuple[int, ...]
+
+    def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
+        """Runs the block for the active lanes and returns the terminator's operands."""
+        write(frame, self.arguments, arguments)
+        self.run_steps(machine, frame)
+        return [frame[slot] for slot in self.results]
+
+    def run_steps(self, machine: Machine, frame: Frame) -> None:
+        machine.spend(len(self.steps) + 1)
+        for step, dying in self.steps:
+            step(machine, frame)
+            for slot in dying:
+                frame[slot] = None
+
+
+@dataclass
+class Branch:
+    """How a block ends: to which block, with which operands; (None, slots) is a return.
+
+    choose   machine, frame -> which lanes go which way
+    """
+
+    ways: list[tuple[int | None, tuple[int, ...]]]
+    choose: Callable[[Machine, Frame], Parts]
+
+
+@dataclass
+class Node:
+    """A block of a `Graph`. `shared`: slots of its results that other blocks use."""
+
+    body: Body
+    branch: Branch
+    shared: tuple[int, ...]
+
+
+@dataclass
+class Graph:
+    """Blocks with branches between them, in the order of `_loops_together`; the first is the entry."""
+
+    nodes: list[Node]
+
+    def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
+        """Runs until every active lane has returned; returns what they returned."""
+        entered, checks_stamps = machine.active, machine.checks_stamps
+        everyone = entered if entered is not None else True
+        write(frame, self.nodes[0].body.arguments, arguments)
+        # A mask per node of the lanes that wait in front of it: True is everyone, False no one.
+        waiting: list[Array | bool] = [True] + [False] * (len(self.nodes) - 1)
+        returned: list[Value] | None = None
+        try:
+            while (number := next((n for n, lanes in enumerate(waiting) if lanes is not False), None)) is not None:
+                lanes, waiting[number] = waiting[number], False
+                node = self.nodes[number]
+                whole = isinstance(lanes, bool)
+                machine.active = entered if whole else lanes
+                machine.checks_stamps = checks_stamps and whole
+                before = [] if whole else [frame[slot] for slot in node.shared]
+                node.body.run_steps(machine, frame)
+                for slot, old in zip(node.shared, before, strict=False):
+                    frame[slot] = merge(machine.active, frame[slot], old)  # pyright: ignore[reportArgumentType]
+                for part, way in node.branch.choose(machine, frame):
+                    target, operands = node.branch.ways[way]
+                    values = [frame[slot] for slot in operands]
+                    going = machine.active if part is None else part
+                    everyone_goes = whole and part is None
+                    if target is None:
+                        returned = (
+                            values
+                            if returned is None
+                            else [merge(going, new, old) for new, old in zip(values, returned, strict=True)]
+                        )
+                        continue
+                    slots = self.nodes[target].body.arguments
+                    if everyone_goes:
+                        write(frame, slots, values)
+                        waiting[target] = True
+                        continue
+                    for slot, value in zip(slots, values, strict=True):
+                        frame[slot] = merge(going, value, frame[slot])
+                    together = going | waiting[target]
+                    missing = ~together & everyone
+                    waiting[target] = together if missing.any() else True
+        finally:
+            machine.active, machine.checks_stamps = entered, checks_stamps
+        if returned is None:
+            raise InternalError("a function ended without a return", stage="simt")
+        return returned
+
+
+@dataclass
+class Function:
+    """A function of the module. `code` is None until it is compiled, and for a declaration."""
+
+    name: str
+    slots: int = 0
+    code: Body | Graph | None = None
+
+    def call(self, machine: Machine, arguments: Sequence[Value]) -> list[Value]:
+        """Runs the function for the active lanes in a frame of its own."""
+        if self.code is None:
+            raise InternalError(f"function @{self.name} has no body", stage="simt")
+        return self.code.run(machine, [None] * self.slots, arguments)
+
+
+# ---------------------------------------------------------------------------------------------- compiling
+
+FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
+GlobalOp: TypeAlias = llvm.GlobalOp
+
+
+@dataclass
+class Compiler:
+    """Compiles the functions of one module when they are first called.
+
+    symbols   functions and globals of the module, by name, those inside a `gpu.module` too
+    """
+
+    rules: Rules
+    symbols: dict[str, FunctionOp | GlobalOp] = field(default_factory=dict[str, "FunctionOp | GlobalOp"])
+    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+
+    @staticmethod
+    def of(module: ModuleOp, rules: Rules) -> Compiler:
+        compiler = Compiler(rules)
+        for op in module.walk():
+            if isinstance(op, func.FuncOp | llvm.FuncOp | llvm.GlobalOp):
+                compiler.symbols[op.sym_name.data] = op
+        return compiler
+
+    def has_body(self, name: str) -> bool:
+        """Whether the module defines the function `name`."""
+        op = self.symbols.get(name)
+        return isinstance(op, func.FuncOp | llvm.FuncOp) and bool(op.body.blocks)
+
+    def function(self, name: str) -> Function:
+        """The function `name`, compiled.
+
+        raises Unsupported when the module does not define it, or for an op without a rule
+        """
+        if found := self.functions.get(name):
+            return found
+        op = self.symbols.get(name)
+        if not isinstance(op, func.FuncOp | llvm.FuncOp) or not op.body.blocks:
+            raise Unsupported(f"call of @{name}, which the module does not define", stage="simt")
+        function = self.functions[name] = Function(name)
+        scope = Scope(self)
+        function.code = scope.graph(op.body) if len(op.body.blocks) > 1 else scope.body(op.body.block)
+        function.slots = scope.count
+        return function
+
+
+class Scope:
+    """One function being compiled: gives each of its values a slot in the frame."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        self.compiler = compiler
+        self._slots: dict[SSAValue, int] = {}
+
+    @property
+    def count(self) -> int:
+        """Slots that a frame needs."""
+        return len(self._slots)
+
+    def slot(self, value: SSAValue) -> int:
+        return self._slots.setdefault(value, len(self._slots))
+
+    def slots(self, values: Iterable[SSAValue]) -> tuple[int, ...]:
+        return tuple(self.slot(value) for value in values)
+
+    def region(self, region: Region) -> Body | Graph:
+        """The code of a region of one or more blocks."""
+        return self.graph(region) if len(region.blocks) > 1 else self.body(region.block)
+
+    def body(self, block: Block, kept: frozenset[SSAValue] = frozenset()) -> Body:
+        """The code of one block; values in `kept` outlive it."""
+        ops = list(block.ops)
+        terminator = ops.pop() if ops and ops[-1].has_trait(IsTerminator) else None
+        results = self.slots(terminator.operands) if terminator else ()
+        dying = self._last_uses(block, ops, kept)
+        steps = [(self._step(op), self.slots(dying.get(op, ()))) for op in ops]
+        return Body(self.slots(block.args), steps, results)
+
+    def _step(self, op: Operation) -> Step:
+        rule = self.compiler.rules.steps.get(op.name)
+        if rule is None:
+            raise Unsupported(
+                f"the executor has no rule for op '{op.name}'",
+                stage="simt",
+                details=(f"at {place_of(op) or str(op).splitlines()[0]}",),
+                help="add one in the file of its dialect in xla_emitters/runtime/simt/",
+            )
+        return rule(op, self)
+
+    def _last_uses(
+        self, block: Block, ops: Sequence[Operation], kept: frozenset[SSAValue]
+    ) -> dict[Operation, list[SSAValue]]:
+        """Which values of `block` are used last by which op: their own when there is no use, none when they leave the block."""
+        order = {op: number for number, op in enumerate(ops)}
+        dying: dict[Operation, list[SSAValue]] = {}
+        for value in (*block.args, *(result for op in ops for result in op.results)):
+            users = [_user_in(block, use.operation) for use in value.uses]
+            if value in kept or any(user not in order for user in users):
+                continue
+            last = max((order[user] for user in users), default=order.get(value.owner, None))  # pyright: ignore
+            if last is not None:
+                dying.setdefault(ops[last], []).append(value)
+        return dying
+
+    def graph(self, region: Region) -> Graph:
+        """The code of a region with branches. raises Unsupported for a terminator without a branch rule."""
+        blocks = _loops_together(_reachable(region))
+        numbers = {block: number for number, block in enumerate(blocks)}
+        nodes: list[Node] = []
+        for block in blocks:
+            shared = [
+                value
+                for value in (*block.args, *(result for op in block.ops for result in op.results))
+                if any(_user_in(block, use.operation) is None for use in value.uses)
+            ]
+            body = self.body(block, frozenset(shared))
+            results = tuple(value for value in shared if value not in block.args)
+            nodes.append(Node(body, self._branch(block, numbers), self.slots(results)))
+        return Graph(nodes)
+
+    def _branch(self, block: Block, numbers: dict[Block, int]) -> Branch:
+        op = block.last_op
+        if op is None or not op.has_trait(IsTerminator):
+            raise InternalError("a block of a function does not end in a terminator", stage="simt")
+        rule = self.compiler.rules.branches.get(op.name)
+        if rule is None and not op.successors:
+            return Branch([(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
+        if rule is None:
+            raise Unsupported(f"the executor has no rule for the branch '{op.name}'", stage="simt")
+        selectors, decide, operands = rule(op)
+        inputs = self.slots(selectors)
+        ways: list[tuple[int | None, tuple[int, ...]]] = [
+            (numbers[successor], self.slots(values)) for successor, values in zip(op.successors, operands, strict=True)
+        ]
+        return Branch(ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
+
+
+def _user_in(block: Block, user: Operation) -> Operation | None:
+    """The op directly in `block` that is `user` or holds it; None when `user` is elsewhere."""
+    holder: Operation | None = user
+    while holder is not None and holder.parent is not block:
+        holder = holder.parent_op()
+    return holder
+
+
+def _loops_together(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks in an order in which each comes before its successors, but for back edges, and a loop's blocks stand together.
+
+    blocks   those to order, the entry first; branches to others are ignored
+    returns  behind a loop's head its other blocks, ordered likewise, and only then what follows the loop. So lanes that leave
+             a loop early wait until the last has left. (Reverse post-order alone may put the exit before the body.)
+
+    Source: Bourdoncle, "Efficient chaotic iteration strategies with widenings" (1993), weak topological order.
+    """
+    inside = set(blocks)
+    order: list[Block] = []
+    for component in reversed(_components(blocks, inside)):
+        head, *rest = component
+        order.append(head)
+        if rest:
+            # The head is gone, so that inner loops come apart; search from where the head branches to.
+            left = set(rest)
+            starts = [block for block in _successors(head) if block in left]
+            order += _loops_together(list(dict.fromkeys(starts + rest)))
+    return order
+
+
+def _components(blocks: Sequence[Block], inside: set[Block]) -> list[list[Block]]:
+    """Strongly connected components (Tarjan 1972) of the blocks in `inside`, last first.
+
+    Each has the block in front that was reached first.
+    """
+    index: dict[Block, int] = {}
+    low: dict[Block, int] = {}
+    open_blocks: list[Block] = []
+    is_open: set[Block] = set()
+    components: list[list[Block]] = []
+    # An explicit stack: a function may have more blocks than Python has frames.
+    path: list[tuple[Block, list[Block]]] = []
+
+    def enter(block: Block) -> None:
+        index[block] = low[block] = len(index)
+        open_blocks.append(block)
+        is_open.add(block)
+        path.append((block, [successor for successor in _successors(block) if successor in inside]))
+
+    for start in blocks:
+        if start not in index:
+            enter(start)
+        while path:
+            block, successors = path[-1]
+            if successors:
+                successor = successors.pop()
+                if successor not in index:
+                    enter(successor)
+                elif successor in is_open:
+                    low[block] = min(low[block], index[successor])
+                continue
+            path.pop()
+            if path:
+                low[path[-1][0]] = min(low[path[-1][0]], low[block])
+            if low[block] == index[block]:
+                start_of_component = open_blocks.index(block)
+                component = open_blocks[start_of_component:]
+                del open_blocks[start_of_component:]
+                is_open.difference_update(component)
+                components.append(component)
+    return components
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    return block.last_op.successors if block.last_op else ()
+
+
+def _reachable(region: Region) -> list[Block]:
+    found = [region.blocks[0]]
+    seen = set(found)
+    for block in found:
+        for successor in _successors(block):
+            if successor not in seen:
+                seen.add(successor)
+                found.append(successor)
+    return found

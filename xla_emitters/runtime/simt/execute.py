@@ -1,0 +1,316 @@
+"""Running a kernel module on the CPU, at any stage between emission and the LLVM dialect.
+
+    execute(module, [x, out])  ->  [out]                     every block of the grid
+    written_elements(module, [x, out], blocks=[0, 24575])    only these blocks; which elements of `out` they wrote
+
+The launch stands in the entry's attributes (`gpu.known_block_size`, `gpu.known_grid_size`, `nvvm.reqntid`). Arguments are NumPy arrays in the order of
+the entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, whatever the argument's type is at this stage. The
+blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
+
+A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an array is packed
+for the run where the argument is a pointer, and unpacked afterwards.
+Source: design.md 2.5 and 4; spec/2 4.1 "ABI".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from xla_emitters.dialects.llvm import LLVMPointerType
+from xla_emitters.dtypes import DTYPES, Array, Kind
+from xla_emitters.errors import DataError, ExecutionError, Unsupported
+from xla_emitters.runtime.kernel import Launch
+from xla_emitters.runtime.simt import (
+    arith,
+    builtin,
+    cf,
+    func,
+    gpu,
+    llvm,
+    math,
+    nvvm,
+    scalars,
+    scf,
+    tensor,
+    vector,
+    xla_gpu,
+)
+from xla_emitters.runtime.simt.code import Compiler, Function, FunctionOp, Rules
+from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
+from xla_emitters.runtime.simt.memory import Access, Listener, Memory
+from xla_emitters.runtime.simt.scalars import INDEX, form_of
+from xla_emitters.runtime.simt.tensor import tensor_strides
+
+RULES = Rules(
+    *(arith.RULES, builtin.RULES, cf.RULES, func.RULES, gpu.RULES, llvm.RULES),
+    *(math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES, xla_gpu.RULES),
+)
+"""What every op does."""
+
+LANES = 1 << 17
+"""Threads of one chunk, about: NumPy's overhead per op is small from here on, and memory stays small."""
+
+MAX_OPS = 20_000_000
+"""Ops that one chunk may execute: a guard against endless loops."""
+
+
+def execute(
+    module: ModuleOp,
+    arguments: Sequence[Array],
+    *,
+    blocks: Sequence[int] | range | None = None,
+    chunk_blocks: int | None = None,
+    results: int | None = None,
+    launch: Launch | None = None,
+    listener: Listener | None = None,
+    max_ops: int = MAX_OPS,
+) -> list[Array]:
+    """Runs the module's entry for all blocks of its grid, or for `blocks`, and returns the result arrays, which it writes in place.
+
+    arguments     one C-contiguous array per argument of the entry, of any shape; result arrays last
+    blocks        linear block numbers (x fastest)
+    chunk_blocks  blocks that run at once; by default as many as make about LANES threads
+    results       how many of the last arguments are results; by default as many as the entry returns or, where it returns nothing, the last
+                  arguments that are not marked `xla.invariant`
+    launch        overrides the entry's attributes
+    listener      sees each access to memory; the buffer of argument n has number n
+    raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule; ExecutionError for an access
+                  out of bounds or misaligned, an undefined division, a stale tensor, more than `max_ops` ops in a chunk
+    """
+    entry = Entry.of(module, launch, results)
+    bound = entry.bind(arguments)
+    with np.errstate(all="ignore"):
+        for chunk in _chunks(entry.launch, blocks, chunk_blocks):
+            entry.run(Memory(entry.launch, chunk, listener), bound, max_ops)
+    for argument in bound:
+        argument.unpack()
+    return [argument.array for argument in bound[len(bound) - entry.results :]]
+
+
+def written_elements(
+    module: ModuleOp,
+    arguments: Sequence[Array],
+    *,
+    blocks: Sequence[int] | range | None = None,
+    results: int | None = None,
+    launch: Launch | None = None,
+) -> list[Array]:
+    """Runs `blocks` as `execute` does and says what they wrote, so that a test of a few blocks compares just that.
+
+    returns  per result array a bool array of its shape: True where an element was written
+    """
+    entry = Entry.of(module, launch, results)
+    bound = entry.bind(arguments)
+    touched = [np.zeros(argument.data.size, bool) for argument in bound]
+
+    def listen(access: Access) -> None:
+        if access.is_store and access.buffer.number < len(touched):
+            start = (
+                access.offsets
+                if access.active is None
+                else access.offsets[np.broadcast_to(access.active, access.offsets.shape)]
+            )
+            for byte in range(access.size):
+                touched[access.buffer.number][start + byte] = True
+
+    execute(module, arguments, blocks=blocks, results=results, launch=launch, listener=listen)
+    return [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)][
+        len(bound) - entry.results :
+    ]
+
+
+# ---------------------------------------------------------------------------------------------- arguments
+
+
+@dataclass
+class Argument:
+    """A caller's array and the memory that the kernel sees.
+
+    data          uint8, flat: the array's own bytes, or packed ones
+    packed_bits   bits of an element where `data` is packed, else None
+    tensor_type   the argument's type where it is a tensor, else None: a pointer
+    """
+
+    array: Array
+    data: Array
+    packed_bits: int | None
+    tensor_type: TensorType[Attribute] | None
+    alignment: int
+    writable: bool
+
+    def unpack(self) -> None:
+        """Puts what a packed buffer holds back into the caller's array."""
+        if self.packed_bits and self.writable:
+            flat = self.array.reshape(-1).view(np.uint8)
+            flat[:] = _unpacked(self.data, self.packed_bits)[: flat.size]
+
+    def elements_of(self, of_bytes: Array) -> Array:
+        """A flag per byte of `data` as a flag per element of the array: set where any of its bytes is."""
+        if self.packed_bits:
+            flags = np.repeat(of_bytes, 8 // self.packed_bits)[: self.array.size]
+        else:
+            flags = of_bytes.reshape(-1, self.array.itemsize).any(axis=1)
+        return flags.reshape(self.array.shape)
+
+
+def _packed(elements: Array, bits: int) -> Array:
+    """Bytes that hold 8 // bits elements each, the first in the lowest bits; `elements` is uint8, one element each."""
+    per_byte = 8 // bits
+    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
+    padded[: elements.size] = elements & ((1 << bits) - 1)
+    shifts = np.arange(per_byte, dtype=np.uint8) * bits
+    return np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
+
+
+def _unpacked(data: Array, bits: int) -> Array:
+    """The inverse of `_packed`, with the padding."""
+    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
+    return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
+
+
+_PACKED_BITS = {row.numpy: row.bits for row in DTYPES if row.bits < 8 and row.kind is not Kind.PRED}
+"""NumPy types of which memory behind a pointer holds several to a byte."""
+
+
+# ---------------------------------------------------------------------------------------------- the entry
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The function that a launch runs.
+
+    attributes   one dictionary per argument
+    results      how many of the last arguments are results
+    """
+
+    op: FunctionOp
+    function: Function
+    types: tuple[Attribute, ...]
+    attributes: tuple[dict[str, Attribute], ...]
+    launch: Launch
+    results: int
+
+    @staticmethod
+    def of(module: ModuleOp, launch: Launch | None, results: int | None) -> Entry:
+        """The entry of `module`, compiled. raises DataError when there is not exactly one, or its launch is not said."""
+        compiler = Compiler.of(module, RULES)
+        entries = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp) and _is_entry(op)]
+        if len(entries) != 1:
+            names = ", ".join(f"@{op.sym_name.data}" for op in entries) or "none"
+            raise DataError(
+                f"a kernel module has one entry function, but here it is {names}",
+                stage="simt",
+                help="an entry is a func.func with xla.entry, or an llvm.func with nvvm.kernel",
+            )
+        (op,) = entries
+        types = tuple(op.function_type.inputs.data)
+        attributes = tuple(dict(d.data) for d in op.arg_attrs) if op.arg_attrs else ({},) * len(types)
+        returned = len(op.function_type.outputs.data) if isinstance(op, FuncOp) else 0
+        if results is None:
+            results = returned
+            while not returned and results < len(types) and "xla.invariant" not in attributes[-1 - results]:
+                results += 1
+        return Entry(op, compiler.function(op.sym_name.data), types, attributes, launch or launch_of(op), results)
+
+    def bind(self, arrays: Sequence[Array]) -> list[Argument]:
+        """The arrays as memory. raises DataError for one that does not fit its argument."""
+        if len(arrays) != len(self.types):
+            raise DataError(f"@{self.op.sym_name.data} takes {len(self.types)} arrays, not {len(arrays)}", stage="simt")
+        packed: dict[int, Array] = {}
+        return [self._bind(number, array, packed) for number, array in enumerate(arrays)]
+
+    def _bind(self, number: int, array: Array, packed: dict[int, Array]) -> Argument:
+        ir_type, attributes = self.types[number], self.attributes[number]
+        writable = "xla.invariant" not in attributes
+        what = f"argument {number} of @{self.op.sym_name.data}"
+        if not array.flags.c_contiguous:
+            raise DataError(f"{what} is not contiguous", stage="simt", help="np.ascontiguousarray(...)")
+        if writable and not array.flags.writeable:
+            raise DataError(f"{what} is a result, but cannot be written", stage="simt")
+        alignment = _number(attributes.get("llvm.align")) or _DEFAULT_ALIGNMENT
+        data, bits = array.reshape(-1).view(np.uint8), None
+        if isinstance(ir_type, TensorType):
+            form = form_of(ir_type)
+            wanted = int(np.prod(ir_type.get_shape(), dtype=np.int64))
+            if array.size != wanted or array.itemsize != form.size:
+                raise DataError(
+                    f"{what} is {ir_type}, but the array is {array.dtype}{list(array.shape)}",
+                    stage="simt",
+                    details=(f"{wanted} elements of {form.size} bytes are wanted",),
+                )
+            return Argument(array, data, None, ir_type, alignment, writable)
+        if not isinstance(ir_type, LLVMPointerType):
+            raise Unsupported(f"{what} is {ir_type}: neither a tensor nor a pointer", stage="simt")
+        if bits := _PACKED_BITS.get(array.dtype):
+            # Two arguments over one array share its packed memory too.
+            data = packed.setdefault(array.ctypes.data, _packed(data, bits))
+        wanted = _number(attributes.get("llvm.dereferenceable"))
+        if data.size < wanted:
+            raise DataError(f"{what} is {wanted} bytes, but the array has {data.size}", stage="simt")
+        return Argument(array, data, bits, None, alignment, writable)
+
+    def run(self, memory: Memory, arguments: Sequence[Argument], max_ops: int) -> None:
+        """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
+        machine = Machine(self.launch, memory.blocks, memory, max_ops)
+        values: list[Value] = []
+        for number, argument in enumerate(arguments):
+            buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)
+            if (tensor_type := argument.tensor_type) is None:
+                values.append(scalars.constant(INDEX, buffer.base))
+                continue
+            strides = tensor_strides(tensor_type)
+            values.append(machine.tensor(buffer, form_of(tensor_type), tensor_type.get_shape(), strides))
+        returned = self.function.call(machine, values)
+        for number, value in enumerate(returned):
+            buffer = memory.buffers[len(arguments) - len(returned) + number]
+            if not isinstance(value, Tensor) or value.buffer is not buffer or value.stamp != buffer.newest:
+                raise ExecutionError(
+                    f"result {number} of @{self.op.sym_name.data} is not what its inserts into {buffer.name} made: a write is lost",
+                    stage="simt",
+                )
+
+
+_DEFAULT_ALIGNMENT = 256
+"""Of a buffer about which nothing is said: what allocators give."""
+
+
+def _is_entry(op: Operation) -> bool:
+    return "xla.entry" in op.attributes or "nvvm.kernel" in op.attributes
+
+
+def _number(attribute: Attribute | None) -> int:
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+
+def launch_of(op: Operation) -> Launch:
+    """The launch that an entry's attributes say. raises DataError when they do not."""
+    block = op.attributes.get("gpu.known_block_size") or op.attributes.get("nvvm.reqntid")
+    grid = op.attributes.get("gpu.known_grid_size")
+    if not isinstance(block, DenseArrayBase) or not isinstance(grid, DenseArrayBase):
+        raise DataError(
+            "the entry does not say its launch",
+            stage="simt",
+            details=("wanted: gpu.known_grid_size, and gpu.known_block_size or nvvm.reqntid, as array<i32: x, y, z>",),
+        )
+    return Launch(_extents(grid), _extents(block))
+
+
+def _extents(attribute: DenseArrayBase[Attribute]) -> tuple[int, int, int]:
+    x, y, z = (int(extent) for extent in attribute.get_values())  # pyright: ignore[reportArgumentType]
+    return x, y, z
+
+
+def _chunks(launch: Launch, blocks: Sequence[int] | range | None, chunk_blocks: int | None) -> Iterator[Array]:
+    """Linear block numbers of each chunk. raises DataError for a block that the grid does not have."""
+    chosen = np.asarray(range(launch.blocks) if blocks is None else blocks, dtype=np.int64)
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= launch.blocks):
+        raise DataError(f"the grid has blocks 0 to {launch.blocks - 1}, not all of {blocks}", stage="simt")
+    size = chunk_blocks or max(1, LANES // launch.threads)
+    for start in range(0, chosen.size, size):
+        yield chosen[start : start + size]

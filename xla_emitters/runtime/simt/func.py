@@ -1,0 +1,29 @@
+"""`func`: calls, each in a frame of its own, under the caller's mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects import func
+from xdsl.ir import SSAValue
+
+from xla_emitters.runtime.simt.code import Rules, Scope, Step, write
+from xla_emitters.runtime.simt.machine import Frame, Machine
+
+RULES = Rules()
+
+
+@RULES.control(func.CallOp)
+def call(op: func.CallOp, scope: Scope) -> Step:
+    return call_step(scope, op.callee.string_value(), op.arguments, op.res)
+
+
+def call_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
+    """A call of a function that the module defines. raises Unsupported when it does not."""
+    function = scope.compiler.function(callee)
+    inputs, outputs = scope.slots(arguments), scope.slots(results)
+
+    def run(machine: Machine, frame: Frame) -> None:
+        write(frame, outputs, function.call(machine, [frame[slot] for slot in inputs]))
+
+    return run

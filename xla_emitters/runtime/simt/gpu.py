@@ -1,0 +1,92 @@
+"""`gpu`: where a thread stands in the launch, and barriers.
+
+All lanes run in lockstep, so a barrier has nothing to wait for; it checks that the threads of a block come to it together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.dialects import gpu
+from xdsl.ir import Operation
+
+from xla_emitters.dialects.gpu import ShuffleOp
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.scalars import INDEX
+
+RULES = Rules()
+
+WARP_SIZE = 32
+
+POSITIONS: dict[str, Callable[[Machine, int], Array]] = {
+    "thread_id": Machine.thread_id,
+    "block_id": Machine.block_id,
+    "block_dim": lambda machine, dimension: scalars.constant(INDEX, machine.launch.block[dimension]),
+    "grid_dim": lambda machine, dimension: scalars.constant(INDEX, machine.launch.grid[dimension]),
+}
+"""(machine, 0 for x) -> int64 lanes; `nvvm`'s special registers read the same."""
+
+DIMENSIONS = ("x", "y", "z")
+
+for _op, _name in {
+    gpu.ThreadIdOp: "thread_id",
+    gpu.BlockIdOp: "block_id",
+    gpu.BlockDimOp: "block_dim",
+    gpu.GridDimOp: "grid_dim",
+}.items():
+
+    @RULES.op(_op)
+    def position(
+        op: gpu.ThreadIdOp | gpu.BlockIdOp | gpu.BlockDimOp | gpu.GridDimOp,
+        read: Callable[[Machine, int], Array] = POSITIONS[_name],
+    ) -> Kernel:
+        dimension = DIMENSIONS.index(op.dimension.data.value)
+        return lambda machine: read(machine, dimension)
+
+
+def lane_numbers(machine: Machine) -> Array:
+    """Each thread's place in its warp, int64 (1, threads)."""
+    return np.arange(machine.launch.threads)[None, :] % WARP_SIZE
+
+
+@RULES.op(gpu.LaneIdOp)
+def lane_id(op: gpu.LaneIdOp) -> Kernel:
+    return lane_numbers
+
+
+@RULES.op(ShuffleOp)
+def shuffle(op: ShuffleOp) -> Kernel:
+    mode = op.mode.data.value
+
+    def run(machine: Machine, value: Array, offset: Array, width: Array) -> list[Value]:
+        lane = lane_numbers(machine)
+        source = {"xor": lane ^ offset, "up": lane - offset, "down": lane + offset}.get(mode, lane * 0 + offset)
+        valid = (source >= 0) & (source < width)
+        return [exchanged(machine, value, source, valid), valid]
+
+    return run
+
+
+def exchanged(machine: Machine, value: Array, source: Array, valid: Array) -> Array:
+    """The value of lane `source` of each thread's warp; the thread's own where that is not `valid` or there is no such thread."""
+    threads = np.arange(machine.launch.threads)[None, :]
+    place = threads - threads % WARP_SIZE + source
+    place = np.where(valid & (place >= 0) & (place < machine.launch.threads), place, threads)
+    return np.take_along_axis(np.broadcast_to(value, machine.shape), np.broadcast_to(place, machine.shape), axis=1)
+
+
+@RULES.op(gpu.BarrierOp)
+def barrier(op: gpu.BarrierOp) -> Kernel:
+    return lambda machine: meet(machine, op)
+
+
+def meet(machine: Machine, op: Operation) -> None:
+    """raises ExecutionError when only some threads of a block come to a barrier."""
+    if machine.active is not None:
+        active = np.broadcast_to(machine.active, machine.shape)
+        apart = active.any(axis=1, keepdims=True) & ~active
+        machine.memory.refuse(op, apart, None, "is not there when other threads of its block are")

@@ -1,0 +1,212 @@
+"""The lanes of one chunk of blocks: what a value is, which lanes are active, and how paths that part come together again.
+
+                      thread 0   1   2 ... 127
+    block 0              ┌─────────────────┐        every value is an array whose axes are (block, thread), either of extent 1
+    block 1              │  one lane each  │        where the value does not depend on it: a constant is (1, 1), a block id
+    ...                  └─────────────────┘        (blocks, 1), a thread id (1, threads), their sum (blocks, threads)
+
+    scalar       such an array (see `scalars` for its type)
+    vector       tuple of arrays, row major: taking or replacing one element costs nothing
+    struct       tuple of values
+    tensor       `Tensor`: a buffer, and which of its successive values this is
+
+Structured control flow runs both ways under masks and merges; where all lanes agree there is no mask. Tensors are updated in
+place, which is right as long as only the newest value of a buffer is used. `Machine` checks that: each insert makes a new
+stamp, and using a value whose stamp is not its buffer's newest is an ExecutionError. Where paths part, each is checked against
+the stamp at the fork; behind the join there is a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+from xdsl.ir import Operation
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.runtime.kernel import Launch
+from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
+from xla_emitters.runtime.simt.scalars import Form
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One value of a tensor: what its buffer holds when `stamp` is the newest.
+
+    strides   elements between neighbours along each dimension: the tensor's layout
+    """
+
+    buffer: Buffer
+    element: Form
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    stamp: int
+
+
+Value: TypeAlias = Union[Array, Tensor, "tuple[Value, ...]"]
+Frame: TypeAlias = list[Any]
+"""The values of one activation of a function, by slot; a slot is None before its value exists and after its last use."""
+
+
+@dataclass
+class Machine:
+    """The state that ops act on.
+
+    active   lanes that run now, bool (blocks or 1, threads or 1); None is all. At least one lane is always active.
+    fuel     ops that may still run: an endless loop ends with an error
+    """
+
+    launch: Launch
+    blocks: Array
+    memory: Memory
+    fuel: int
+    active: Array | None = None
+    checks_stamps: bool = True
+    last_stamp: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(blocks, threads) of this chunk."""
+        return len(self.blocks), self.launch.threads
+
+    def spend(self, ops: int) -> None:
+        """Counts `ops` executed ops. raises ExecutionError when the budget is used up."""
+        self.fuel -= ops
+        if self.fuel < 0:
+            raise ExecutionError(
+                "the kernel runs too many ops; does it end?", stage="simt", help="raise max_ops if it does"
+            )
+
+    def block_id(self, dimension: int) -> Array:
+        """Coordinate `dimension` (0 = x) of each lane's block, int64 (blocks, 1)."""
+        return self._coordinate(self.blocks, self.launch.grid, dimension)[:, None]
+
+    def thread_id(self, dimension: int) -> Array:
+        """Coordinate `dimension` (0 = x) of each lane's thread, int64 (1, threads)."""
+        return self._coordinate(np.arange(self.launch.threads), self.launch.block, dimension)[None, :]
+
+    @staticmethod
+    def _coordinate(numbers: Array, extents: tuple[int, int, int], dimension: int) -> Array:
+        for extent in extents[:dimension]:
+            numbers = numbers // extent
+        return numbers % extents[dimension]
+
+    # ------------------------------------------------------------------------------------------ masks
+
+    def split(self, condition: Array) -> bool | tuple[Array, Array]:
+        """True or False when all active lanes agree on `condition`, else the lanes for which it holds, and the others."""
+        if self.active is None:
+            if condition.all():
+                return True
+            return (condition, ~condition) if condition.any() else False
+        yes = condition & self.active
+        if not yes.any():
+            return False
+        no = self.active & ~condition
+        return (yes, no) if no.any() else True
+
+    @contextmanager
+    def only(self, lanes: Array | None) -> Iterator[None]:
+        """Runs what follows for `lanes` only."""
+        before, self.active = self.active, lanes
+        try:
+            yield
+        finally:
+            self.active = before
+
+    def choose(
+        self, condition: Array, then: Callable[[], list[Value]], otherwise: Callable[[], list[Value]]
+    ) -> list[Value]:
+        """What `then` gives where `condition` holds, elsewhere what `otherwise` gives; each runs only if a lane needs it.
+
+        A tensor that was the newest on both paths is the newest behind them; one that was not stays as stale as it was.
+        """
+        parts = self.split(condition)
+        if isinstance(parts, bool):
+            return then() if parts else otherwise()
+        yes, no = parts
+        fork = self._stamps()
+        with self.only(yes):
+            ones = then()
+        after_then = self._stamps()
+        for buffer, stamp in zip(self.memory.buffers, fork, strict=False):
+            buffer.newest = stamp
+        with self.only(no):
+            others = otherwise()
+        after_else = self._stamps()
+        for buffer, one, other in zip(self.memory.buffers, after_then, after_else, strict=False):
+            if one != other:
+                self._renew(buffer)
+        joined: list[Value] = []
+        for one, other in zip(ones, others, strict=True):
+            value = merge(yes, one, other)
+            if isinstance(one, Tensor) and isinstance(other, Tensor):
+                number = one.buffer.number
+                if one.stamp != after_then[number]:
+                    value = one
+                elif other.stamp != after_else[number]:
+                    value = other
+            joined.append(value)
+        return joined
+
+    def _stamps(self) -> list[int]:
+        return [buffer.newest for buffer in self.memory.buffers]
+
+    # ------------------------------------------------------------------------------------------ tensors
+
+    def tensor(self, buffer: Buffer, element: Form, shape: Sequence[int], strides: Sequence[int]) -> Tensor:
+        """The newest value of `buffer` as a tensor."""
+        return Tensor(buffer, element, tuple(shape), tuple(strides), buffer.newest)
+
+    def _renew(self, buffer: Buffer) -> int:
+        self.last_stamp += 1
+        buffer.newest = self.last_stamp
+        return self.last_stamp
+
+    def updated(self, tensor: Tensor) -> Tensor:
+        """The value of a tensor after a write to its buffer."""
+        return replace(tensor, stamp=self._renew(tensor.buffer))
+
+    def check_newest(self, op: Operation, value: Value) -> None:
+        """raises ExecutionError when `value` is a tensor that was overwritten: in place, its value is gone."""
+        if self.checks_stamps and isinstance(value, Tensor) and value.stamp != value.buffer.newest:
+            raise ExecutionError(
+                f"{op.name} uses a value of {value.buffer.name} from before a later write to it",
+                stage="simt",
+                details=("tensors are updated in place: only the newest value of a buffer can be used", str(op)),
+            )
+
+    # ------------------------------------------------------------------------------------------ checks
+
+    def refuse(self, op: Operation, bad: Array, what: str) -> None:
+        """raises ExecutionError naming the first active lane in `bad`, if there is one: `what` it does."""
+        self.memory.refuse(op, bad, self.active, what)
+
+    def uniform(self, value: Array) -> int | None:
+        """The one value that all active lanes have, or None."""
+        if value.size == 1:
+            return int(value[0, 0])
+        low, high = bounds(value, self.active)
+        return low if low == high else None
+
+
+def merge(lanes: Array, new: Value, old: Value | None) -> Value:
+    """`new` in `lanes` and `old` elsewhere; two values of one tensor become its newest.
+
+    raises Unsupported for tensors of different buffers
+    """
+    if old is None or new is old:
+        return new
+    match new, old:
+        case tuple(), tuple():
+            return tuple(merge(lanes, one, other) for one, other in zip(new, old, strict=True))
+        case np.ndarray(), np.ndarray():
+            return np.where(lanes, new, old)
+        case Tensor(), Tensor() if new.buffer is old.buffer:
+            return replace(new, stamp=new.buffer.newest)
+        case _:
+            raise Unsupported("a value that is of different buffers in different threads", stage="simt")

@@ -1,0 +1,185 @@
+"""`math`: real functions, by one table of NumPy functions that every spelling of a function uses.
+
+    math.tanh %x : bf16      ->   to float32, np.tanh, round
+    llvm.call @__nv_tanhf    ->   np.tanh                       the same bits, so a stage that calls libdevice equals the one before it
+    llvm.intr.exp            ->   np.exp
+
+NumPy stands for libdevice: it is within the tolerances of the HLO op, not bit-equal to the GPU. A function is given contiguous arrays only: NumPy's
+vector loops and its loops for scattered data may round differently.
+Source: design.md 4 "Numbers" and 2.5; libdevice's names from the CUDA libdevice user's guide.
+"""
+
+from __future__ import annotations
+
+import math as reals
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.dialects.builtin import f32, f64
+
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.scalars import F64, Form, exact, form_of, in_float
+
+RULES = Rules()
+
+
+def rsqrt(x: Array) -> Array:
+    """1 / sqrt(x), rounded once for float32."""
+    return (1.0 / np.sqrt(x.astype(F64))).astype(x.dtype)
+
+
+def round_half_away(x: Array) -> Array:
+    """To the nearest integer, a half away from zero; keeps the sign of zero."""
+    whole = np.trunc(x)
+    return np.copysign(whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype), x)
+
+
+_ERF_STEP = 1 / 16
+_ERF_LIMIT = 6.0
+"""erf rounds to 1 from here on, in float64."""
+_ERF_TERMS = 11
+
+
+@cache
+def _erf_series() -> Array:
+    """float64 (terms, nodes): Taylor coefficients of erf around each multiple of the step.
+
+    erf' = 2/sqrt(pi) exp(-x^2), and the derivatives of exp(-x^2) are (-1)^n H_n(x) exp(-x^2) with Hermite's polynomials.
+    With |h| <= 1/32 the first term left out is below 2**-53 of erf everywhere.
+    """
+    nodes = np.arange(int(_ERF_LIMIT / _ERF_STEP) + 1) * _ERF_STEP
+    density = 2 / np.sqrt(np.pi) * np.exp(-nodes * nodes)
+    coefficients = [np.array([reals.erf(node) for node in nodes])]
+    previous, hermite, factorial = np.zeros_like(nodes), np.ones_like(nodes), 1.0
+    for n in range(_ERF_TERMS - 1):
+        factorial *= n + 1
+        coefficients.append((-1) ** n * hermite * density / factorial)
+        previous, hermite = hermite, 2 * nodes * hermite - 2 * n * previous
+    return np.array(coefficients)
+
+
+def erf(x: Array) -> Array:
+    """The error function, from Taylor series around the nearest of 97 nodes: 1 ulp in float64, rounded from there for float32."""
+    magnitude = np.minimum(np.abs(x.astype(F64)), _ERF_LIMIT)
+    node = np.nan_to_num(np.rint(magnitude / _ERF_STEP)).astype(np.int64)
+    offset = magnitude - node * _ERF_STEP
+    series = _erf_series()
+    value = series[-1][node]
+    for coefficients in series[-2::-1]:
+        value = value * offset + coefficients[node]
+    return np.copysign(value, x).astype(x.dtype)
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "ceil": np.ceil,
+    "copysign": np.copysign,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "erf": erf,
+    "exp": np.exp,
+    "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "fabs": np.abs,
+    "floor": np.floor,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "fmod": np.fmod,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "nearbyint": np.rint,
+    "pow": np.power,
+    "powi": lambda base, exponent: np.power(base, exponent.astype(base.dtype)),
+    "rint": np.rint,
+    "round": round_half_away,
+    "rsqrt": rsqrt,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "trunc": np.trunc,
+}
+"""libdevice's name without `__nv_` and the type's suffix -> a function of float32 or float64 arrays."""
+
+
+def function(form: Form, name: str) -> Kernel:
+    """FUNCTIONS[name] on lanes of `form`, each operand contiguous, the result rounded once."""
+    compute = FUNCTIONS[name]
+    return in_float(form, lambda *operands: compute(*(np.ascontiguousarray(operand) for operand in operands)))
+
+
+def libdevice(callee: str) -> Kernel | None:
+    """What the libdevice function `callee` does to float32 (`__nv_tanhf`) or float64 (`__nv_tanh`) lanes; None for another name."""
+    if not callee.startswith("__nv_"):
+        return None
+    name = callee.removeprefix("__nv_").removeprefix("fast_")
+    if name in ("fma", "fmaf"):
+        return partial(scalars.fused_multiply_add, form_of(f64 if name == "fma" else f32))
+    stem = next((stem for stem in (name, name.removesuffix("f")) if stem in FUNCTIONS), None)
+    return function(form_of(f32), stem) if stem else None
+
+
+for _op, _name in {
+    math.AcosOp: "acos",
+    math.AcoshOp: "acosh",
+    math.AsinOp: "asin",
+    math.AsinhOp: "asinh",
+    math.AtanOp: "atan",
+    math.Atan2Op: "atan2",
+    math.AtanhOp: "atanh",
+    math.CbrtOp: "cbrt",
+    math.CeilOp: "ceil",
+    math.CosOp: "cos",
+    math.CoshOp: "cosh",
+    math.ErfOp: "erf",
+    math.ExpOp: "exp",
+    math.Exp2Op: "exp2",
+    math.ExpM1Op: "expm1",
+    math.FloorOp: "floor",
+    math.LogOp: "log",
+    math.Log10Op: "log10",
+    math.Log1pOp: "log1p",
+    math.Log2Op: "log2",
+    math.PowFOp: "pow",
+    math.RoundOp: "round",
+    math.RoundEvenOp: "rint",
+    math.RsqrtOp: "rsqrt",
+    math.SinOp: "sin",
+    math.SinhOp: "sinh",
+    math.SqrtOp: "sqrt",
+    math.TanOp: "tan",
+    math.TanhOp: "tanh",
+    math.TruncOp: "trunc",
+}.items():
+    RULES.of_form(partial(function, name=_name), _op)
+
+RULES.of_form(lambda form: exact(form, np.abs), math.AbsFOp)
+RULES.of_form(lambda form: exact(form, np.copysign), math.CopySignOp)
+RULES.of_form(lambda form: partial(scalars.fused_multiply_add, form), math.FmaOp)
+RULES.of_form(lambda form: lambda value: scalars.wrap(form, abs(scalars.signed(form, value))), math.AbsIOp)
+RULES.of_form(lambda form: partial(scalars.leading_zeros, form), math.CountLeadingZerosOp)
+RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), math.CountTrailingZerosOp)
+RULES.of_form(lambda form: partial(scalars.population_count, form), math.CtPopOp)
+RULES.of_form(lambda form: partial(scalars.integer_power, form), math.IPowIOp)
+
+
+@RULES.elementwise(math.FPowIOp)
+def fpowi(op: math.FPowIOp) -> Kernel:
+    form, exponent_form = form_of(op.lhs.type), form_of(op.rhs.type)
+    power = function(form, "pow")
+    return lambda base, exponent: power(base, scalars.from_integer(form, scalars.signed(exponent_form, exponent)))

@@ -1,0 +1,297 @@
+"""Memory of one chunk of blocks: buffers, addresses that are plain numbers, and checked access by all lanes at once.
+
+    address   0x10000000100 ─┐  0x20000000010 ─┐              one window of 2**40 bytes per buffer, so that an address
+    buffer    ├──── arg0 ────┤  ├──── arg1 ────┤  ...         names its buffer, and no wrong offset reaches the next one
+
+    space     kept as                          a lane sees
+    global    one array for all blocks         that array
+    shared    one instance per block           its block's instance
+    private   one instance per thread          its own
+
+A buffer starts exactly at the alignment that it promises (argument attribute `llvm.align`), never at a better one, so that an
+access that assumes more is caught. Every access says which op it is; one that leaves its buffer raises ExecutionError with the
+op, the thread, the index and the size. Inactive lanes are never looked at: their index is garbage.
+
+All reads and writes go through `gather` and `scatter`; a `listener` sees each, which is enough to count bank conflicts, to find
+races, and to know what a sample of blocks wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NoReturn
+
+import numpy as np
+from xdsl.ir import Operation
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError, InternalError
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.kernel import Launch
+
+WINDOW_BITS = 40
+HALF_WINDOW = 1 << (WINDOW_BITS - 1)
+
+_SCATTER_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+"""NumPy types that move rows of so many bytes at once; complex128 is only a box of 16 bytes."""
+
+
+class Space(Enum):
+    GLOBAL = "global"
+    SHARED = "shared"
+    PRIVATE = "private"
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Some bytes that pointers and tensors refer to.
+
+    number      its place in `Memory.buffers`
+    data        uint8[instances * size]
+    size        bytes of one instance
+    base        address of the first byte
+    origin      int64 (blocks or 1, threads or 1): where a lane's instance starts in `data`, in bytes; None when there is one instance
+    writable    False for arguments marked invariant and for constants
+    newest      stamp of the newest tensor value that stands for this buffer; see `Stamps` in `machine`
+    """
+
+    number: int
+    name: str
+    space: Space
+    data: Array
+    size: int
+    base: int
+    origin: Array | None
+    writable: bool
+    newest: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.base + self.size
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load or store, as a listener sees it.
+
+    offsets   byte offsets into the buffer's instance, (blocks or 1, threads or 1)
+    size      bytes that each lane moves
+    active    lanes that take part; None is all
+    """
+
+    op: Operation
+    buffer: Buffer
+    is_store: bool
+    offsets: Array
+    size: int
+    active: Array | None
+
+
+Listener = Callable[[Access], None]
+
+
+@dataclass
+class Memory:
+    """Buffers of one chunk.
+
+    launch     grid and block, to name threads
+    blocks     linear numbers of the blocks in the chunk, int64 (blocks,)
+    listener   called before each access
+    """
+
+    launch: Launch
+    blocks: Array
+    listener: Listener | None = None
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
+
+    def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
+        """A global buffer over `data` (uint8, flat): no copy."""
+        return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
+
+    def allocate(self, name: str, space: Space, size: int, alignment: int) -> Buffer:
+        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with 0xA5: reading it first shows."""
+        blocks, threads = len(self.blocks), self.launch.threads
+        if space is Space.SHARED:
+            origin = np.arange(blocks, dtype=np.int64)[:, None] * size
+        else:
+            origin = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads) * size
+        data = np.full(origin.size * size, 0xA5, dtype=np.uint8)
+        return self._add(name, space, data, size, alignment, origin, True)
+
+    def once(self, op: Operation, make: Callable[[], Buffer]) -> Buffer:
+        """The buffer that belongs to `op`, made when it is first asked for: a constant's, a global's."""
+        if op not in self.of_op:
+            self.of_op[op] = make()
+        return self.of_op[op]
+
+    def _add(
+        self, name: str, space: Space, data: Array, size: int, alignment: int, origin: Array | None, writable: bool
+    ) -> Buffer:
+        base = (len(self.buffers) + 1 << WINDOW_BITS) + alignment
+        buffer = Buffer(len(self.buffers), name, space, data, size, base, origin, writable)
+        self.buffers.append(buffer)
+        return buffer
+
+    # ------------------------------------------------------------------------------------------ addresses
+
+    def buffers_at(self, op: Operation, addresses: Array, active: Array | None) -> list[tuple[Buffer, Array | None]]:
+        """The buffers that active lanes point into, each with the lanes that do; one for nearly every access there is.
+
+        raises ExecutionError for an address that belongs to no buffer, such as null.
+        """
+        low, high = ((address + HALF_WINDOW) >> WINDOW_BITS for address in bounds(addresses, active))
+        if low == high and 1 <= low <= len(self.buffers):
+            return [(self.buffers[low - 1], active)]
+        windows = (addresses + HALF_WINDOW) >> WINDOW_BITS
+        nowhere = (windows < 1) | (windows > len(self.buffers))
+        if (nowhere if active is None else nowhere & active).any():
+            lane = _first(nowhere, active)
+            address = int(np.broadcast_to(addresses, self._shape(addresses, active))[lane])
+            self.fail(op, lane, f"uses address {address:#x}, which belongs to no buffer")
+        found: list[tuple[Buffer, Array | None]] = []
+        for window in range(low, high + 1):
+            lanes = windows == window if active is None else active & (windows == window)
+            if lanes.any():
+                found.append((self.buffers[window - 1], lanes))
+        return found
+
+    # ------------------------------------------------------------------------------------------ access
+
+    def gather(self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None) -> Array:
+        """rows[index] of each active lane, other lanes anything.
+
+        rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
+        index   int64 (blocks or 1, threads or 1), in rows of the lane's instance
+        returns (blocks or 1, threads or 1[, elements of a row])
+        """
+        index = self._checked(op, buffer, index, rows, active, False)
+        if rows.shape[0] == 0:
+            return np.zeros((*index.shape, *rows.shape[1:]), rows.dtype)
+        return rows.take(index, axis=0, mode="clip")
+
+    def scatter(
+        self, op: Operation, buffer: Buffer, index: Array, rows: Array, values: Array, active: Array | None
+    ) -> None:
+        """rows[index] = values for each active lane; the shapes are those of `gather`, with whole rows in `values`.
+
+        Where lanes meet, the last one wins (block by block, thread by thread).
+        """
+        if not buffer.writable:
+            raise ExecutionError(
+                f"{op.name} writes {buffer.name}, which is read-only", stage="simt", details=_details(op)
+            )
+        index = self._checked(op, buffer, index, rows, active, True)
+        if rows.ndim == 2:
+            unit = _SCATTER_UNITS.get(rows.itemsize * rows.shape[1])
+            if unit is None:
+                for element in range(rows.shape[1]):
+                    _assign(rows[:, element], index, values[..., element], active)
+                return
+            rows, values = rows.view(unit)[:, 0], np.ascontiguousarray(values).view(unit)[..., 0]
+        _assign(rows, index, values, active)
+
+    def view(self, buffer: Buffer, element: np.dtype[np.generic], count: int | None = None) -> Array:
+        """The buffer's bytes as elements, or as rows of `count` elements; bytes at the end that fill no row are left out.
+
+        raises InternalError when the instances of a shared or private buffer do not consist of whole rows.
+        """
+        row = element.itemsize * (count or 1)
+        if buffer.origin is not None and buffer.size % row:
+            raise InternalError(f"{buffer.size} bytes of {buffer.name} do not divide into rows of {row}", stage="simt")
+        whole = buffer.data[: buffer.data.size // row * row].view(element)
+        return whole if count is None else whole.reshape(-1, count)
+
+    def _checked(
+        self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None, is_store: bool
+    ) -> Array:
+        """`index` into the whole of `rows`, inside it for every lane; raises ExecutionError when an active lane leaves its instance."""
+        row = rows.itemsize * (rows.shape[1] if rows.ndim == 2 else 1)
+        limit = buffer.size // row
+        if self.listener:
+            self.listener(Access(op, buffer, is_store, index * row, row, active))
+        if active is not None:
+            index = np.where(active, index, 0)
+        if index.min() < 0 or index.max() >= limit:
+            if active is None or active.any():
+                self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
+        return index if buffer.origin is None else index + buffer.origin // row
+
+    # ------------------------------------------------------------------------------------------ failures
+
+    def _out_of_bounds(
+        self, op: Operation, buffer: Buffer, index: Array, row: int, limit: int, active: Array | None, is_store: bool
+    ) -> NoReturn:
+        lane = _first((index < 0) | (index >= limit), active)
+        where = int(np.broadcast_to(index, self._shape(index, active))[lane])
+        verb = "writes" if is_store else "reads"
+        self.fail(op, lane, f"{verb} index {where} of {buffer.name}, which has {limit} of {row} bytes each")
+
+    def refuse(self, op: Operation, bad: Array, active: Array | None, what: str) -> None:
+        """raises ExecutionError naming the first active lane in `bad`, if there is one."""
+        if (bad if active is None else bad & active).any():
+            self.fail(op, _first(bad, active), what)
+
+    def fail(self, op: Operation, lane: tuple[int, int], what: str) -> NoReturn:
+        """raises ExecutionError: `what` the op does, in the thread of that (row, column) of the chunk."""
+        raise ExecutionError(f"{op.name} in {self.lane_name(lane)} {what}", stage="simt", details=_details(op))
+
+    def lane_name(self, lane: tuple[int, int]) -> str:
+        """`block 3, thread 17`; coordinates where the grid or the block has more than one dimension."""
+        block, thread = int(self.blocks[lane[0]]), lane[1]
+        return f"block {_coordinates(block, self.launch.grid)}, thread {_coordinates(thread, self.launch.block)}"
+
+    def _shape(self, array: Array, active: Array | None) -> tuple[int, ...]:
+        return array.shape if active is None else np.broadcast_shapes(array.shape, active.shape)
+
+
+def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension when the last one is the fastest.
+
+    >>> row_major_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    return tuple(reversed(strides)) if shape else ()
+
+
+def bounds(values: Array, active: Array | None) -> tuple[int, int]:
+    """The least and the greatest value of the active lanes, of which there is one."""
+    if active is not None:
+        values, active = np.broadcast_arrays(values, active)
+        values = values[active]
+    return int(values.min()), int(values.max())
+
+
+def _assign(rows: Array, index: Array, values: Array, active: Array | None) -> None:
+    shapes = (index.shape, values.shape) if active is None else (index.shape, values.shape, active.shape)
+    shape = np.broadcast_shapes(*shapes)
+    if active is not None:
+        active = np.broadcast_to(active, shape)
+        rows[np.broadcast_to(index, shape)[active]] = np.broadcast_to(values, shape)[active]
+    else:
+        rows[np.broadcast_to(index, shape)] = values
+
+
+def _first(bad: Array, active: Array | None) -> tuple[int, int]:
+    """Row and column of the first bad active lane, in the order of blocks and threads."""
+    if active is not None:
+        bad = bad & active
+    row, column = np.unravel_index(int(bad.argmax()), bad.shape)
+    return int(row), int(column)
+
+
+def _coordinates(number: int, extents: tuple[int, int, int]) -> str:
+    if extents[1] == extents[2] == 1:
+        return str(number)
+    x, rest = number % extents[0], number // extents[0]
+    return f"({x}, {rest % extents[1]}, {rest // extents[1]})"
+
+
+def _details(op: Operation) -> tuple[str, ...]:
+    place = place_of(op)
+    return (*((f"from {place}",) if place else ()), str(op).splitlines()[0])

@@ -1,0 +1,117 @@
+"""`scf`: structured control flow under masks.
+
+scf.if      both regions where lanes disagree, one where they agree
+scf.for     one round for all lanes while bounds are the same for all; else rounds until the last lane is done
+scf.while   rounds until the condition fails for the last lane; a lane's results are those of its own last round
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.dialects import scf
+
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Rules, Scope, Step, write
+from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
+from xla_emitters.runtime.simt.scalars import form_of
+
+RULES = Rules()
+
+
+@RULES.control(scf.IfOp)
+def if_(op: scf.IfOp, scope: Scope) -> Step:
+    condition, results = scope.slot(op.cond), scope.slots(op.results)
+    then = scope.body(op.true_region.block)
+    otherwise = scope.body(op.false_region.block) if op.false_region.blocks else None
+
+    def run(machine: Machine, frame: Frame) -> None:
+        skip = partial(otherwise.run, machine, frame, ()) if otherwise else list[Value]
+        write(frame, results, machine.choose(frame[condition], partial(then.run, machine, frame, ()), skip))
+
+    return run
+
+
+@RULES.control(scf.ForOp)
+def for_(op: scf.ForOp, scope: Scope) -> Step:
+    bounds, inits, results = scope.slots((op.lb, op.ub, op.step)), scope.slots(op.iter_args), scope.slots(op.res)
+    body = scope.body(op.body.block)
+    form = form_of(op.lb.type)
+
+    def run(machine: Machine, frame: Frame) -> None:
+        low, high, step = (frame[slot] for slot in bounds)
+        values: list[Value] = [frame[slot] for slot in inits]
+        machine.refuse(op, step <= 0, "steps by zero or less")
+        numbers = [machine.uniform(bound) for bound in (low, high, step)]
+        if None not in numbers:
+            for number in range(*numbers):  # pyright: ignore[reportArgumentType]
+                values = body.run(machine, frame, [scalars.constant(form, number), *values])
+        else:
+            counter = low
+            while machine.split(unfinished := counter < high) is not False:
+                advance = partial(body.run, machine, frame, [counter, *values])
+                values = machine.choose(unfinished, advance, values.copy)
+                counter = scalars.wrap(form, counter + step)
+        write(frame, results, values)
+
+    return run
+
+
+@RULES.control(scf.WhileOp)
+def while_(op: scf.WhileOp, scope: Scope) -> Step:
+    inits, results = scope.slots(op.arguments), scope.slots(op.res)
+    before, after = scope.body(op.before_region.block), scope.body(op.after_region.block)
+
+    def run(machine: Machine, frame: Frame) -> None:
+        values: list[Value] = [frame[slot] for slot in inits]
+        entered, outcome = machine.active, None
+        try:
+            while True:
+                condition, *forwarded = before.run(machine, frame, values)
+                lanes = machine.active
+                if outcome is None or lanes is entered or lanes is None:
+                    outcome = forwarded
+                else:
+                    outcome = [merge(lanes, new, old) for new, old in zip(forwarded, outcome, strict=True)]
+                parts = machine.split(condition)  # pyright: ignore[reportArgumentType]
+                if parts is False:
+                    break
+                if parts is not True:
+                    machine.active = parts[0]
+                values = after.run(machine, frame, forwarded)
+        finally:
+            machine.active = entered
+        write(frame, results, outcome)
+
+    return run
+
+
+@RULES.control(scf.IndexSwitchOp)
+def index_switch(op: scf.IndexSwitchOp, scope: Scope) -> Step:
+    argument, results = scope.slot(op.arg), scope.slots(op.output)
+    default = scope.body(op.default_region.block)
+    cases = [
+        (int(number), scope.body(region.block))
+        for number, region in zip(op.cases.get_values(), op.case_regions, strict=True)
+    ]
+
+    def run(machine: Machine, frame: Frame) -> None:
+        chosen = frame[argument]
+
+        def from_case(number: int) -> list[Value]:
+            if number == len(cases):
+                return default.run(machine, frame, ())
+            value, body = cases[number]
+            return machine.choose(
+                chosen == value, partial(body.run, machine, frame, ()), partial(from_case, number + 1)
+            )
+
+        write(frame, results, from_case(0))
+
+    return run
+
+
+@RULES.control(scf.ExecuteRegionOp)
+def execute_region(op: scf.ExecuteRegionOp, scope: Scope) -> Step:
+    code, results = scope.region(op.region), scope.slots(op.results)
+    return lambda machine, frame: write(frame, results, code.run(machine, frame, ()))

@@ -1,0 +1,117 @@
+"""`tensor`: elements of buffers. An insert writes in place and gives the buffer's newest value.
+
+    tensor.extract %t[%i, %j] : tensor<8x16xf32>     each index is checked against its own dimension, then element i * 16 + j is read
+
+A tensor whose encoding is a dense minor-to-major order lies in memory in that order; `flattened` maps speak of the same memory.
+Small tensors that a thread makes for itself (`tensor.from_elements`, `tensor.splat`, `tensor.empty`) are private buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Tensor
+from xla_emitters.runtime.simt.memory import Space, row_major_strides
+from xla_emitters.runtime.simt.scalars import form_of
+
+RULES = Rules()
+
+
+def tensor_strides(tensor_type: TensorType[Attribute]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension. raises Unsupported for an encoding that is no minor-to-major order."""
+    shape = tensor_type.get_shape()
+    if isinstance(encoding := tensor_type.encoding, NoneAttr):
+        return row_major_strides(shape)
+    if not isinstance(encoding, DenseIntOrFPElementsAttr):
+        raise Unsupported(f"tensor encoding {encoding}", stage="simt")
+    strides, step = [0] * len(shape), 1
+    for dimension in encoding.get_values():
+        strides[int(dimension)] = step
+        step *= shape[int(dimension)]
+    return tuple(strides)
+
+
+def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
+    """Where an element lies, in elements. raises ExecutionError naming the dimension whose index leaves the tensor."""
+    index = np.zeros((1, 1), np.int64)
+    for dimension, (number, extent, stride) in enumerate(zip(indices, source.shape, source.strides, strict=True)):
+        if len(indices) > 1 and number.size and (number.min() < 0 or number.max() >= extent):
+            outside = (number < 0) | (number >= extent)
+            machine.refuse(
+                op,
+                outside,
+                f"has an index outside of dimension {dimension}, 0 to {extent - 1}, of {source.buffer.name}",
+            )
+        index = index + (number if stride == 1 else number * stride)
+    return index
+
+
+@RULES.op(tensor.ExtractOp)
+def extract(op: tensor.ExtractOp) -> Kernel:
+    def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
+        machine.check_newest(op, source)
+        memory, form = machine.memory, source.element
+        index = element_index(machine, op, source, indices)
+        rows = memory.view(source.buffer, form.storage)
+        return scalars.from_bits(form, memory.gather(op, source.buffer, index, rows, machine.active))
+
+    return run
+
+
+@RULES.op(tensor.InsertOp)
+def insert(op: tensor.InsertOp) -> Kernel:
+    def run(machine: Machine, scalar: Array, target: Tensor, *indices: Array) -> Tensor:
+        machine.check_newest(op, target)
+        index = element_index(machine, op, target, indices)
+        store(machine, op, target, index, scalar)
+        return machine.updated(target)
+
+    return run
+
+
+def store(machine: Machine, op: Operation, target: Tensor, index: Array, scalar: Array) -> None:
+    """Writes one element per active lane."""
+    rows = machine.memory.view(target.buffer, target.element.storage)
+    bits = scalars.to_bits(target.element, scalar)
+    machine.memory.scatter(op, target.buffer, index, rows, bits, machine.active)
+
+
+@RULES.op(tensor.EmptyOp, tensor.SplatOp, tensor.FromElementsOp)
+def make(op: tensor.EmptyOp | tensor.SplatOp | tensor.FromElementsOp) -> Kernel:
+    result_type = op.results[0].type
+    assert isinstance(result_type, TensorType)
+    shape, form = result_type.get_shape(), form_of(result_type)
+    count = int(np.prod(shape))
+
+    def run(machine: Machine, *elements: Array) -> Tensor:
+        buffer = machine.memory.allocate(op.name, Space.PRIVATE, count * form.size, alignment=16)
+        made = machine.tensor(buffer, form, shape, tensor_strides(result_type))
+        values = elements * count if isinstance(op, tensor.SplatOp) else elements
+        for number, value in enumerate(values):
+            store(machine, op, made, np.full((1, 1), number, np.int64) + np.zeros_like(buffer.origin), value)
+        return made
+
+    return run
+
+
+@RULES.op(tensor.CastOp)
+def cast(op: tensor.CastOp) -> Kernel:
+    return lambda machine, source: source
+
+
+@RULES.op(tensor.DimOp)
+def dim(op: tensor.DimOp) -> Kernel:
+    def run(machine: Machine, source: Tensor, dimension: Array) -> Array:
+        machine.refuse(op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that there is not")
+        return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]
+
+    return run

@@ -1,0 +1,76 @@
+"""`xla_gpu`: loops over an indexing map's range variables, maps applied to lanes, calls.
+
+    xla_gpu.loop (%th_x, %bl_x)[%v] -> (%i, %j) in #map iter_args(%t = %init)
+
+One round per point of the range variables, the last fastest. A lane takes part where the map's constraints hold and its dims lie in their
+bounds; elsewhere it keeps its iter args.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
+from xla_emitters.runtime.simt.func import call_step
+from xla_emitters.runtime.simt.machine import Frame, Machine, Value
+from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form
+
+RULES = Rules()
+
+
+def as_lanes(form: Form, value: Any) -> Array:
+    """A number or an array as lanes: a map's result without variables is a plain number."""
+    return value if isinstance(value, np.ndarray) and value.ndim == 2 else scalars.constant(form, int(value))
+
+
+@RULES.op(xla_gpu.ApplyIndexingOp)
+def apply_indexing(op: xla_gpu.ApplyIndexingOp) -> Kernel:
+    map, dims = op.map, op.map.num_dims
+
+    def run(machine: Machine, *operands: Array) -> Value | list[Value]:
+        results: list[Value] = [as_lanes(INDEX, result) for result in map.evaluate(operands[:dims], operands[dims:])]
+        return results[0] if len(results) == 1 else results
+
+    return run
+
+
+@RULES.control(xla_gpu.LoopOp)
+def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
+    map = op.map
+    if map.runtime_vars:
+        raise Unsupported("xla_gpu.loop over a map with runtime variables", stage="simt")
+    dims, inits, results = scope.slots(op.dims), scope.slots(op.inits), scope.slots(op.results)
+    body = scope.body(op.body.block)
+    ranges = [range(variable.bounds.lower, variable.bounds.upper + 1) for variable in map.range_vars]
+
+    def run(machine: Machine, frame: Frame) -> None:
+        values: list[Value] = [frame[slot] for slot in inits]
+        point: list[Array] = [frame[slot] for slot in dims]
+        inside = as_lanes(BOOL, not map.is_known_empty)
+        for dim, variable in zip(point, map.dims, strict=True):
+            inside = inside & (dim >= variable.bounds.lower) & (dim <= variable.bounds.upper)
+        for numbers in product(*ranges):
+            symbols = [scalars.constant(INDEX, number) for number in numbers]
+            in_domain = inside & map.constraints_satisfied(point, symbols)
+
+            def visit(symbols: list[Array] = symbols, values: list[Value] = values) -> list[Value]:
+                indices = [as_lanes(INDEX, result) for result in map.evaluate(point, symbols)]
+                return body.run(machine, frame, [*symbols, *indices, *values])
+
+            values = machine.choose(in_domain, visit, partial(list, values))
+        write(frame, results, values)
+
+    return run
+
+
+@RULES.control(xla_gpu.PureCallOp)
+def pure_call(op: xla_gpu.PureCallOp, scope: Scope) -> Step:
+    return call_step(scope, op.callee, op.operands, op.results)

@@ -1,0 +1,130 @@
+"""How far a result may be from the reference: a bound carried through the chain of HLO ops, written from their definitions.
+
+A kernel may round each op differently from NumPy within the op's own tolerance: nothing for + - * and selections, 2 ulp for
+division and roots, 6 ulp for f32 transcendentals ... What those differences do to the end of a chain depends on the values: 1 + tanh(x)
+near -1 turns one ulp of tanh into all of the digits. So each value is carried as an interval that holds every admissible result:
+
+    x            [x, x]
+    t = tanh(x)  [tanh(x) - 6 ulp, tanh(x) + 6 ulp]
+    1 + t        the op at all corners of its operands' intervals, rounded; least and greatest
+
+Elementwise ops are monotone in each operand on the narrow intervals that occur here, or jump (compare, select), where the corners
+are the two sides of the jump; so the corners bound the op. Each corner is one NumPy evaluation of the reference: 2^operands of them
+for an op whose operands are intervals, one where they are points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.ir import Attribute
+
+from xla_emitters.dtypes import Array, Kind, NumpyType, dtype_of
+
+# Ulps of the op's own result type, by opcode: f32, f64, and the 16- and 8-bit floats (design.md 4 "Numbers").
+_ROUGH = frozenset({"divide", "sqrt", "rsqrt"})
+_TRANSCENDENTAL = frozenset(
+    "acos acosh asin asinh atan2 atanh cbrt cosine cosh erf exponential exponential-minus-one log log-plus-one logistic power"
+    " sine sinh tan tanh".split()
+)
+"""Opcodes that libdevice or a polynomial computes."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Every admissible value of one array: element by element, `low` <= value <= `high`, or NaN where both are."""
+
+    low: Array
+    high: Array
+
+    @property
+    def is_point(self) -> bool:
+        return self.low is self.high
+
+    def admits(self, array: Array) -> Array:
+        """Where `array` is admissible; any NaN is where either end is NaN."""
+        if self.is_point and array.dtype.kind in "biu":
+            return array == self.low
+        with np.errstate(invalid="ignore"):
+            inside = (array >= self.low) & (array <= self.high)
+        if array.dtype.kind in "biu" or "int" in array.dtype.name:
+            return inside
+        return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high)))
+
+
+def ulps_of(opcode: str, element: str, bits: int) -> int:
+    """How many units in the last place of its result type an op may be off.
+
+    opcode   HLO's name
+    element  kind of the result: only "float" ops round
+    bits     width of the result type
+    """
+    if element != Kind.FLOAT.value:
+        return 0
+    if opcode in _ROUGH:
+        return 2
+    if opcode in _TRANSCENDENTAL:
+        return {64: 4, 32: 6}.get(bits, 1)
+    return 0
+
+
+def widen(array: Array, ulps: int, direction: int) -> Array:
+    """`array` moved by `ulps` representable values towards -inf or +inf, at least by the smallest normal number."""
+    if ulps == 0:
+        return array
+    # Some 8-bit floats have no infinity: then the way goes to the largest number.
+    target = np.array(direction * np.inf).astype(array.dtype)
+    if np.isnan(target):
+        target = np.array(direction * float(_info(array.dtype).max)).astype(array.dtype)
+    moved = array
+    for _ in range(ulps):
+        moved = np.nextafter(moved, target)
+    tiny = float(_info(array.dtype).smallest_normal)
+    with np.errstate(over="ignore", invalid="ignore"):
+        floor = (array.astype(np.float64) + direction * tiny).astype(array.dtype)
+        return np.where(np.isfinite(array), (np.maximum if direction > 0 else np.minimum)(moved, floor), array)
+
+
+def _info(kind: NumpyType) -> Any:
+    """Largest and smallest normal number of a float type, also of those that NumPy lacks."""
+    finfo: Any = ml_dtypes.finfo
+    return finfo(kind)
+
+
+def corners(operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Array]) -> tuple[Array, Array]:
+    """The least and greatest value of `evaluate` over all corners of its operands.
+
+    An operand that stands twice (x * x) is the same value in each corner.
+    """
+    distinct = list({id(bound): bound for bound in operands if not bound.is_point}.values())
+    low = high = None
+    for choice in product((False, True), repeat=len(distinct)):
+        chosen = {id(bound): upper for bound, upper in zip(distinct, choice, strict=True)}
+        value = evaluate([bound.high if chosen.get(id(bound)) else bound.low for bound in operands])
+        if low is None or high is None:
+            low = high = value
+        else:
+            low, high = np.minimum(low, value), np.maximum(high, value)
+    assert low is not None
+    assert high is not None
+    return low, high
+
+
+def bounds_after(
+    opcode: str, ir_type: Attribute, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Array]
+) -> Bounds:
+    """Every admissible result of one op whose operands are anywhere within their bounds.
+
+    ir_type   element type of the result in the `hlo` dialect
+    """
+    low, high = corners(operands, evaluate)
+    row = dtype_of(ir_type)
+    ulps = ulps_of(opcode, row.kind.value, row.bits)
+    if ulps == 0:
+        return Bounds(low, high)
+    return Bounds(widen(low, ulps, -1), widen(high, ulps, +1))

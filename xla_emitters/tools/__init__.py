@@ -1,0 +1,1 @@
+"""The command line: `xla-emitters` with its verbs and `xla-emitters-opt`."""

@@ -1,0 +1,33 @@
+"""`xla-emitters bundle`: ahead-of-time kernels with their inputs' recipe and their expected values."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from xla_emitters.errors import UsageError
+from xla_emitters.tools.common import read_source
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE.hlo", nargs="+")
+    parser.add_argument("-o", "--output", metavar="KERNELS.zip", required=True)
+    parser.add_argument("--target", default="h200", metavar="DEVICE", help="device or architecture; default h200")
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs' recipe; default 0")
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.explore.check import bundle_case
+    from xla_emitters.runtime.bundle import write_bundle
+
+    cases = [
+        bundle_case(read_source(name), name=Path(name).stem, target=options.target, seed=options.seed)
+        for name in options.files
+    ]
+    try:
+        write_bundle(options.output, cases)
+    except OSError as error:
+        raise UsageError(f"cannot write {options.output}: {error.strerror}", stage="bundle") from error
+    kernels = sum(len(case.program.kernels) for case in cases)
+    print(f"{options.output}: {len(cases)} programs, {kernels} kernels for {options.target}; run it with: python {options.output}")
+    return 0

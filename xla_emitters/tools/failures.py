@@ -1,0 +1,69 @@
+"""How a failure leaves a command: a message on stderr and an exit code, never a traceback.
+
+    0 ok · 1 the input is wrong or not supported · 2 usage · 3 numbers differ · 4 a tool or an extra is missing · 70 our own bug
+
+`XLA_EMITTERS_DEBUG=1` lets tracebacks through. For a bug of ours the message names a file that holds the traceback and the command line.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+
+from xla_emitters.errors import InternalError, XlaEmittersError
+
+DEBUG = "XLA_EMITTERS_DEBUG"
+
+
+def reported(run: Callable[[], int]) -> int:
+    """Calls `run` and returns its exit code; what it raises becomes a message on stderr and the code of its kind."""
+    try:
+        return run()
+    except XlaEmittersError as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        print(error.render(), file=sys.stderr)
+        if isinstance(error, InternalError):
+            print(reproducer(), file=sys.stderr)
+        return error.exit_code
+    except (ParseError, VerifyException, DiagnosticException) as error:
+        # A pass that leaves IR that does not verify, or IR given to `opt` that a pass cannot take.
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        print(f"error: [verify] {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (`head`, a closed pager) has gone; nothing is wrong. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"error: [file] {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except (RecursionError, MemoryError) as error:
+        print(
+            f"error: [limits] {type(error).__name__}: the input is nested too deeply or is too large", file=sys.stderr
+        )
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
+        print(reproducer(), file=sys.stderr)
+        return InternalError.exit_code
+
+
+def reproducer() -> str:
+    """Writes the traceback and the command line to a file; a line that names it."""
+    directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
+    path = directory / "reproducer.txt"
+    path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}")
+    return f"    this is a bug in xla_emitters; please report it with {path}"

@@ -1,0 +1,68 @@
+"""`xla-emitters VERB ...`: compile, run, check, bundle, opt.
+
+Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`; they are imported when chosen, so that
+`--help` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from xla_emitters.tools.failures import reported
+
+VERBS = {
+    "compile": ("print the IR or code of a fusion at a stage", "xla-emitters compile examples/gelu.hlo --stage flat"),
+    "run": ("run a program, on the GPU or on the CPU at any stage", "xla-emitters run examples/negate_20.hlo --platform cpu"),
+    "check": ("run every stage and compare with the NumPy reference", "xla-emitters check examples/negate_20.hlo"),
+    "bundle": (
+        "pack kernels for a machine that has only Python, NumPy, ml_dtypes and CuPy",
+        "xla-emitters bundle examples/negate_20.hlo -o kernels.zip",
+    ),
+}
+EPILOG = """\
+'xla-emitters opt ...' is the same as 'xla-emitters-opt ...'.
+exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers differ, 4 a tool or an extra is missing,
+70 a bug of ours (with a reproducer)"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="xla-emitters",
+        description="XLA:GPU's emitters in Python: HLO fusions to PTX, readable and executable at every pass.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"xla-emitters {version('xla-emitters')}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb, (summary, example) in VERBS.items():
+        sub = verbs.add_parser(
+            verb,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module = import_module(f"xla_emitters.tools.{verb}_verb")
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    verbs.add_parser("opt", help="run passes on MLIR or HLO text (xDSL's opt driver)", add_help=False)
+    return parser
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs one verb; returns the exit code of conventions.md."""
+    words = list(sys.argv[1:] if args is None else args)
+    if words[:1] == ["opt"]:
+        from xla_emitters.tools import opt
+
+        return opt.main(words[1:])
+    options = build_parser().parse_args(words)
+    return reported(lambda: options.run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

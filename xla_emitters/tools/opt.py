@@ -1,0 +1,138 @@
+"""`xla-emitters-opt`: xDSL's opt driver with our dialects, our passes, our printer, and `.hlo` as an input format.
+
+    xla-emitters-opt kernel.mlir -p xla-lower-xla-loops-to-scf,xla-flatten-tensors --remarks
+    xla-emitters-opt gelu.hlo                                  # the `hlo` dialect
+
+Passes that MLIR has under the same name are ours here (`canonicalize`, `cse`, `lower-affine` ...): they keep locations and know our ops.
+xDSL's other passes are there under their own names. A wrong input ends with a located message and exit code 1, an unknown pass or option
+with 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.universe import Universe
+from xdsl.utils.exceptions import PassPipelineParseError
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.errors import UsageError, VerifyError
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.tools.failures import reported
+from xla_emitters.universe import all_passes
+
+# MLIR's names for passes of ours that xDSL would otherwise answer to (design.md 2.4).
+MLIR_NAMES = {
+    "canonicalize": "xla-canonicalize",
+    "cse": "xla-cse",
+    "loop-invariant-code-motion": "xla-loop-invariant-code-motion",
+    "lower-affine": "xla-lower-affine",
+    "convert-scf-to-cf": "xla-convert-scf-to-cf",
+}
+
+
+class OptMain(xDSLOptMain):
+    """xDSL's driver; only registration, parsing and printing are ours."""
+
+    def register_all_dialects(self) -> None:
+        self.ctx = make_context()
+
+    def register_all_passes(self) -> None:
+        passes = dict(Universe.get_multiverse().all_passes) | all_passes()
+        passes |= {alias: passes[name] for alias, name in MLIR_NAMES.items()}
+        for name, factory in passes.items():
+            self.register_pass(name, factory)
+
+    def register_all_frontends(self) -> None:
+        def mlir(stream: IO[bytes]) -> ModuleOp:
+            text = decoded(stream.read(), self.get_input_name())
+            return parse_ir(
+                text,
+                self.get_input_name(),
+                allow_unregistered=bool(self.args.allow_unregistered_dialect),
+                verify=not self.args.disable_verify,
+            )
+
+        def hlo(stream: IO[bytes]) -> ModuleOp:
+            return parse_hlo(decoded(stream.read(), self.get_input_name()), self.get_input_name())
+
+        self.available_frontends = {"mlir": mlir, "hlo": hlo}
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        arg_parser.add_argument("--remarks", action="store_true", help="say on stderr what passes declined, and why")
+        arg_parser.add_argument(
+            "--spelling",
+            choices=("seed", "upstream"),
+            default="seed",
+            help="xla_gpu.loop, or xla.loop as in today's XLA",
+        )
+        for action in arg_parser._actions:  # pyright: ignore[reportPrivateUsage]
+            if action.dest == "passes":
+                # argparse offers no public way to add an option string to an inherited argument.
+                for alias in ("--pass-pipeline",):
+                    action.option_strings = [*action.option_strings, alias]
+                    arg_parser._option_string_actions[alias] = action  # pyright: ignore[reportPrivateUsage]
+                # The inherited help lists a hundred passes in one line; ours first, xDSL's by count.
+                action.help = "comma-separated passes: " + ", ".join([*all_passes(), *MLIR_NAMES]) + ", and xDSL's own"
+
+    def setup_pipeline(self) -> None:
+        try:
+            super().setup_pipeline()
+        except (PassPipelineParseError, ValueError) as error:
+            raise UsageError(str(error), stage="opt") from error
+        except Exception as error:
+            # xDSL raises bare Exceptions for a pass option of the wrong name or type.
+            if type(error) is not Exception:
+                raise
+            raise UsageError(str(error), stage="opt") from error
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        with collect_remarks() as remarks:
+            super().apply_passes(prog)
+        if self.args.remarks:
+            for remark in remarks:
+                print(remark, file=sys.stderr)
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        if self.args.target != "mlir" or self.args.print_no_properties or self.args.syntax_highlight:
+            return super().output_resulting_program(prog)
+        text = print_ir(
+            prog,
+            locations=bool(self.args.print_debuginfo),
+            generic=bool(self.args.print_op_generic),
+            spelling=self.args.spelling,
+        )
+        return text if text.endswith("\n") else text + "\n"
+
+
+def decoded(data: bytes, name: str) -> str:
+    """`data` as UTF-8 text; raises VerifyError naming the first bad byte."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise VerifyError(
+            f"{name} is not text: byte {error.start} is 0x{data[error.start]:02x}", stage="read"
+        ) from error
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the driver; returns the exit code of conventions.md."""
+
+    def run() -> int:
+        driver: Any = OptMain("xDSL's opt driver with the dialects and passes of xla_emitters", args)
+        driver.run()
+        return 0
+
+    return reported(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""The pass `xla-cse`: equal ops once; see `rewrite/cse.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.rewrite.cse import cse
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class CsePass(KernelPass):
+    """Equal ops merged, dead ones erased, also across blocks. Like MLIR's `cse`, but the op that stays takes both locations."""
+
+    name = "xla-cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        cse(op)

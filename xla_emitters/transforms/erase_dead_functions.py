@@ -1,0 +1,46 @@
+"""Functions that no kernel needs go: those that no public function refers to, directly or through others.
+
+    func.func @fusion(...) { ... pure_call @f ... }          func.func @fusion(...) { ... pure_call @f ... }
+    func.func private @f(...) { ... }                   ->   func.func private @f(...) { ... }
+    func.func private @g(...) { ... pure_call @g ... }
+
+Unlike symbol-dce it follows references from what is alive, so functions that only call each other go too. Run before inlining: a dead
+caller would make a live function look as if it were called twice.
+Source: XLA erase_dead_functions.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
+
+
+@dataclass(frozen=True)
+class EraseDeadFunctionsPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-erase-dead-functions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        by_name = functions(op)
+        # Whatever else stands in the module (a global, another symbol table) keeps alive what it refers to.
+        others = [inner for inner in op.body.ops if not isinstance(inner, func.FuncOp)]
+        reached = [name for name, function in by_name.items() if not is_private(function)]
+        reached += [name for other in others for inner in other.walk() for name in symbols_in(inner) if name in by_name]
+        alive = set(reached)
+        while reached:
+            for inner in by_name[reached.pop()].walk():
+                for name in symbols_in(inner):
+                    if name in by_name and name not in alive:
+                        alive.add(name)
+                        reached.append(name)
+        for name, function in by_name.items():
+            if name not in alive:
+                Rewriter.erase_op(function)

@@ -1,0 +1,348 @@
+"""Flatten N-d tensors to 1-d, so that an index says where its element lies in memory.
+
+    %i = apply_indexing (t, b)[v] -> (b floordiv 16)                 %k = apply_indexing (t, b, v) -> (b * 32 + t * 4 + v)
+    %j = apply_indexing (t, b)[v] -> ((b mod 16) * 32 + t * 4 + v)
+    %x = tensor.extract %a[%i, %j] : tensor<8x512xf32>          ->   %x = tensor.extract %a[%k] : tensor<4096xf32>
+
+Every access gets one `apply_indexing`: the offset in memory, as the tensor's layout has it, composed with the maps that produced its
+indices and simplified. Accesses with one offset share it. Names and bounds of the variables are kept; symbols become dims.
+
+Layouts are encodings: none (row major), `dense<[0, 1]> : tensor<2xi64>` or `#hlo.layout<[0, 1]>`, minor dimension first. They are
+folded into the offset and gone afterwards; constants are put into memory order. A layout with tiles, packed elements or dynamic bounds
+is refused.
+After this pass no tensor has a rank above 1 or a layout (lower-tensors and vectorize-loads-stores rely on it); ranks 0 and 1 keep
+their shape. An op that the pass does not know and that touches a tensor of higher rank is refused by name before anything is changed.
+Source: seed document, "Flatten tensors"; XLA flatten_tensors.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, scf, tensor, vector
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.hlo.types import LayoutAttr
+from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import linearize_physical_map
+from xla_emitters.rewrite.folders import constant_integer, constant_op, hoist_constants, integer_attr
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
+
+ArrayType = TensorType[Attribute]
+
+# Ops that hand tensors on: only their types change.
+CARRIERS: tuple[type[Operation], ...] = (
+    func.FuncOp,
+    func.ReturnOp,
+    func.CallOp,
+    scf.ForOp,
+    scf.IfOp,
+    scf.WhileOp,
+    scf.IndexSwitchOp,
+    scf.YieldOp,
+    scf.ConditionOp,
+    xla_gpu.LoopOp,
+    xla_gpu.YieldOp,
+    xla_gpu.PureCallOp,
+    tensor.EmptyOp,
+    arith.SelectOp,
+)
+ALONG_THE_DIMENSION = AffineMapAttr(AffineMap.identity(1))
+ACCESSES: tuple[type[Operation], ...] = (
+    tensor.ExtractOp,
+    tensor.InsertOp,
+    vector.TransferReadOp,
+    vector.TransferWriteOp,
+)
+
+
+@dataclass(frozen=True)
+class FlattenTensorsPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-flatten-tensors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = list(op.walk())
+        for inner in ops:
+            _check(inner, self.name)
+        offsets = _Offsets()
+        for inner in ops:
+            if isinstance(inner, ACCESSES):
+                _flatten_access(inner, offsets)
+            elif isinstance(inner, arith.ConstantOp):
+                _flatten_constant(inner)
+        for inner in ops:
+            _flatten_types(inner)
+        offsets.erase_unused_producers()
+        hoist_constants(op)
+
+
+# What becomes of types ---------------------------------------------------------------------------------------------------
+
+
+def is_flat(value_type: Attribute) -> bool:
+    """Whether `value_type` is left as it is: no tensor, or one of rank 0 or 1 without a layout."""
+    if not isinstance(value_type, TensorType):
+        return True
+    array = cast(ArrayType, value_type)
+    return array.get_num_dims() <= 1 and (isinstance(array.encoding, NoneAttr) or _layout(array) is None)
+
+
+def flat_type(value_type: Attribute) -> Attribute:
+    """The type that stands for `value_type` after this pass."""
+    if is_flat(value_type):
+        return value_type
+    array = cast(ArrayType, value_type)
+    shape = array.get_shape()
+    return TensorType(array.element_type, shape if len(shape) <= 1 else (math.prod(shape),))
+
+
+def _layout(array: ArrayType) -> tuple[int, ...] | None:
+    """The dimensions of `array`, minor first; None if its encoding says something else than that."""
+    encoding = array.encoding
+    rank = array.get_num_dims()
+    if isinstance(encoding, NoneAttr):
+        return tuple(reversed(range(rank)))
+    if isinstance(encoding, LayoutAttr):
+        if encoding.suffix.data or encoding.bounds:
+            return None
+        order = encoding.minor_to_major
+    elif isinstance(encoding, DenseIntOrFPElementsAttr):
+        order = tuple(int(value) for value in encoding.get_values())
+    else:
+        return None
+    return order if sorted(order) == list(range(rank)) else None
+
+
+def _check(op: Operation, stage: str) -> None:
+    """raises Unsupported if `op` has to do with a tensor that cannot be flattened, or that it would not survive."""
+    types = [value.type for value in (*op.operands, *op.results)]
+    types += [argument.type for region in op.regions for block in region.blocks for argument in block.args]
+    if isinstance(op, func.FuncOp):
+        types += [*op.function_type.inputs, *op.function_type.outputs]
+    concerned = [cast(ArrayType, t) for t in types if isinstance(t, TensorType)]
+    for array in concerned:
+        if array.get_num_dims() > 1 and not array.has_static_shape():
+            raise _unsupported(op, f"{array} has a dynamic dimension", stage)
+        if array.get_num_dims() > 1 and _layout(array) is None:
+            raise _unsupported(op, f"the layout of {array} is not a plain order of dimensions", stage)
+    if all(is_flat(array) for array in concerned):
+        return
+    if isinstance(op, vector.TransferReadOp | vector.TransferWriteOp) and not _is_contiguous(op):
+        raise _unsupported(op, "it does not move a vector along the minor dimension", stage)
+    if not isinstance(op, (*CARRIERS, *ACCESSES, arith.ConstantOp)):
+        raise _unsupported(op, "no rule to flatten it", stage)
+
+
+def _unsupported(op: Operation, reason: str, stage: str) -> Unsupported:
+    place = place_of(op)
+    return Unsupported(f"{op.name}: {reason}" + (f" (at {place})" if place else ""), stage=stage)
+
+
+def _is_contiguous(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
+    """Whether `op` moves a whole 1-d vector along the dimension that is minor in memory."""
+    array = cast(ArrayType, op.source.type)
+    rank = array.get_num_dims()
+    layout = _layout(array)
+    vector_type = op.result.type if isinstance(op, vector.TransferReadOp) else op.vector.type
+    return (
+        isinstance(vector_type, VectorType)
+        and cast("VectorType[Attribute]", vector_type).get_num_dims() == 1
+        and op.mask is None
+        and all(inside.value.data for inside in op.in_bounds)
+        and op.permutation_map.data == AffineMap.minor_identity(rank, 1)
+        and layout is not None
+        and layout[0] == rank - 1
+    )
+
+
+def _flatten_types(op: Operation) -> None:
+    for result in tuple(op.results):
+        if not is_flat(result.type):
+            Rewriter.replace_value_with_new_type(result, flat_type(result.type))
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in tuple(block.args):
+                if not is_flat(argument.type):
+                    Rewriter.replace_value_with_new_type(argument, flat_type(argument.type))
+    if isinstance(op, func.FuncOp):
+        signature = op.function_type
+        op.function_type = FunctionType.from_lists(
+            [flat_type(t) for t in signature.inputs], [flat_type(t) for t in signature.outputs]
+        )
+
+
+def _flatten_constant(op: arith.ConstantOp) -> None:
+    """The constant's elements in the order in which they lie in memory."""
+    value = op.value
+    if is_flat(op.result.type) or not isinstance(value, DenseIntOrFPElementsAttr):
+        return
+    array = cast(ArrayType, op.result.type)
+    shape, layout = array.get_shape(), _layout(array)
+    assert layout is not None
+    new_type = cast(Any, flat_type(array))
+    if value.is_splat() or layout == tuple(reversed(range(len(shape)))):
+        op.value = DenseIntOrFPElementsAttr(new_type, value.data)
+        return
+    # Memory order: the last dimension of `layout` is outermost. Elements stand in row-major order.
+    elements = cast(Sequence[Any], value.get_values())
+    outermost_first = tuple(reversed(layout))
+    strides = [math.prod(shape[dim + 1 :]) for dim in outermost_first]
+    moved = [
+        elements[sum(i * stride for i, stride in zip(index, strides, strict=True))]
+        for index in product(*(range(shape[dim]) for dim in outermost_first))
+    ]
+    op.value = DenseIntOrFPElementsAttr.from_list(new_type, moved)
+
+
+# What becomes of accesses ------------------------------------------------------------------------------------------------
+
+
+def _flatten_access(op: Operation, offsets: _Offsets) -> None:
+    match op:
+        case tensor.ExtractOp():
+            if op.tensor.type != flat_type(op.tensor.type):
+                op.operands = [op.tensor, *offsets.of(op, cast(ArrayType, op.tensor.type), op.indices)]
+        case tensor.InsertOp():
+            if op.dest.type != flat_type(op.dest.type):
+                op.operands = [op.scalar, op.dest, *offsets.of(op, cast(ArrayType, op.dest.type), op.indices)]
+        case vector.TransferReadOp() | vector.TransferWriteOp():
+            array = cast(ArrayType, op.source.type)
+            if array.get_num_dims() > 1:
+                _replace_transfer(op, offsets.of(op, array, op.indices))
+        case _:
+            return
+
+
+def _replace_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, offset: Sequence[SSAValue]) -> None:
+    if isinstance(op, vector.TransferReadOp):
+        new = vector.TransferReadOp(op.source, offset, op.padding, op.result.type, op.in_bounds, ALONG_THE_DIMENSION)
+    else:
+        new_type = cast("ArrayType", flat_type(op.source.type))
+        new = vector.TransferWriteOp(
+            op.vector, op.source, offset, op.in_bounds, permutation_map=ALONG_THE_DIMENSION, result_type=new_type
+        )
+    new.location = op.location
+    new.attributes.update(op.attributes)
+    for result, old in zip(new.results, op.results, strict=True):
+        result.name_hint = old.name_hint
+    Rewriter.replace_op(op, new)
+
+
+@dataclass
+class _Offsets:
+    """The offsets of accesses, each computed once where it is needed first.
+
+    An offset made in a block serves the accesses after it there and in the regions below it.
+    """
+
+    known: dict[Block, dict[tuple[object, ...], xla_gpu.ApplyIndexingOp]] = field(
+        default_factory=dict[Block, dict[tuple[object, ...], xla_gpu.ApplyIndexingOp]]
+    )
+    producers: dict[xla_gpu.ApplyIndexingOp, None] = field(default_factory=dict[xla_gpu.ApplyIndexingOp, None])
+
+    def of(self, access: Operation, array: ArrayType, indices: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+        """The indices of an element of the flat tensor, in place of `indices` into one of type `array`: its offset in memory."""
+        if array.get_num_dims() <= 1:
+            return tuple(indices)
+        layout = _layout(array)
+        assert layout is not None
+        operands, offset = self._composed(linearize_physical_map(array.get_shape(), layout), indices)
+        [result] = offset.results
+        builder = located_builder(InsertPoint.before(access), access)
+        if result.kind is ExprKind.VARIABLE:
+            return (operands[result.value],)
+        if result.kind is ExprKind.CONSTANT:
+            return (builder.insert(constant_op(integer_attr(result.value, xla_gpu.INDEX))).result,)
+        key = (offset, *map(id, operands))
+        if (shared := self._find(key, access)) is not None:
+            shared.location = fuse_locations(shared.location, access.location)
+            return (shared.results[0],)
+        op = builder.insert(xla_gpu.ApplyIndexingOp(operands, IndexingMapAttr(offset)))
+        op.results[0].name_hint = "dim"
+        assert op.parent is not None
+        self.known.setdefault(op.parent, {})[key] = op
+        return (op.results[0],)
+
+    def _find(self, key: tuple[object, ...], access: Operation) -> xla_gpu.ApplyIndexingOp | None:
+        block = access.parent
+        while block is not None:
+            if (found := self.known.get(block, {}).get(key)) is not None:
+                return found
+            around = block.parent_op()
+            block = None if around is None else around.parent
+        return None
+
+    def _composed(self, linear: IndexingMap, indices: Sequence[SSAValue]) -> tuple[list[SSAValue], IndexingMap]:
+        """The offset as a map of values that are not results of maps themselves; those values, and the map."""
+        values: list[SSAValue] = []
+        variables: list[Variable] = []
+        number_of: dict[SSAValue, int] = {}
+
+        def variable(value: SSAValue, wanted: Variable) -> Expr:
+            if (constant := constant_integer(value)) is not None:
+                return Expr.constant(constant)
+            number = number_of.get(value)
+            if number is None:
+                number = number_of[value] = len(values)
+                values.append(value)
+                variables.append(wanted)
+                return Expr.variable(number)
+            have = variables[number]
+            both = have.bounds.intersect(wanted.bounds)
+            variables[number] = Variable(both if both.is_feasible else have.bounds, have.name or wanted.name)
+            return Expr.variable(number)
+
+        expressions: list[Expr] = []
+        for index, dim in zip(indices, linear.dims, strict=True):
+            producer = index.owner
+            if isinstance(producer, xla_gpu.ApplyIndexingOp):
+                self.producers[producer] = None
+                inner = [variable(v, w) for v, w in zip(producer.operands, producer.map.variables, strict=True)]
+                expressions.append(producer.map.results[producer.results.index(index)].substitute(inner))
+                continue
+            known = range_of_value(index)
+            bounds = dim.bounds if known is None else _tighter(dim.bounds, known)
+            expressions.append(variable(index, Variable(bounds)))
+        offset = linear.results[0].substitute(expressions)
+        composed, removed = IndexingMap((offset,), tuple(variables)).simplify().remove_unused_vars()
+        if removed:
+            values = [value for value, gone in zip(values, removed, strict=True) if not gone]
+        return values, composed
+
+    def erase_unused_producers(self) -> None:
+        """The maps whose results only were indices of the old tensors go, last ones first."""
+        doomed = list(self.producers)
+        while doomed:
+            op = doomed.pop()
+            if op.parent is None or any(result.first_use is not None for result in op.results):
+                continue
+            doomed += [operand.owner for operand in op.operands if isinstance(operand.owner, xla_gpu.ApplyIndexingOp)]
+            Rewriter.erase_op(op)
+
+
+def _tighter(bounds: Interval, known: Interval) -> Interval:
+    both = bounds.intersect(known)
+    return both if both.is_feasible else bounds

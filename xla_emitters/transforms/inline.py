@@ -1,0 +1,196 @@
+"""Subgraph functions move into their callers where that does not repeat work.
+
+    %c = xla_gpu.pure_call @gelu(%in, %i, %j, %k)   ->   %x = tensor.extract %in[%i, %j, %k]
+                                                         %0 = arith.mulf %x, %x ...
+
+A call is inlined when, in this order:
+
+1. the call does not say `noinline`; the callee is a function with a body of one block, and does not call itself, even through others;
+2. the callee says `no_compute` (it only moves data): always;
+3. it is called once from the ops that stand directly around the call (or from nowhere else in the module), and caller and callee
+   together stay within 4000 ops;
+4. nobody else refers to the callee: it moves, instead of being copied; or a function called next to it calls a third function that the
+   callee calls too, so that inlining lets CSE merge those calls.
+
+Anything else stays a call: a subgraph used at two different places is computed by one function, and LLVM decides later.
+Functions are visited callees first, so a body arrives with its own calls inlined. Ops keep the location of their HLO instruction;
+the call's own location is taken by those that have none. A private function without callers left goes.
+Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its rule for CPU kernels (up to 100 ops) is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.xla_gpu import PureCallOp
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import locate
+from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
+
+MAX_OPS = 4000
+
+
+@dataclass(frozen=True)
+class InlinePass(KernelPass):
+    """See the head of the file."""
+
+    name = "inline"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _Inliner(self, op).run()
+
+
+class _Inliner:
+    def __init__(self, owner: InlinePass, module: ModuleOp) -> None:
+        self.owner = owner
+        self.functions = functions(module)
+        self.uses = Counter(name for op in module.walk() for name in symbols_in(op))
+        self.called: dict[str, set[str]] = {}
+        self.recursive: set[str] = set()
+
+    def run(self) -> None:
+        order = self._callees_first()
+        for name in order:
+            self._into(self.functions[name])
+        for name in reversed(order):  # callers first: a dead caller frees its callees
+            function = self.functions.get(name)
+            if function is None:
+                continue  # it moved
+            if is_private(function) and not self.uses[name]:
+                self.uses.subtract(symbol for op in function.walk() for symbol in symbols_in(op))
+                Rewriter.erase_op(function)
+
+    def _callees_first(self) -> list[str]:
+        """The functions, each after those that it calls. Notes at least one function of every cycle as recursive."""
+        calls = {name: _callees(function) & self.functions.keys() for name, function in self.functions.items()}
+        order: list[str] = []
+        state: dict[str, int] = {}  # 1: being visited, 2: done
+        for root in self.functions:
+            stack = [(root, iter(sorted(calls[root])))] if root not in state else []
+            state.setdefault(root, 1)
+            while stack:
+                name, rest = stack[-1]
+                callee = next(rest, None)
+                if callee is None:
+                    state[name] = 2
+                    order.append(name)
+                    stack.pop()
+                elif callee not in state:
+                    state[callee] = 1
+                    stack.append((callee, iter(sorted(calls[callee]))))
+                elif state[callee] == 1:
+                    names = [other for other, _ in stack]
+                    self.recursive.update(names[names.index(callee) :])
+        return order
+
+    def _into(self, caller: func.FuncOp) -> None:
+        """Inlines calls in `caller`, and calls that came with what was inlined."""
+        calls = [op for op in caller.walk() if isinstance(op, PureCallOp)]
+        calls.reverse()
+        while calls:
+            call = calls.pop()
+            callee = self.functions.get(call.callee)
+            if callee is None:
+                continue
+            if (reason := self._reason_not_to(call, callee)) is not None:
+                self.owner.skip(call, f"@{call.callee}: {reason}")
+                continue
+            inlined = self._inline(call, callee)
+            calls += [op for new in reversed(inlined) for op in new.walk() if isinstance(op, PureCallOp)]
+
+    def _reason_not_to(self, call: PureCallOp, callee: func.FuncOp) -> str | None:
+        if "noinline" in call.attributes:
+            return "the call says noinline"
+        if callee.is_declaration:
+            return "the callee has no body"
+        if callee.body.first_block is not callee.body.last_block:
+            return "the callee has several blocks"
+        if call.callee in self.recursive:
+            return "the callee calls itself"
+        if "no_compute" in callee.attributes:
+            return None
+        region = call.parent_region()
+        assert region is not None
+        around = region.blocks[0]
+        siblings = [op for block in region.blocks for op in block.ops if isinstance(op, PureCallOp)]
+        moves = self._moves(call.callee, callee)
+        copies = 1 if moves else sum(sibling.callee == call.callee for sibling in siblings)
+        if copies > 1:
+            return f"it is called {copies} times here"
+        if _count(callee.body.block) + _count(around) > MAX_OPS:
+            return f"the result would have more than {MAX_OPS} ops"
+        if moves:
+            return None
+        third = self._called(call.callee)
+        if any(sibling.callee != call.callee and third & self._called(sibling.callee) for sibling in siblings):
+            return None
+        return "it has several callers"
+
+    def _moves(self, name: str, callee: func.FuncOp) -> bool:
+        return is_private(callee) and self.uses[name] == 1
+
+    def _called(self, name: str) -> set[str]:
+        """The functions that the ops directly in function `name` call. Callees are finished first, so the answer stays."""
+        if name not in self.called:
+            function = self.functions.get(name)
+            ops = [] if function is None else [op for block in function.body.blocks for op in block.ops]
+            self.called[name] = {op.callee for op in ops if isinstance(op, PureCallOp)}
+        return self.called[name]
+
+    def _inline(self, call: PureCallOp, callee: func.FuncOp) -> list[Operation]:
+        """Puts the callee's ops in place of `call`; the ops."""
+        arguments = tuple(call.arguments)
+        if self._moves(call.callee, callee):
+            body = callee.body.block
+            arrived = [op for op in body.ops if not isinstance(op, func.ReturnOp)]
+            terminator = body.last_op
+            assert terminator is not None
+            values = [_argument(value, body, arguments) for value in terminator.operands]
+            Rewriter.erase_op(terminator)
+            Rewriter.inline_block(body, InsertPoint.before(call), arguments)
+            Rewriter.erase_op(callee)
+            del self.functions[call.callee]
+        else:
+            arrived, values = _copy(callee, arguments)
+            Rewriter.insert_op(arrived, InsertPoint.before(call))
+            self.uses.update(symbol for new in arrived for op in new.walk() for symbol in symbols_in(op))
+        for op in arrived:
+            locate(op, call.location)
+        self.uses[call.callee] -= 1
+        for result, value in zip(call.results, values, strict=True):
+            name = value.name_hint
+            result.replace_all_uses_with(value)
+            value.name_hint = name  # not the call's
+        Rewriter.erase_op(call)
+        return arrived
+
+
+def _copy(callee: func.FuncOp, arguments: tuple[SSAValue, ...]) -> tuple[list[Operation], list[SSAValue]]:
+    """Copies of the callee's ops, for `arguments`, and the values that it would return."""
+    body = callee.body.block
+    mapped: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
+    copies = [op.clone(value_mapper=mapped) for op in body.ops if not isinstance(op, func.ReturnOp)]
+    terminator = body.last_op
+    assert terminator is not None
+    return copies, [mapped.get(value, value) for value in terminator.operands]
+
+
+def _argument(value: SSAValue, body: Block, arguments: tuple[SSAValue, ...]) -> SSAValue:
+    """`value`, or what is passed for it if it is an argument of `body`."""
+    return next((given for own, given in zip(body.args, arguments, strict=True) if own is value), value)
+
+
+def _callees(function: func.FuncOp) -> set[str]:
+    """Every symbol that `function` refers to."""
+    return {name for op in function.walk() for name in symbols_in(op)}
+
+
+def _count(block: Block) -> int:
+    return sum(1 for _ in block.ops)

@@ -1,0 +1,21 @@
+"""The pass `xla-loop-invariant-code-motion`: what a loop computes anew each time leaves it; see `rewrite/licm.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.licm import loop_invariant_code_motion
+
+
+@dataclass(frozen=True)
+class LoopInvariantCodeMotionPass(KernelPass):
+    """Pure ops that depend on nothing in their `scf.for` or `scf.while` move in front of it, if they cannot fail or are sure to run."""
+
+    name = "xla-loop-invariant-code-motion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        loop_invariant_code_motion(op)

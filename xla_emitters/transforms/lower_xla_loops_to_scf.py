@@ -1,0 +1,86 @@
+"""Loops over maps become loop nests with a bounds check inside.
+
+    %r = xla_gpu.loop (%t, %b)[%v] -> (%i) in #map iter_args(%a = %x) -> (T) {      scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %x) {
+      BODY; xla_gpu.yield %n                                                          %inside = bounds of %t and %b, #map's constraints
+    }                                                                        ->       %s = scf.if %inside -> (T) {
+                                                                                        %i = apply_indexing #map(%t, %b)[%v]
+                                                                                        BODY; scf.yield %n
+                                                                                      } else { scf.yield %a }
+                                                                                      scf.yield %s
+                                                                                    }
+
+One `scf.for` per range variable, the first outermost. An iteration outside the map's domain hands its values on. The check has the map's
+constraints first, then each dim's bounds, all signed; a range variable's bounds are the loop's. A map that is known empty is no loop at
+all; one without any variable is its body. Each result that the body uses is one `apply_indexing` with all of the map's variables and
+bounds: flatten-tensors composes them, ranges decide the checks later. Constants stand at the function's entry.
+Source: seed document, "xla_gpu to scf conversion"; XLA lower_xla_loops_to_scf.cc; spec/1 5.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.build import apply_indexing, loop_nest
+from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.rewrite.folders import hoist_constants
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+
+@dataclass(frozen=True)
+class LowerXlaLoopsToScfPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-lower-xla-loops-to-scf"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Inner loops first: an outer one then moves their nests along.
+        for loop in [inner for inner in op.walk(region_first=True) if isinstance(inner, LoopOp)]:
+            _lower(loop)
+        hoist_constants(op)
+
+
+def _lower(loop: LoopOp) -> None:
+    if loop.map.is_known_empty:
+        Rewriter.replace_op(loop, (), loop.inits)
+        return
+
+    def body(builder: Builder, ivs: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return _move_body(loop, builder, ivs, carried)
+
+    builder = located_builder(InsertPoint.before(loop), loop)
+    if loop.map.range_vars or loop.dims or loop.map.constraints:
+        results = loop_nest(builder, loop.map, loop.dims, loop.inits, body)
+    else:
+        results = body(builder, (), loop.inits)
+    Rewriter.replace_op(loop, (), results)
+
+
+def _move_body(
+    loop: LoopOp, builder: Builder, ivs: Sequence[SSAValue], carried: Sequence[SSAValue]
+) -> Sequence[SSAValue]:
+    """Moves the loop's body to where `builder` stands; the values that it yields."""
+    indices: list[SSAValue] = []
+    for number, argument in enumerate(loop.map_results):
+        if argument.first_use is None:
+            indices.append(argument)  # nobody looks
+            continue
+        [index] = apply_indexing(builder, loop.map.submap(number), [*loop.dims, *ivs])
+        index.name_hint = index.name_hint or argument.name_hint
+        indices.append(index)
+    block = loop.body.block
+    terminator = block.last_op
+    assert isinstance(terminator, YieldOp)
+    arguments = (*ivs, *indices, *carried)
+    given = {id(argument): value for argument, value in zip(block.args, arguments, strict=True)}
+    results = tuple(given.get(id(value), value) for value in terminator.arguments)
+    Rewriter.erase_op(terminator)
+    Rewriter.inline_block(block, builder.insertion_point, arguments)
+    return results

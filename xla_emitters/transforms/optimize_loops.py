@@ -1,0 +1,186 @@
+"""Unroll loops with constant bounds: wholly when short, else by what fits.
+
+    scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %x) {      %a0 = f(%x, %c0)
+      %n = f(%a, %v)                                      ->   %a1 = f(%a0, %c1)
+      scf.yield %n                                             %a2 = f(%a1, %c2)
+    }                                                          %a3 = f(%a2, %c3)
+
+    scf.for %v = %c0 to %c64 step %c1 ... { f(%v) }       ->   scf.for %v = %c0 to %c64 step %c16 ... {
+                                                                 f(%v)
+                                                                 %v1 = apply_indexing (d0) -> (d0 + 1)(%v)
+                                                                 f(%v1) ... }
+
+Straight-line code lets loads of several iterations be under way at once. It costs code: a body counts one per op, twenty per float `math`
+op that is a call or a polynomial, each times the elements of a vector result, and copies of at most 400 together are made. A loop of at
+most `max_unroll_factor` iterations is unrolled whatever its size. The number of copies always divides the number of iterations, so there
+is no remainder loop. Loops that hold another loop, a call, or a function with a big expansion stay; inner loops go first, so a nest is
+unrolled from inside as far as the size allows.
+Source: seed document, "Loop unrolling"; XLA optimize_loops.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects import math as math_dialect
+from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp, VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.analysis.accesses import constant_of
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.build import constant_index
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+DEFAULT_UNROLL_FACTOR = 4
+SIZE_MAX = 400
+MATH_WEIGHT = 20
+# Float functions that are an instruction or two; every other one is a call or a polynomial.
+CHEAP_MATH = (
+    math_dialect.AbsFOp,
+    math_dialect.CeilOp,
+    math_dialect.CopySignOp,
+    math_dialect.FloorOp,
+    math_dialect.FmaOp,
+    math_dialect.RoundEvenOp,
+    math_dialect.RoundOp,
+    math_dialect.RsqrtOp,
+    math_dialect.SqrtOp,
+    math_dialect.TruncOp,
+)
+# What a loop must not hold to be unrolled.
+HEAVY = (
+    scf.ForOp,
+    func.CallOp,
+    math_dialect.AcosOp,
+    math_dialect.AcoshOp,
+    math_dialect.AsinOp,
+    math_dialect.AsinhOp,
+    math_dialect.AtanhOp,
+    math_dialect.SinhOp,
+)
+
+
+@dataclass(frozen=True)
+class OptimizeLoopsPass(KernelPass):
+    """See the head of the file. `max_unroll_factor` 0 stands for the default, 4."""
+
+    name = "xla-gpu-optimize-loops"
+
+    max_unroll_factor: int = DEFAULT_UNROLL_FACTOR
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
+            self.optimize(loop)
+
+    def optimize(self, loop: scf.ForOp) -> None:
+        """Unrolls `loop` if that is worth its size; else says why not."""
+        trips = trip_count_of_plain_loop(loop)
+        if isinstance(trips, str):
+            return self.skip(loop, trips)
+        if heavy := next((op for op in loop.body.walk() if isinstance(op, HEAVY)), None):
+            return self.skip(loop, f"it holds {heavy.name}")
+        size = body_size(loop)
+        factor = unroll_factor(trips, size, self.max_unroll_factor or DEFAULT_UNROLL_FACTOR)
+        if factor <= 1:
+            return self.skip(loop, f"{trips} iterations of a body of size {size} stay")
+        if factor == trips:
+            unroll_fully(loop, trips)
+        else:
+            unroll_by(loop, factor, trips)
+
+
+def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:
+    """Iterations of a loop over `index` from 0 by 1 to a constant, or in what it differs from one."""
+    lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
+    if not isinstance(loop.lb.type, IndexType):
+        return f"its induction variable is {loop.lb.type}, not index"
+    if lower != 0:
+        return "it does not start at 0"
+    if step != 1:
+        return "step is not 1"
+    if upper is None:
+        return "its upper bound is not a constant"
+    return max(upper, 0)
+
+
+def unroll_factor(trips: int, size: int, max_unroll_factor: int) -> int:
+    """How many copies of a body of `size` to make: a divisor of `trips`; 0 or 1 for none.
+
+    >>> unroll_factor(4, 1000, 4), unroll_factor(64, 25, 4), unroll_factor(6, 100, 4), unroll_factor(7, 100, 4)
+    (4, 16, 3, 1)
+    """
+    if trips <= max_unroll_factor:
+        return trips
+    return next((factor for factor in range(min(trips, SIZE_MAX // size), 1, -1) if trips % factor == 0), 1)
+
+
+def body_size(loop: scf.ForOp) -> int:
+    """The weights of all ops in the body, nested ones and terminators included."""
+    return sum(weight(op) for op in loop.body.walk())
+
+
+def weight(op: Operation) -> int:
+    """What one op counts: 1, or MATH_WEIGHT, times the elements of its first result."""
+    result = op.results[0].type if op.results else None
+    elements = math.prod(result.get_shape()) if isa(result, VectorType) else 1
+    is_function = op.name.startswith("math.") and not isinstance(op, CHEAP_MATH) and _is_float(result)
+    return elements * (MATH_WEIGHT if is_function else 1)
+
+
+def _is_float(type_: Attribute | None) -> bool:
+    return isinstance(type_.element_type if isa(type_, VectorType) else type_, AnyFloat)
+
+
+def unroll_fully(loop: scf.ForOp, trips: int) -> None:
+    """Replaces `loop` by `trips` copies of its body, the induction variable a constant in each."""
+    builder = located_builder(InsertPoint.before(loop), loop)
+    carried: list[SSAValue] = list(loop.iter_args)
+    for iteration in range(trips):
+        carried = _copy_body(loop, builder, constant_index(builder, iteration), carried)
+    for result in loop.results:
+        result.name_hint = None  # what a copy computes is not the loop
+    Rewriter.replace_op(loop, [], carried)
+
+
+def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
+    """Replaces `loop` by one that takes `factor` of its iterations at a time; `factor` divides `trips`."""
+    step = constant_index(located_builder(InsertPoint.before(loop), loop), factor)
+    body = Block(arg_types=[argument.type for argument in loop.body.block.args])
+    for argument, old in zip(body.args, loop.body.block.args, strict=True):
+        argument.name_hint, argument.location = old.name_hint, old.location
+    variable, *carried = body.args
+    builder = located_builder(InsertPoint.at_end(body), loop)
+    first = Variable(Interval(0, trips - factor))
+    for copy in range(factor):
+        number: SSAValue = variable
+        if copy:
+            shifted = IndexingMap(results=(Expr.variable(0) + copy,), dims=(first,))
+            number = builder.insert(xla_gpu.ApplyIndexingOp([variable], shifted)).results[0]
+            number.name_hint = variable.name_hint
+        carried = _copy_body(loop, builder, number, carried)
+    builder.insert(scf.YieldOp(*carried))
+    unrolled = scf.ForOp(loop.lb, loop.ub, step, loop.iter_args, body)
+    unrolled.attributes, unrolled.location = loop.attributes.copy(), loop.location
+    for new, old in zip(unrolled.results, loop.results, strict=True):
+        new.name_hint = old.name_hint
+    Rewriter.replace_op(loop, unrolled)
+
+
+def _copy_body(loop: scf.ForOp, builder: Builder, variable: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    """Inserts one copy of the body with its arguments replaced; returns what it yields. Ops keep their locations."""
+    terminator = loop.body.block.last_op
+    assert isinstance(terminator, scf.YieldOp)
+    values: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, (variable, *carried), strict=True))
+    for op in loop.body.block.ops:
+        if op is not terminator:
+            builder.insert(op.clone(values))
+    return [values.get(value, value) for value in terminator.arguments]

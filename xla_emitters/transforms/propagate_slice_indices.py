@@ -1,0 +1,102 @@
+"""Subgraph functions learn which buffer each of their tensors is.
+
+    func.func @fusion(%a {xla.slice_index = 0, xla.invariant}, ...) {     func.func @fusion(...) { ... pure_call @f(%a, %i) ... }
+      ... pure_call @f(%a, %i) ...                                    ->
+    func.func private @f(%t: tensor<...>, %i: index)                      func.func private @f(%t {xla.slice_index = 0, xla.invariant}, ...)
+
+An argument takes `xla.slice_index`, and `xla.invariant` if the entry's has it, from what its callers pass: an argument of the entry, or
+of a function that has learnt its own. Callers that disagree, or that pass something computed, leave it without (and a remark says so);
+then nothing is merged and nothing is assumed invariant. XLA copies by position instead, and relies on every subgraph function taking
+the entry's parameters in the entry's order; where that holds the result is the same.
+Source: spec/2 3.3; XLA propagate_slice_indices.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+
+from xla_emitters.dialects.xla_gpu import PureCallOp
+from xla_emitters.errors import VerifyError
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.symbols import functions
+
+ENTRY = "xla.entry"
+SLICE_INDEX = "xla.slice_index"
+INVARIANT = "xla.invariant"
+Slice = dict[str, Attribute]
+
+
+@dataclass(frozen=True)
+class PropagateSliceIndicesPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-propagate-slice-indices"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        by_name = functions(op)
+        if not any(ENTRY in function.attributes for function in by_name.values()):
+            raise VerifyError(
+                f"no function has the attribute {ENTRY}",
+                stage=self.name,
+                help=f"mark the kernel: func.func @fusion(...) attributes {{{ENTRY}}}",
+            )
+        calls: dict[str, list[PureCallOp | func.CallOp]] = {name: [] for name in by_name}
+        for inner in op.walk():
+            if isinstance(inner, PureCallOp):
+                calls.setdefault(inner.callee, []).append(inner)
+            elif isinstance(inner, func.CallOp):
+                calls.setdefault(inner.callee.string_value(), []).append(inner)
+        # A function is done when all functions that call it are. A recursive one never is, and learns nothing.
+        waiting = {name for name, function in by_name.items() if ENTRY not in function.attributes}
+        progress = True
+        while progress:
+            progress = False
+            for name in sorted(waiting):
+                if not any(_caller(call) in waiting for call in calls[name]):
+                    waiting.remove(name)
+                    self._learn(by_name[name], calls[name])
+                    progress = True
+
+    def _learn(self, function: func.FuncOp, calls: list[PureCallOp | func.CallOp]) -> None:
+        attributes = [dict(own.data) for own in function.arg_attrs] if function.arg_attrs else []
+        attributes = attributes or [dict[str, Attribute]() for _ in function.function_type.inputs]
+        learnt = False
+        for number, argument_type in enumerate(function.function_type.inputs):
+            if not isinstance(argument_type, TensorType) or not calls:
+                continue
+            first, *others = [_slice(call.operands[number]) for call in calls]
+            if not first or any(other != first for other in others):
+                self.skip(
+                    function, f"@{function.sym_name.data}: its callers do not pass one buffer for argument {number}"
+                )
+                continue
+            attributes[number].update(first)
+            learnt = True
+        if learnt:
+            function.arg_attrs = ArrayAttr(DictionaryAttr(own) for own in attributes)
+
+
+def _caller(call: PureCallOp | func.CallOp) -> str | None:
+    """The name of the function that `call` stands in."""
+    op = call.parent_op()
+    while op is not None and not isinstance(op, func.FuncOp):
+        op = op.parent_op()
+    return None if op is None else op.sym_name.data
+
+
+def _slice(value: SSAValue) -> Slice:
+    """What is known of the buffer of `value`: {} unless it is a function argument that has a slice index."""
+    if not isinstance(value, BlockArgument):
+        return {}
+    function = value.block.parent_op()
+    if not isinstance(function, func.FuncOp) or function.arg_attrs is None:
+        return {}
+    own = function.arg_attrs.data[value.index].data
+    if SLICE_INDEX not in own:
+        return {}
+    return {name: own[name] for name in (SLICE_INDEX, INVARIANT) if name in own}

@@ -1,0 +1,175 @@
+"""Arithmetic that the ranges of values decide.
+
+    %0 = arith.cmpi sge, %thread_id_x, %c0        ->  %true, and the scf.if on it is its then-side
+    %1 = arith.minsi %i, %c511                    ->  %i, when %i is known to be at most 511
+    %2 = arith.addi %i, %c4                       ->  %2 = arith.addi %i, %c4 {xla.range = [4 : index, 515 : index]}
+    andi (trunci %a), (trunci %b)                 ->  trunci (andi %a, %b)
+    apply_indexing #map(%i), i in [0, 511]        ->  the map's bounds cut to those of the loop around, and simplified
+
+First every addi, muli, minsi, maxsi, index_cast and |x| gets its range as an attribute, where operands have known ranges and the result
+cannot wrap in the width of its type (for index: that of the module's data layout, 32 bits when it has none). Then the patterns run to a
+fixed point, with folding and the canonical forms of `scf.if` and `scf.for`.
+
+The truncations are moved below andi and ori because predicates are stored as bytes: a reduction of them then stays in bytes.
+Source: XLA simplify_arith.cc. Unsigned comparisons are decided as unsigned here (`rewrite/range_folds.py`); atan2(x, 1) is left to
+libdevice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
+from xla_emitters.indexing import Interval, Variable
+from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.folders import constant_integer
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.patterns import apply_patterns_by_type
+from xla_emitters.rewrite.range_folds import RANGE_PATTERNS
+from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
+
+
+@dataclass(frozen=True)
+class SimplifyArithPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-simplify-arith"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        index_bits = index_width(op)
+        for inner in op.walk():
+            _annotate(inner, index_bits)
+        apply_patterns_by_type(op, lambda op_type: PATTERNS.get(op_type, ()), fold=True, ctx=ctx)
+
+
+# Ranges ------------------------------------------------------------------------------------------------------------------
+
+
+def _annotate(op: Operation, index_bits: int) -> None:
+    """Notes the range of `op`'s result, if those of its operands give one and the result cannot wrap."""
+    rule = RANGES.get(type(op))
+    if rule is None or RANGE_ATTR in op.attributes:
+        return
+    found = rule(op)
+    if found is None or not found.is_feasible:
+        return
+    match op.results[0].type:
+        case IndexType():
+            bits = index_bits
+        case IntegerType(width=width):
+            bits = width.data
+        case _:
+            return
+    if -(1 << (bits - 1)) <= found.lower and found.upper < 1 << (bits - 1):
+        op.attributes[RANGE_ATTR] = range_attr(found.lower, found.upper)
+
+
+def _of_both(combine: Callable[[Interval, Interval], Interval]) -> Callable[[Operation], Interval | None]:
+    def rule(op: Operation) -> Interval | None:
+        left, right = range_of_value(op.operands[0]), range_of_value(op.operands[1])
+        return None if left is None or right is None else combine(left, right)
+
+    return rule
+
+
+def _of_operand(op: Operation) -> Interval | None:
+    return range_of_value(op.operands[0])
+
+
+def _of_absolute_value(op: Operation) -> Interval | None:
+    """The range of %x >= 0 ? %x : 0 - %x. That of the smallest integer does not exist, so the range of %x must be known."""
+    assert isinstance(op, arith.SelectOp)
+    comparison, negated = op.cond.owner, op.rhs.owner
+    if not isinstance(comparison, arith.CmpiOp) or not isinstance(negated, arith.SubiOp):
+        return None
+    is_nonnegative = comparison.predicate.value.data == 5 and constant_integer(comparison.rhs) == 0
+    if (
+        not is_nonnegative
+        or comparison.lhs is not op.lhs
+        or negated.rhs is not op.lhs
+        or constant_integer(negated.lhs) != 0
+    ):
+        return None
+    if (known := range_of_value(op.lhs)) is None:
+        return None
+    smallest = 0 if known.contains(0) else min(abs(known.lower), abs(known.upper))
+    return Interval(smallest, max(abs(known.lower), abs(known.upper)))
+
+
+RANGES: dict[type[Operation], Callable[[Operation], Interval | None]] = {
+    arith.AddiOp: _of_both(lambda a, b: a + b),
+    arith.MuliOp: _of_both(lambda a, b: _product(a, b)),
+    arith.MinSIOp: _of_both(lambda a, b: Interval(min(a.lower, b.lower), min(a.upper, b.upper))),
+    arith.MaxSIOp: _of_both(lambda a, b: Interval(max(a.lower, b.lower), max(a.upper, b.upper))),
+    arith.IndexCastOp: _of_operand,
+    arith.SelectOp: _of_absolute_value,
+}
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+    return Interval(min(ends), max(ends))
+
+
+# Patterns ----------------------------------------------------------------------------------------------------------------
+
+
+class NarrowLogic(RewritePattern):
+    """andi and ori of truncated values work on the wide ones; a side that is not truncated is extended."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.AndIOp | arith.OrIOp, rewriter: PatternRewriter) -> None:
+        wide = [side.owner.input if isinstance(side.owner, arith.TruncIOp) else None for side in (op.lhs, op.rhs)]
+        types = {value.type for value in wide if value is not None}
+        wide_type = types.pop() if len(types) == 1 else None
+        narrow_type = op.result.type
+        if not isinstance(wide_type, IntegerType) or not isinstance(narrow_type, IntegerType):
+            return
+        sides: list[SSAValue] = []
+        for side, wider in zip((op.lhs, op.rhs), wide, strict=True):
+            sides.append(
+                wider
+                if wider is not None
+                else rewriter.insert(arith.ExtUIOp(side, cast(IntegerType, wide_type))).result
+            )
+        combined = rewriter.insert(type(op)(sides[0], sides[1]))
+        rewriter.replace(op, arith.TruncIOp(combined.result, narrow_type))
+
+
+class RefineBounds(RewritePattern):
+    """A map over a loop's induction variable has that loop's bounds."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:
+        refined = [_refined(v, operand) for v, operand in zip(op.map.variables, op.operands, strict=True)]
+        if all(new is old for new, old in zip(refined, op.map.variables, strict=True)):
+            return
+        dims = op.map.num_dims
+        tighter = replace(op.map, dims=tuple(refined[:dims]), range_vars=tuple(refined[dims:])).simplify()
+        rewriter.replace(op, ApplyIndexingOp(op.operands, tighter, op.attributes))
+
+
+def _refined(variable: Variable, operand: SSAValue) -> Variable:
+    """`variable` with the bounds of `operand`, where that is an induction variable and its bounds are tighter."""
+    if not isinstance(operand, BlockArgument) or not isinstance(operand.block.parent_op(), scf.ForOp | LoopOp):
+        return variable
+    known = range_of_value(operand)
+    both = variable.bounds if known is None else variable.bounds.intersect(known)
+    return variable if both == variable.bounds or not both.is_feasible else Variable(both, variable.name)
+
+
+PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    **RANGE_PATTERNS,
+    **SCF_PATTERNS,
+    **dict.fromkeys((arith.AndIOp, arith.OrIOp), (NarrowLogic(),)),
+    ApplyIndexingOp: (RefineBounds(),),
+}

@@ -1,0 +1,46 @@
+"""Private symbols that nothing refers to go: functions, globals, nested modules.
+
+    llvm.mlir.global private @table(...)       (no use)     ->   gone
+    func.func private @f(...)                  (no use)     ->   gone, and then @g, which only @f called
+
+Repeated until nothing goes, in every symbol table. Private functions that only call each other stay (erase-dead-functions takes those).
+Source: MLIR symbol-dce.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.symbols import is_private, symbol_name, symbols_in
+
+
+@dataclass(frozen=True)
+class SymbolDcePass(KernelPass):
+    """See the head of the file."""
+
+    name = "symbol-dce"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        uses = Counter(name for inner in op.walk() for name in symbols_in(inner))
+        candidates = [inner for inner in op.walk() if symbol_name(inner) is not None and is_private(inner)]
+        doomed = [inner for inner in candidates if not uses[symbol_name(inner) or ""]]
+        by_name: dict[str, list[Operation]] = {}
+        for inner in candidates:
+            by_name.setdefault(symbol_name(inner) or "", []).append(inner)
+        while doomed:
+            dead = doomed.pop()
+            if dead.parent is None:
+                continue
+            for inner in dead.walk():
+                for name in symbols_in(inner):
+                    uses[name] -= 1
+                    if not uses[name]:
+                        doomed += by_name.get(name, ())
+            Rewriter.erase_op(dead)

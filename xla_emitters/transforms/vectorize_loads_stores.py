@@ -1,0 +1,340 @@
+"""Contiguous, aligned accesses of a short loop become one vector access outside it.
+
+    scf.for %v = %c0 to %c4 step %c1 iter_args(%iter = %out) {     %b = apply_indexing #map(%t, %c0)
+      %i = apply_indexing #map(%t, %v)   // t * 4 + v              %r = vector.transfer_read %in[%b], %zero
+      %x = tensor.extract %in[%i]                                  %l:2 = scf.for %v ... iter_args(%iter = %out, %vec = %zeros) {
+      %y = f(%x)                                             ->      %x = vector.extract %r[%v]
+      %n = tensor.insert %y into %iter[%i]                           %y = f(%x)
+      scf.yield %n                                                   %n = vector.insert %y, %vec [%v]
+    }                                                                scf.yield %iter, %n
+                                                                   }
+                                                                   %w = vector.transfer_write %l#1, %out[%b]
+
+The loop runs from 0 by 1 to a constant n: a power of two from 2 to 32. An access in it is taken when
+
+* it stands directly in the body, so that it runs in every iteration;
+* n elements take at most 256 bits and whole bytes, and n divides the size of the (one-dimensional) tensor;
+* its index is the induction variable, or an apply_indexing of it and of values from outside the loop, grows by exactly 1 in each
+  iteration and starts, with the induction variable at 0, at a multiple of n. Buffers start at a multiple of 16 bytes, so a vector of up
+  to 16 bytes is aligned; one of 32 bytes is two aligned halves;
+* a read is from a tensor made outside the loop; a write is into a tensor that the loop carries, which nothing else in the loop uses;
+* no other access of the loop to the same buffer would see the difference: reads now come before all of the loop's iterations, writes
+  after them. In-place kernels (two arguments with one slice index) are where this bites.
+
+Both buffers and elements are compared as `analysis/accesses.py` says. A loop that only copies needs no vector.insert: the vector that was
+read is written. Everything else is left alone, and says why as a remark.
+Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last condition is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf, tensor, vector
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    BoolAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.analysis.accesses import Access, accesses_in, accesses_of, constant_of, never_meet, subscript
+from xla_emitters.device import device
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.rewrite.effects import may_write
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import fuse_locations, located_builder
+
+WIDTHS = (2, 4, 8, 16, 32)
+BITS_MAX = 256
+IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])
+IDENTITY = AffineMapAttr(AffineMap.identity(1))
+
+
+@dataclass(frozen=True)
+class VectorizeLoadsStoresPass(KernelPass):
+    """See the head of the file. `device` is the GPU model; the accesses taken today are the same on all of them."""
+
+    name = "xla-vectorize-loads-stores"
+
+    device: str = "h200"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        device(self.device)  # an unknown one is an error even where it makes no difference
+        # Innermost loops first: a vector access that leaves an inner loop is an access of the loop around it.
+        for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
+            self.vectorize(loop)
+
+    def vectorize(self, loop: scf.ForOp) -> None:
+        """Takes every access of `loop` that allows it."""
+        accesses = [access for access in accesses_in(loop) if isinstance(access.op, tensor.ExtractOp | tensor.InsertOp)]
+        if not accesses:
+            return
+        if isinstance(width := width_of(loop), str):
+            return self.skip(loop, width)
+        for op in loop.body.walk():
+            if may_write(op) and not any(True for _ in accesses_of(op)) and not isinstance(op, CONTROL_FLOW):
+                return self.skip(loop, f"{op.name} inside it may order memory")
+        taken: list[Access] = []
+        for access in accesses:
+            reason = refusal(access, loop, width)
+            if reason is None:
+                taken.append(access)
+            else:
+                self.skip(access.op, reason)
+        if taken:
+            _Rewrite(loop, width).run(taken)
+
+
+CONTROL_FLOW = (scf.ForOp, scf.IfOp)
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------------------
+
+
+def width_of(loop: scf.ForOp) -> int | str:
+    """Elements per vector, or why there are none."""
+    lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
+    if lower != 0:
+        return "it does not start at 0"
+    if step != 1:
+        return "step is not 1"
+    if upper is None:
+        return "its upper bound is not a constant"
+    if upper not in WIDTHS:
+        return f"{upper} iterations are not a power of two from 2 to 32"
+    return upper
+
+
+def refusal(access: Access, loop: scf.ForOp, width: int) -> str | None:
+    """Why `access` stays scalar, or None."""
+    if access.op.parent_block() is not loop.body.block:
+        parent = access.op.parent_op()
+        return f"it stands inside {parent.name if parent else 'another op'}, not directly in the loop"
+    return (
+        _type_refusal(access.tensor.type, width)
+        or _index_refusal(access.index, loop, width)
+        or (_write_refusal if access.is_write else _read_refusal)(access, loop)
+        or _order_refusal(access, loop)
+    )
+
+
+def _type_refusal(type_: Attribute, width: int) -> str | None:
+    if not isa(type_, TensorType) or type_.get_num_dims() != 1:
+        return "the tensor is not one-dimensional"
+    if not isinstance(type_.encoding, NoneAttr):
+        return "the tensor has an encoding"
+    (elements,) = type_.get_shape()
+    try:
+        stored = dtype_of(type_.element_type)
+    except Unsupported as error:
+        return error.message
+    if stored.kind is Kind.COMPLEX or (stored.storage_type != type_.element_type and type_.element_type != i1):
+        return f"there are no vectors of {type_.element_type}"
+    if stored.bits * width > BITS_MAX:
+        return f"{width} x {type_.element_type} is more than {BITS_MAX} bits"
+    if stored.bits * width % 8:
+        return f"{width} x {type_.element_type} does not fill whole bytes"
+    if elements % width:
+        return f"{width} does not divide the tensor's {elements} elements"
+    return None
+
+
+def _index_refusal(index: SSAValue | None, loop: scf.ForOp, width: int) -> str | None:
+    variable = loop.body.block.args[0]
+    if index is None:
+        return "it does not have one index"
+    if index is not variable:
+        applied = index.owner
+        if not isinstance(applied, xla_gpu.ApplyIndexingOp) or len(applied.results) != 1:
+            return "its index is not an apply_indexing"
+        if any(operand is not variable and loop.is_ancestor(operand.owner) for operand in applied.operands):
+            return "its index depends on another value computed in the loop"
+    position = subscript(index)
+    if (stride := position.stride(variable)) is None:
+        return "its index is not linear in the induction variable"
+    if stride != 1:
+        return f"its stride is {stride}, not 1"
+    if (multiple := position.without(variable).divisor()) % width:
+        return f"it starts at a multiple of {multiple}, not of {width}"
+    return None
+
+
+def _read_refusal(access: Access, loop: scf.ForOp) -> str | None:
+    if loop.is_ancestor(access.tensor.owner):
+        return "the tensor is made inside the loop"
+    return None
+
+
+def _write_refusal(access: Access, loop: scf.ForOp) -> str | None:
+    carried = loop.body.block.args[1:]
+    if access.tensor not in carried:
+        return "the tensor is not carried by the loop"
+    if len(tuple(access.tensor.uses)) != 1:
+        return "the tensor has other uses in the loop"
+    uses = tuple(access.op.results[0].uses)
+    position = carried.index(access.tensor)
+    if len(uses) != 1 or not isinstance(uses[0].operation, scf.YieldOp) or uses[0].index != position:
+        return "its result is not just handed to the next iteration"
+    return None
+
+
+def _order_refusal(access: Access, loop: scf.ForOp) -> str | None:
+    """A read moves before the loop's writes to its buffer, a write behind the loop's other accesses to its buffer."""
+    for other in accesses_in(loop):
+        if other.op is access.op or not access.may_share_buffer_with(other):
+            continue
+        if not access.is_write and not other.is_write:
+            continue
+        if not never_meet(*((access, other) if access.is_write else (other, access)), within=loop):
+            return f"{other.op.name} in the same loop may touch the same element of its buffer before"
+    return None
+
+
+# --- rewriting -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Rewrite:
+    """One loop, once it is known which accesses are taken."""
+
+    loop: scf.ForOp
+    width: int
+    bases: dict[tuple[IndexingMap, tuple[SSAValue, ...]], SSAValue] = field(
+        default_factory=dict[tuple[IndexingMap, tuple[SSAValue, ...]], SSAValue]
+    )
+    zeros: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
+
+    def run(self, taken: list[Access]) -> None:
+        for access in taken:
+            if isinstance(access.op, tensor.ExtractOp):
+                self._read(access.op)
+        inserts = [access.op for access in taken if isinstance(access.op, tensor.InsertOp)]
+        if inserts:
+            self._write(inserts)
+
+    def _read(self, op: tensor.ExtractOp) -> None:
+        vector_type = VectorType(op.result.type, [self.width])
+        base, pad = self._base(op.indices[0]), self._zero(op.result.type, op)
+        before = located_builder(InsertPoint.before(self.loop), op)
+        read = before.insert(vector.TransferReadOp(op.tensor, [base], pad, vector_type, IN_BOUNDS, IDENTITY))
+        here = located_builder(InsertPoint.before(op), op)
+        element = here.insert(vector.ExtractOp(read.result, [self.loop.body.block.args[0]], op.result.type)).result
+        element.name_hint = op.result.name_hint
+        op.result.replace_all_uses_with(element)
+        self._erase(op, op.indices[0])
+
+    def _write(self, inserts: list[tensor.InsertOp]) -> None:
+        """Replaces the loop by one that carries a vector for each insert, and writes the vectors after it."""
+        block, old = self.loop.body.block, self.loop
+        terminator = block.last_op
+        assert isinstance(terminator, scf.YieldOp)
+        bases = [self._base(op.indices[0]) for op in inserts]
+        # Where the vector of each insert comes from: a value, or a result of the new loop.
+        sources: list[SSAValue | int] = []
+        inits, yielded = list(old.iter_args), list[SSAValue]()
+        for op in inserts:
+            if (copied := self._copied(op)) is not None:
+                sources.append(copied)
+                continue
+            vector_type = VectorType(op.scalar.type, [self.width])
+            carried = block.insert_arg(vector_type, len(block.args), op.location)
+            carried.name_hint = "iter_vector"
+            here = located_builder(InsertPoint.before(op), op)
+            yielded.append(here.insert(vector.InsertOp(op.scalar, carried, [block.args[0]])).result)
+            sources.append(len(inits))
+            inits.append(self._zero(vector_type, op))
+        for op in inserts:
+            op.result.replace_all_uses_with(op.dest)
+        terminator.operands = [*terminator.arguments, *yielded]
+
+        loop = scf.ForOp(old.lb, old.ub, old.step, inits, old.detach_region(0))
+        loop.attributes, loop.location = old.attributes.copy(), old.location
+        Rewriter.insert_op(loop, InsertPoint.before(old))
+        for before, after in zip(old.results, loop.results[: len(old.results)], strict=True):
+            after.name_hint = before.name_hint
+            before.replace_all_uses_with(after)
+        last: Operation = loop
+        for op, base, source in zip(inserts, bases, sources, strict=True):
+            position = block.args.index(op.dest) - 1
+            value = loop.results[source] if isinstance(source, int) else source
+            init, result = loop.iter_args[position], loop.results[position]
+            assert isa(init.type, TensorType)
+            write = vector.TransferWriteOp(value, init, [base], IN_BOUNDS, None, IDENTITY, init.type)
+            write.location = op.location
+            result.replace_all_uses_with(write.results[0])
+            Rewriter.insert_op(write, InsertPoint.after(last))
+            last = write
+            self._erase(op, op.indices[0])
+        Rewriter.erase_op(old)
+
+    @staticmethod
+    def _erase(op: Operation, index: SSAValue) -> None:
+        """Erases an access, and the computation of its index if that was the last use."""
+        Rewriter.erase_op(op)
+        if isinstance(index.owner, xla_gpu.ApplyIndexingOp) and index.first_use is None:
+            Rewriter.erase_op(index.owner)
+
+    def _copied(self, op: tensor.InsertOp) -> SSAValue | None:
+        """The whole vector, made before the loop, that `op` copies element by element."""
+        match op.scalar.owner:
+            case vector.ExtractOp() as extract if (
+                extract.vector.type == VectorType(op.scalar.type, [self.width])
+                and extract.get_mixed_position() == [self.loop.body.block.args[0]]
+                and not self.loop.is_ancestor(extract.vector.owner)
+            ):
+                return extract.vector
+            case _:
+                return None
+
+    def _base(self, index: SSAValue) -> SSAValue:
+        """`index` with the induction variable at 0, computed before the loop; equal ones once."""
+        variable, zero = self.loop.body.block.args[0], self.loop.lb
+        if index is variable:
+            return zero
+        applied = index.owner
+        assert isinstance(applied, xla_gpu.ApplyIndexingOp)
+        operands = tuple(zero if operand is variable else operand for operand in applied.operands)
+        key = (applied.map, operands)
+        if (base := self.bases.get(key)) is None:
+            before = located_builder(InsertPoint.before(self.loop), applied)
+            base = self.bases[key] = before.insert(xla_gpu.ApplyIndexingOp(operands, applied.map)).results[0]
+        elif isinstance(base.owner, Operation):
+            base.owner.location = fuse_locations(base.owner.location, applied.location)
+        return base
+
+    def _zero(self, type_: Attribute, op: Operation) -> SSAValue:
+        """A constant of zeros, once for each type."""
+        if (zero := self.zeros.get(type_)) is None:
+            before = located_builder(InsertPoint.before(self.loop), op)
+            zero = self.zeros[type_] = before.insert(arith.ConstantOp(zero_of(type_))).result
+        return zero
+
+
+def zero_of(type_: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr:
+    """Zero of an integer, float or vector type."""
+    if isa(type_, VectorType[IntegerType]):
+        return DenseIntOrFPElementsAttr.from_list(type_, [0])
+    if isa(type_, VectorType[AnyFloat]):
+        return DenseIntOrFPElementsAttr.from_list(type_, [0.0])
+    if isa(type_, IntegerType):
+        return IntegerAttr(0, type_)
+    assert isinstance(type_, AnyFloat)
+    return FloatAttr(0.0, type_)

@@ -1,0 +1,61 @@
+"""What stock `xdsl-opt` sees of this project: our dialects and passes, through the `xdsl.universe` entry point.
+
+Everything is a factory, so that listing costs no imports. Dialects that xDSL has too (`llvm`, `gpu`, `vector`, `arith`) are ours with
+what xDSL lacks added; a plugin may not define a name twice, so `dialects.context` puts them in the place of xDSL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+
+from xla_emitters.dialects.context import ADDED_DIALECTS, replace_upstream_dialects
+
+# name on the command line -> (room, stem); the class is the stem in CamelCase with `Pass` at its end.
+PASSES: dict[str, tuple[str, str]] = {
+    "inline": ("transforms", "inline"),
+    "symbol-dce": ("transforms", "symbol_dce"),
+    "xla-canonicalize": ("transforms", "canonicalize"),
+    "xla-convert-math-to-libdevice": ("lowering", "convert_math_to_libdevice"),
+    "xla-convert-pure-call-ops": ("lowering", "convert_pure_call_ops"),
+    "xla-convert-scf-to-cf": ("lowering", "convert_scf_to_cf"),
+    "xla-cse": ("transforms", "cse"),
+    "xla-erase-dead-functions": ("transforms", "erase_dead_functions"),
+    "xla-expand-float-ops": ("lowering", "expand_float_ops"),
+    "xla-flatten-tensors": ("transforms", "flatten_tensors"),
+    "xla-gpu-convert-index-type": ("lowering", "convert_index_type"),
+    "xla-gpu-optimize-loops": ("transforms", "optimize_loops"),
+    "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
+    "xla-lower-affine": ("lowering", "lower_affine"),
+    "xla-lower-tensors": ("lowering", "lower_tensors"),
+    "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
+    "xla-lower-xla-loops-to-scf": ("transforms", "lower_xla_loops_to_scf"),
+    "xla-merge-pointers": ("lowering", "merge_pointers_to_same_slice"),
+    "xla-propagate-slice-indices": ("transforms", "propagate_slice_indices"),
+    "xla-simplify-affine": ("lowering", "simplify_affine"),
+    "xla-simplify-arith": ("transforms", "simplify_arith"),
+    "xla-unswitch-loops": ("transforms", "unswitch_loops"),
+    "xla-vectorize-loads-stores": ("transforms", "vectorize_loads_stores"),
+}
+
+
+def pass_factory(room: str, stem: str) -> Callable[[], type[ModulePass]]:
+    """A function that imports and returns the pass class of `xla_emitters/<room>/<stem>.py`."""
+
+    def factory() -> type[ModulePass]:
+        module = import_module(f"xla_emitters.{room}.{stem}")
+        return getattr(module, "".join(word.capitalize() for word in stem.split("_")) + "Pass")
+
+    return factory
+
+
+def all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Our passes by name."""
+    return {name: pass_factory(room, stem) for name, (room, stem) in PASSES.items()}
+
+
+replace_upstream_dialects()
+XLA_EMITTERS_UNIVERSE = Universe(all_dialects=dict(ADDED_DIALECTS), all_passes=all_passes())
