@@ -192,9 +192,9 @@ def compile_module(
     kernels: list[Kernel] = []
     traces: list[Trace] = []
     for planned in plan.kernels:
-        recorder = Recorder(record, verify, observers(planned) if observers else None)
+        recorder = Recorder(planned.name, record, verify, observers(planned) if observers else None)
         recorder.text("hlo", lambda: text, computation_of(planned.source))
-        kernels.append(_compile_kernel(planned, chip, stage, recorder))
+        kernels += _compile_kernel(planned, chip, stage, recorder)
         traces.append(recorder.trace)
     return Program(
         name=module.sym_name.data if module.sym_name else plan.kernels[0].name,
@@ -208,25 +208,26 @@ def compile_module(
     )
 
 
-def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: Recorder) -> Kernel:
-    """Straight down, as far as `stage`."""
+def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: Recorder) -> list[Kernel]:
+    """Straight down, as far as `stage`. Before "xla_gpu" there is no kernel."""
     wanted = STAGES.index(stage)
-    ptx, launch = "", None
+    ptx = ""
     # The tool takes longer to start than to work: it starts now and waits for the module.
     with start_compile(chip.architecture) if stage == "ptx" else nullcontext() as pending:
         if wanted >= STAGES.index("partition"):
             recorder.text("partition", lambda: str(partition(computation_of(planned.source))))
-        if wanted >= STAGES.index("xla_gpu"):
-            context = make_context()
-            kernel = recorder.emission(lambda: emit_fusion(planned.source, chip))
-            launch = launch_of(kernel)
-            for row in PASSES[: rows_until(stage)]:
-                recorder.run(row.make(chip), row.stage, context, kernel)
-            if stage == "llvm":
-                recorder.tool("llvm", lambda: compile_to_llvm_ir(kernel, chip.architecture))
-            if pending is not None:
-                ptx = recorder.tool("ptx", lambda: pending.finish(kernel))
-    return Kernel(sanitize(planned.name), ptx, chip.architecture, launch, 0, kernel_arguments(planned))
+        if wanted < STAGES.index("xla_gpu"):
+            return []
+        context = make_context()
+        kernel = recorder.emission(lambda: emit_fusion(planned.source, chip))
+        for row in PASSES[: rows_until(stage)]:
+            recorder.run(row.make(chip), row.stage, context, kernel)
+        if stage == "llvm":
+            recorder.tool("llvm", lambda: compile_to_llvm_ir(kernel, chip.architecture))
+        if pending is not None:
+            ptx = recorder.tool("ptx", lambda: pending.finish(kernel))
+    arguments = kernel_arguments(planned)
+    return [Kernel(sanitize(planned.name), ptx, chip.architecture, launch_of(kernel), 0, arguments)]
 
 
 def rows_until(stage: str) -> int:
@@ -267,13 +268,13 @@ class Recorder:
     With nothing to record, verify or observe it only runs them: that is the fast path.
     """
 
-    def __init__(self, record: str, verify: bool, observe: Observer | None) -> None:
+    def __init__(self, name: str, record: str, verify: bool, observe: Observer | None) -> None:
         if record not in ("none", "stages", "passes"):
             raise UsageError(f"unknown record '{record}'", help="one of: none, stages, passes")
         self._record = record
         self._verify = verify
         self._observe = observe
-        self.trace = Trace()
+        self.trace = Trace(name)
 
     def emission(self, emit: Callable[[], ModuleOp]) -> ModuleOp:
         """Calls `emit` and records what it makes as the stage "xla_gpu"."""

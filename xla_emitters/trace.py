@@ -53,8 +53,12 @@ class Step:
 
 @dataclass
 class Trace:
-    """The steps of one kernel's compilation, in order."""
+    """The steps of one kernel's compilation, in order.
 
+    name   of the kernel
+    """
+
+    name: str = ""
     steps: list[Step] = field(default_factory=list[Step])
 
     def __iter__(self) -> Iterator[Step]:

@@ -2,8 +2,8 @@
 
     listing("scf", (2, 8, 64), threads=8)        the module's text at that stage
 
-Elided parts of the seed ("more arithmetic operations") are filled in from the neighbouring listings; the launch stands in the entry's attributes.
-Each thread takes 4 elements in a row: 4 * threads divides the last dimension.
+Elided parts of the seed ("more arithmetic operations") are filled in from the neighbouring listings; the launch stands in the
+entry's attributes. Each thread takes 4 elements in a row: 4 * threads divides the last dimension.
 """
 
 from __future__ import annotations
@@ -45,13 +45,12 @@ def listing(stage: str, shape: tuple[int, int, int], threads: int) -> str:
     column = f"(bl_x mod {per_row}) * {width} + th_x * 4 + vector_index"
     loop_map = f'#xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> ({plane}, {row}, {column})," "{domain}">'
     maps = [
-        f'#xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> ({result}), {domain}">' for result in (plane, row, column)
+        f'#xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> ({result}), {domain}">'
+        for result in (plane, row, column)
     ]
     line = f"th_x * 4 + bl_x * {width} + vector_index"
     line_map = f'#xla_gpu.indexing_map<"(th_x, bl_x, vector_index) -> ({line}), {domain}">'
-    launch = (
-        f"gpu.known_block_size = array<i32: {threads}, 1, 1>, gpu.known_grid_size = array<i32: {blocks}, 1, 1>"
-    )
+    launch = f"gpu.known_block_size = array<i32: {threads}, 1, 1>, gpu.known_grid_size = array<i32: {blocks}, 1, 1>"
     ids = f"""
   %thread_id_x = gpu.thread_id x {{xla.range = [0 : index, {threads - 1} : index]}}
   %block_id_x = gpu.block_id x {{xla.range = [0 : index, {blocks - 1} : index]}}
@@ -68,7 +67,9 @@ func.func @main(%input: {tensor} {{xla.invariant, xla.slice_index = 0 : index}},
     if stage in ("xla_gpu", "inlined"):
         called = BODY.format(x="%extracted", r="%r")
         if stage == "xla_gpu":
-            compute = f"%r8 = xla_gpu.pure_call @gelu(%input, %dim0, %dim1, %dim2) : ({nd}, index, index, index) -> bf16"
+            compute = (
+                f"%r8 = xla_gpu.pure_call @gelu(%input, %dim0, %dim1, %dim2) : ({nd}, index, index, index) -> bf16"
+            )
             callee = f"""
 func.func private @gelu(%arg0: {nd}, %i: index, %j: index, %k: index) -> bf16 {{{CONSTANTS}
   %extracted = tensor.extract %arg0[%i, %j, %k] : {nd}{called}

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
 
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.dialects.hlo.base import HloOp
@@ -78,13 +79,13 @@ def aliases_of(view: FusionView) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it is written to."""
     module = view.call and enclosing_module(view.call)
     aliases = module and module.attributes.get("hlo.input_output_alias")
-    if view.call is None or not isinstance(aliases, ArrayAttr):
+    if view.call is None or not isa(aliases, ArrayAttr[AliasAttr]):
         return {}
     entry = view.call.parent_op()
     assert isinstance(entry, ComputationOp)
     found = dict[int, SSAValue]()
-    for alias in aliases.data:
-        if not isinstance(alias, AliasAttr) or alias.index:
+    for alias in aliases:
+        if alias.index:
             continue
         result = _leaf_at(entry.root, alias.output, view.call)
         operand = entry.parameters[alias.parameter].result

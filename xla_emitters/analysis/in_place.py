@@ -30,18 +30,36 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from xla_emitters.analysis.accesses import Access, Buffer, accesses_in, accesses_of, buffer_of, never_meet
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.errors import Unsupported
-from xla_emitters.rewrite.locations import place_of
 
 
-def check_updates_in_place(function: func.FuncOp, stage: str) -> None:
-    """Returns if every tensor of `function` can live in its buffer and be updated there.
+@dataclass(frozen=True)
+class Conflict:
+    """Why the tensors of a function cannot be updated in place.
 
-    stage    the pass that asks, for the message
-    raises   Unsupported naming the op that would see, or lose, an update.
+    op      the op that would see, or lose, an update
+    why     continues "<op>: "
+    update  the op that makes the update, where that is another
     """
+
+    op: Operation
+    why: str
+    update: Operation | None = None
+
+
+def find_conflict(function: func.FuncOp) -> Conflict | None:
+    """The first op that keeps `function` from updating its tensors in place; None if there is none."""
     if function.body.blocks:
-        _Walk(function, stage).run()
+        try:
+            _Walk(function).run()
+        except _Found as found:
+            return found.conflict
+    return None
+
+
+class _Found(Exception):
+    def __init__(self, conflict: Conflict) -> None:
+        super().__init__(conflict.why)
+        self.conflict = conflict
 
 
 Version = int
@@ -59,7 +77,6 @@ class _Walk:
     """
 
     function: func.FuncOp
-    stage: str
     version: dict[SSAValue, Version] = field(default_factory=dict[SSAValue, Version])
     current: dict[Buffer, Version] = field(default_factory=dict[Buffer, Version])
     writes: dict[Buffer, list[Access]] = field(default_factory=dict[Buffer, list[Access]])
@@ -103,14 +120,21 @@ class _Walk:
                     self._op(op)
 
     def _op(self, op: Operation) -> None:
-        known = isinstance(op, ACCESSES | func.CallOp | xla_gpu.PureCallOp | scf.YieldOp)
-        if not known and any(isinstance(operand.type, TensorType) for operand in op.operands):
-            self._refuse(op, "it is not known what it does to its tensors")
+        if not isinstance(op, ACCESSES | func.CallOp | xla_gpu.PureCallOp | scf.YieldOp):
+            # A region could hand out any tensor as its result.
+            handled = (*op.operand_types, *(op.result_types if op.regions else ()))
+            if any(isinstance(type_, TensorType) for type_ in handled):
+                self._refuse(op, "it is not known what it does to its tensors")
         for access in accesses_of(op):
             if access.is_write:
                 self._write(access)
             else:
                 self._read(access)
+        if any(access.is_write for region in op.regions for nested in region.walk() for access in accesses_of(nested)):
+            self._refuse(op, "it is not known how often it makes the updates inside it")
+        for region in op.regions:
+            for block in region.blocks:
+                self._ops(block.ops)
         if not isinstance(op, ACCESSES):
             for result in op.results:
                 if isinstance(result.type, TensorType):
@@ -245,14 +269,8 @@ class _Walk:
             first = next(write for buffer, writes in self.writes.items() if buffer in lost for write in writes)
             self._refuse(first.op, "it updates an argument that the function does not return")
 
-    def _refuse(self, op: Operation, why: str, other: Operation | None = None) -> NoReturn:
-        place = place_of(op)
-        notes = ((None, f"updated at {place_of(other)}"),) if other is not None and place_of(other) else ()
-        raise Unsupported(
-            f"cannot update tensors in place: '{op.name}'{f' at {place}' if place else ''}: {why}",
-            stage=self.stage,
-            notes=notes,
-        )
+    def _refuse(self, op: Operation, why: str, update: Operation | None = None) -> NoReturn:
+        raise _Found(Conflict(op, why, update))
 
 
 def _is_argument(buffer: Buffer) -> bool:

@@ -30,21 +30,30 @@ THREADS_PER_BLOCK = 128
 
 @dataclass(frozen=True)
 class Launch:
-    """A grid of blocks of threads, each (x, y, z)."""
+    """Blocks of the grid and threads of a block, in x, y, z."""
 
-    blocks: tuple[int, int, int]
-    threads: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
 
     @property
-    def threads_total(self) -> int:
-        return math.prod(self.blocks) * math.prod(self.threads)
+    def blocks(self) -> int:
+        """Blocks of the whole grid."""
+        return math.prod(self.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return math.prod(self.block)
 
     @property
     def ids(self) -> tuple[tuple[str, int], ...]:
         """(name, extent) of the thread and block ids that take more than one value, in the order of maps over them."""
-        axes = [(f"th_{axis}", extent) for axis, extent in zip("xyz", self.threads, strict=True)]
-        axes += [(f"bl_{axis}", extent) for axis, extent in zip("xyz", self.blocks, strict=True)]
+        axes = [(f"th_{axis}", extent) for axis, extent in zip("xyz", self.block, strict=True)]
+        axes += [(f"bl_{axis}", extent) for axis, extent in zip("xyz", self.grid, strict=True)]
         return tuple((name, extent) for name, extent in axes if extent > 1)
+
+    def __str__(self) -> str:
+        return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
 
 
 def launch_for(elements: int, unroll: int, device: Device) -> Launch:
@@ -55,7 +64,7 @@ def launch_for(elements: int, unroll: int, device: Device) -> Launch:
 
     >>> from xla_emitters.device import device
     >>> launch_for(6 * 512 * 4096, unroll=4, device=device("a6000"))
-    Launch(blocks=(24576, 1, 1), threads=(128, 1, 1))
+    Launch(grid=(24576, 1, 1), block=(128, 1, 1))
     """
     if elements <= 1:
         return Launch((1, 1, 1), (1, 1, 1))
@@ -81,7 +90,7 @@ def work_item_map(launch: Launch, shape: Sequence[int], minor_to_major: Sequence
     returns         ids -> indices, simplified; constrained to the result's elements when the grid visits more
     """
     elements = math.prod(shape)
-    chunk = unroll * launch.threads_total
+    chunk = unroll * launch.blocks * launch.threads
     extents = dict(launch.ids)
     dims = tuple(Variable(Interval(0, extent - 1), name) for name, extent in launch.ids)
     ids = {name: Expr.variable(i) for i, name in enumerate(extents)}
@@ -91,7 +100,7 @@ def work_item_map(launch: Launch, shape: Sequence[int], minor_to_major: Sequence
     )
     linear = Expr.variable(len(dims)) * chunk + Expr.variable(len(dims) + 1)
     stride = unroll
-    for axis, threads, blocks in zip("xyz", launch.threads, launch.blocks, strict=True):
+    for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
         zero = Expr.constant(0)
         linear += (ids.get(f"th_{axis}", zero) + ids.get(f"bl_{axis}", zero) * threads) * stride
         stride *= threads * blocks

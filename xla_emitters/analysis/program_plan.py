@@ -7,8 +7,8 @@
       ROOT %b = f32[8] fusion(%a), calls=second      kernel b: reads t0, writes r0
     }
 
-ENTRY's fusions become kernels in program order; only tuples may stand between them. An ENTRY without fusions is itself one kernel, named after
-the computation. Results of a tuple are numbered by leaf. Source: design.md 4 "Program"; spec/2 4.1, section 5 "fusion wrapper".
+ENTRY's fusions become kernels in program order; only tuples may stand between them. An ENTRY without fusions is itself one kernel, named
+after the computation. Results of a tuple are numbered by leaf. Source: design.md 4 "Program"; spec/2 4.1, section 5 "fusion wrapper".
 """
 
 from __future__ import annotations

@@ -75,9 +75,10 @@ class _PlacedParser(Parser):
     def __init__(self, context: Context, text: str, name: str):
         super().__init__(context, text, name)
         self.starts: dict[Operation, int] = {}
+        self.start = 0
 
     def parse_operation(self) -> Operation:
-        start = self.pos
+        self.start = start = self.pos
         op = super().parse_operation()
         self.starts[op] = start
         return op
@@ -109,8 +110,13 @@ def parse_ir(
         parser = _PlacedParser(context or make_context(allow_unregistered=allow_unregistered), text, name)
         module = parser.parse_module()
     except xdsl_errors.ParseError as error:
-        place = _place(text, name, error.span.start, error.span.end)
-        raise ParseError(error.msg, stage="ir.parse", place=place) from error
+        message, place = error.msg.strip(), _place(text, name, error.span.start, error.span.end)
+        if message.startswith("in "):
+            message = f"unexpected text {message}"
+        elif (unknown := _UNKNOWN_OP.match(message)) and parser:
+            # xDSL points behind the name.
+            message, place = f"there is no op '{unknown[1]}'", _place_of_op(text, name, parser.start)
+        raise ParseError(message, stage="ir.parse", place=place) from error
     except RecursionError:
         place = _place(text, name, parser.pos, parser.pos) if parser else None
         raise ParseError("nested too deeply to be read", stage="ir.parse", place=place) from None
@@ -135,6 +141,7 @@ def _place(text: str, name: str, start: int, end: int) -> Place:
     return Place(name, text.count("\n", 0, start) + 1, column, end_column, line.rstrip("\r"))
 
 
+_UNKNOWN_OP = re.compile(r"Operation (\S+) is not registered")
 _OP_NAME = re.compile(r'(?:%[^=]*=\s*)?("?[\w.$]+"?)')
 
 

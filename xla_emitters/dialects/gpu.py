@@ -11,6 +11,39 @@ from enum import auto
 
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.gpu import (
+    AllocOp,
+    AllReduceOp,
+    AllReduceOpAttr,
+    AsyncTokenType,
+    BarrierOp,
+    BlockDimOp,
+    BlockIdOp,
+    DeallocOp,
+    DimensionAttr,
+    DimensionEnum,
+    FuncOp,
+    GlobalIdOp,
+    GridDimOp,
+    HostRegisterOp,
+    HostUnregisterOp,
+    LaneIdOp,
+    LaunchFuncOp,
+    LaunchOp,
+    LoopDimMapAttr,
+    MemcpyOp,
+    ModuleOp,
+    NumSubgroupsOp,
+    ProcessorAttr,
+    ReturnOp,
+    SetDefaultDeviceOp,
+    SubgroupIdOp,
+    SubgroupSizeOp,
+    TerminatorOp,
+    ThreadIdOp,
+    WaitOp,
+    YieldOp,
+)
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Dialect, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, operand_def, prop_def, result_def
@@ -87,3 +120,41 @@ class ShuffleOp(IRDLOperation):
 
 
 GPU = Dialect("gpu", [*upstream.GPU.operations, ShuffleOp], [*upstream.GPU.attributes, ShuffleModeAttr])
+
+__all__ = [
+    "GPU",
+    "AllReduceOp",
+    "AllReduceOpAttr",
+    "AllocOp",
+    "AsyncTokenType",
+    "BarrierOp",
+    "BlockDimOp",
+    "BlockIdOp",
+    "DeallocOp",
+    "DimensionAttr",
+    "DimensionEnum",
+    "FuncOp",
+    "GlobalIdOp",
+    "GridDimOp",
+    "HostRegisterOp",
+    "HostUnregisterOp",
+    "LaneIdOp",
+    "LaunchFuncOp",
+    "LaunchOp",
+    "LoopDimMapAttr",
+    "MemcpyOp",
+    "ModuleOp",
+    "NumSubgroupsOp",
+    "ProcessorAttr",
+    "ReturnOp",
+    "SetDefaultDeviceOp",
+    "ShuffleMode",
+    "ShuffleModeAttr",
+    "ShuffleOp",
+    "SubgroupIdOp",
+    "SubgroupSizeOp",
+    "TerminatorOp",
+    "ThreadIdOp",
+    "WaitOp",
+    "YieldOp",
+]

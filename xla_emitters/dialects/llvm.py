@@ -16,6 +16,7 @@ text forms of every op are those of MLIR 22. Declared anew, with the reason:
   select        no vector of conditions
   mlir.zero     no vectors
   trunc         overflow flags in a form that MLIR does not read
+  global        the generic form loses unnamed_addr and visibility
   func, call    linkage internal unless said otherwise, which lets LLVM drop a kernel; a scope of its own for value names
 The ops stand in `llvm_values.py`, `llvm_memory.py`, `llvm_functions.py` and `llvm_intrinsics.py`; import them from here.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; spec/3 sections 0 and 2.
@@ -61,7 +62,6 @@ from xdsl.dialects.llvm import (
     FSinOp,
     FSqrtOp,
     FSubOp,
-    GlobalOp,
     ICmpPredicateFlag,
     InlineAsmOp,
     InsertElementOp,
@@ -113,6 +113,7 @@ from xla_emitters.dialects.llvm_functions import (
     EXTERNAL,
     CallOp,
     FuncOp,
+    GlobalOp,
 )
 from xla_emitters.dialects.llvm_intrinsics import (
     AbsOp,
@@ -191,7 +192,7 @@ OURS: tuple[type[IRDLOperation], ...] = (
     *(FAcosOp, FAsinOp, FAtanOp, FCoshOp, FExp10Op, FLog10Op, FNearbyIntOp, FRintOp, FRoundOp, FRoundEvenOp),
     *(FSinhOp, FTanOp, FTanhOp, FTruncOp, FAtan2Op, FMaximumOp, FMinimumOp, FMulAddOp, PowIOp, IsFPClassOp),
     *(ConstantOp, ZeroOp, PoisonOp, FreezeOp, ExtractElementOp),
-    *(GEPOp, LoadOp, StoreOp, ICmpOp, FCmpOp, SelectOp, FuncOp, CallOp),
+    *(GEPOp, LoadOp, StoreOp, ICmpOp, FCmpOp, SelectOp, FuncOp, CallOp, GlobalOp),
 )
 _OUR_NAMES = {op.name for op in OURS}
 

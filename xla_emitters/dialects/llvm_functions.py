@@ -1,7 +1,8 @@
-"""The `llvm` dialect's functions and calls.
+"""The `llvm` dialect's symbols: functions, calls, globals.
 
     llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }
     %y = llvm.call @__nv_tanhf(%x) : (f32) -> f32
+    llvm.mlir.global private unnamed_addr @tile() {addr_space = 3 : i32} : !llvm.array<1056 x f32>
 
 A function is external unless said otherwise: LLVM drops an internal kernel, as nobody calls it.
 Source: MLIR 22, LLVM dialect.
@@ -9,7 +10,7 @@ Source: MLIR 22, LLVM dialect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects import llvm as upstream
@@ -19,6 +20,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FunctionType,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -30,6 +32,7 @@ from xdsl.dialects.llvm import (
     FastMathAttr,
     FramePointerKindAttr,
     LinkageAttr,
+    LLVMArrayType,
     LLVMFunctionType,
     LLVMVoidType,
     TailCallKind,
@@ -37,7 +40,7 @@ from xdsl.dialects.llvm import (
     TargetFeaturesAttr,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue, TypedAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -57,12 +60,26 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.llvm_values import NO_FLAGS
 
 EXTERNAL = LinkageAttr("external")
+"""Seen by other modules."""
+
 C_CONVENTION = CallingConventionAttr("ccc")
 _LINKAGES = (
     "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
 )
+
+# Keyword by number; 0 has none.
 _VISIBILITIES = ("", "hidden", "protected")
 _UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")
+
+
+def _parse_choice(parser: Parser, words: Sequence[str]) -> IntegerAttr[IntegerType]:
+    """The number of the keyword that comes next; 0 when none of them does."""
+    return IntegerAttr(words.index(parser.parse_optional_keyword_in(words[1:]) or ""), 64)
+
+
+def _words(*words: str) -> str:
+    """The words that there are, each after a space."""
+    return "".join(f" {word}" for word in words if word)
 
 
 @irdl_op_definition
@@ -143,8 +160,8 @@ class FuncOp(IRDLOperation):
     def parse(cls, parser: Parser) -> FuncOp:
         linkage = parser.parse_optional_keyword_in(_LINKAGES.split()) or "external"
         convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
-        visibility = parser.parse_optional_keyword_in(_VISIBILITIES[1:]) or ""
-        unnamed = parser.parse_optional_keyword_in(_UNNAMED[1:]) or ""
+        visibility = _parse_choice(parser, _VISIBILITIES)
+        unnamed = _parse_choice(parser, _UNNAMED)
         start = parser.pos
         name, inputs, outputs, body, extra, arg_attrs, res_attrs, is_variadic = parse_func_op_like(
             parser, reserved_attr_names=cls.SIGNATURE, allow_variadic=True
@@ -157,14 +174,14 @@ class FuncOp(IRDLOperation):
         properties |= {
             "arg_attrs": arg_attrs,
             "res_attrs": res_attrs,
-            "unnamed_addr": IntegerAttr(_UNNAMED.index(unnamed), 64),
+            "unnamed_addr": unnamed,
         }
         return FuncOp(
             name,
             LLVMFunctionType(inputs, outputs[0] if outputs else None, is_variadic),
             LinkageAttr(linkage),
             CallingConventionAttr(convention),
-            _VISIBILITIES.index(visibility),
+            visibility,
             None,
             body,
             properties,
@@ -172,13 +189,14 @@ class FuncOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        words = (
-            "" if self.linkage == EXTERNAL else self.linkage.linkage.data,
-            "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
-            _VISIBILITIES[self.visibility_.value.data],
-            _UNNAMED[self.unnamed_addr.value.data],
+        printer.print_string(
+            _words(
+                "" if self.linkage == EXTERNAL else self.linkage.linkage.data,
+                "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+                _VISIBILITIES[self.visibility_.value.data],
+                _UNNAMED[self.unnamed_addr.value.data],
+            )
         )
-        printer.print_string("".join(f" {word}" for word in words if word))
         output = self.function_type.output
         print_func_op_like(
             printer,
@@ -311,11 +329,13 @@ class CallOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        words = (
-            "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
-            "" if self.TailCallKind.data is TailCallKind.NONE else self.TailCallKind.data.value,
+        printer.print_string(
+            _words(
+                "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+                "" if self.TailCallKind.data is TailCallKind.NONE else self.TailCallKind.data.value,
+            )
+            + " "
         )
-        printer.print_string("".join(f" {word}" for word in words if word) + " ")
         arguments = self.args
         if self.callee is not None:
             printer.print_attribute(self.callee)
@@ -337,3 +357,131 @@ class CallOp(IRDLOperation):
             printer.print_attribute(self.args[0].type)
             printer.print_string(", ")
         printer.print_function_type([value.type for value in arguments], self.result_types)
+
+
+@irdl_op_definition
+class GlobalOp(IRDLOperation):
+    """`llvm.mlir.global private constant @c(dense<1.0> : vector<4xf32>) {addr_space = 0 : i32} : vector<4xf32>`: a variable.
+
+    Without a value and a region it is not initialised. Address space 3 is a block's shared memory; 0 elements of it there stand for
+    the size given at launch.
+    """
+
+    name = "llvm.mlir.global"
+
+    global_type = prop_def()
+    constant = opt_prop_def(UnitAttr)
+    sym_name = prop_def(SymbolNameConstraint())
+    linkage = prop_def(LinkageAttr)
+    dso_local = opt_prop_def(UnitAttr)
+    thread_local_ = opt_prop_def(UnitAttr)
+    externally_initialized = opt_prop_def(UnitAttr)
+    value = opt_prop_def()
+    alignment = opt_prop_def(IntegerAttr)
+    addr_space = prop_def(IntegerAttr, default_value=IntegerAttr(0, 32))
+    unnamed_addr = prop_def(IntegerAttr, default_value=IntegerAttr(0, 64))
+    visibility_ = prop_def(IntegerAttr, default_value=IntegerAttr(0, 64))
+    section = opt_prop_def(StringAttr)
+    body = region_def()
+
+    # Those that stand before the attributes.
+    SIGNATURE: ClassVar = (
+        "global_type",
+        "sym_name",
+        "linkage",
+        "constant",
+        "thread_local_",
+        "unnamed_addr",
+        "visibility_",
+        "value",
+    )
+
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(
+        self,
+        global_type: Attribute,
+        sym_name: str | StringAttr,
+        linkage: str | LinkageAttr,
+        addr_space: int = 0,
+        constant: bool = False,
+        value: Attribute | None = None,
+        alignment: int | None = None,
+        unnamed_addr: int = 0,
+        body: Region | None = None,
+        other_props: Mapping[str, Attribute | None] | None = None,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            properties={
+                **(other_props or {}),
+                "global_type": global_type,
+                "sym_name": StringAttr(sym_name) if isinstance(sym_name, str) else sym_name,
+                "linkage": LinkageAttr(linkage) if isinstance(linkage, str) else linkage,
+                "addr_space": IntegerAttr(addr_space, 32),
+                "constant": UnitAttr() if constant else None,
+                "value": value,
+                "alignment": None if alignment is None else IntegerAttr(alignment, 64),
+                "unnamed_addr": IntegerAttr(unnamed_addr, 64),
+            },
+            attributes=attributes,
+            regions=[body or Region()],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GlobalOp:
+        linkage = parser.parse_optional_keyword_in(_LINKAGES.split()) or "external"
+        visibility = _parse_choice(parser, _VISIBILITIES)
+        is_thread_local = parser.parse_optional_keyword("thread_local") is not None
+        unnamed = _parse_choice(parser, _UNNAMED)
+        is_constant = parser.parse_optional_keyword("constant") is not None
+        name = parser.parse_symbol_name()
+        with parser.in_parens():
+            value = parser.parse_optional_attribute()
+        attributes = parser.parse_optional_attr_dict()
+        if parser.parse_optional_punctuation(":") is not None:
+            type: Attribute = parser.parse_type()
+        elif isinstance(value, StringAttr):
+            type = LLVMArrayType(len(value.data.encode()), IntegerType(8))
+        elif isinstance(value, TypedAttribute):
+            type = value.get_type()
+        else:
+            parser.raise_error("expected ':' and the variable's type")
+        known = cls.get_irdl_definition().properties
+        op = GlobalOp(
+            type,
+            name,
+            linkage,
+            constant=is_constant,
+            value=value,
+            body=parser.parse_optional_region(),
+        )
+        op.properties |= {name: attributes.pop(name) for name in known if name in attributes}
+        op.properties |= {"unnamed_addr": unnamed, "visibility_": visibility}
+        if is_thread_local:
+            op.properties["thread_local_"] = UnitAttr()
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(
+            _words(
+                self.linkage.linkage.data,
+                _VISIBILITIES[self.visibility_.value.data],
+                "thread_local" if self.thread_local_ is not None else "",
+                _UNNAMED[self.unnamed_addr.value.data],
+                "constant" if self.constant is not None else "",
+            )
+            + " "
+        )
+        printer.print_symbol_name(self.sym_name.data)
+        with printer.in_parens():
+            if self.value is not None:
+                printer.print_attribute(self.value)
+        printer.print_op_attributes(self.properties | self.attributes, reserved_attr_names=self.SIGNATURE)
+        if not isinstance(self.value, StringAttr):
+            printer.print_string(" : ")
+            printer.print_attribute(self.global_type)
+        if self.body.blocks:
+            printer.print_string(" ")
+            printer.print_region(self.body)

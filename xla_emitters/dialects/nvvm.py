@@ -117,7 +117,10 @@ class Barrier0Op(IRDLOperation):
 
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
-    """`nvvm.barrier id = %id number_of_threads = %n`: barrier 0 and all threads unless said otherwise."""
+    """`nvvm.barrier id = %id number_of_threads = %n`: barrier 0 and all threads unless said otherwise.
+
+    Printed in the generic form: where a location follows the custom one, mlir-opt 22 takes it for the op's optional reduction.
+    """
 
     name = "nvvm.barrier"
 
@@ -141,13 +144,6 @@ class BarrierOp(IRDLOperation):
         op = BarrierOp(found.get("id"), found.get("number_of_threads"))
         op.attributes |= parser.parse_optional_attr_dict()
         return op
-
-    def print(self, printer: Printer) -> None:
-        for word, value in (("id", self.barrier_id), ("number_of_threads", self.number_of_threads)):
-            if value is not None:
-                printer.print_string(f" {word} = ")
-                printer.print_ssa_value(value)
-        printer.print_op_attributes(self.attributes)
 
 
 class ShflKind(StrEnum):

@@ -14,10 +14,20 @@ What it prints, `context.parse_ir` reads back, and `mlir-opt` where the ops are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Literal, TypeAlias
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, UnregisteredOp
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    UnitAttr,
+    UnregisteredOp,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
@@ -105,6 +115,7 @@ class KernelPrinter(Printer):
         self._line_start = "\n"
         # Kept by identity: hashing a type costs more than printing it. The attribute is held so that its id stays its own.
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
+        self._keys: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
         self._is_isolated: dict[type[Operation], bool] = {}
         # Per scope (module, function): name -> the next suffix to try; and the next number of an argument.
@@ -128,13 +139,15 @@ class KernelPrinter(Printer):
     # ---- attributes ---------------------------------------------------------------------------------------------------------------
 
     def print_attribute(self, attribute: Attribute) -> None:
-        if (known := self._attribute_texts.get(id(attribute))) is not None:
-            self._written.append(known[1])
-            return
         if self.printing_location and isinstance(attribute, LocationAttr):
             # Inside another location it prints without `loc(...)`.
             super().print_attribute(attribute)
             return
+        self._written.append(self._text_of(attribute))
+
+    def _text_of(self, attribute: Attribute) -> str:
+        if (known := self._attribute_texts.get(id(attribute))) is not None:
+            return known[1]
         outer, self._written = self._written, []
         if isinstance(attribute, IndexingMapAttr):
             self._print_map(attribute)
@@ -142,8 +155,8 @@ class KernelPrinter(Printer):
             super().print_attribute(attribute)
         text = "".join(self._written)
         self._written = outer
-        outer.append(text)
         self._attribute_texts[id(attribute)] = (attribute, text)
+        return text
 
     def _print_map(self, attribute: IndexingMapAttr) -> None:
         """The map's alias, which is made here on first use."""
@@ -152,13 +165,45 @@ class KernelPrinter(Printer):
         number = len(self._aliases)
         self._written.append(self._aliases.setdefault(text, f"{self._alias_stem}{number or ''}"))
 
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
+        entries = [
+            self._key(name) if type(value) is UnitAttr else f"{self._key(name)} = {self._text_of(value)}"
+            for name, value in attr_dict.items()
+        ]
+        self._written.append("{" + ", ".join(entries) + "}")
+
+    def _key(self, name: str) -> str:
+        if (known := self._keys.get(name)) is None:
+            outer, self._written = self._written, []
+            self.print_identifier_or_string_literal(name)
+            known = self._keys[name] = "".join(self._written)
+            self._written = outer
+        return known
+
+    def print_function_type(self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]) -> None:
+        outputs = list(output_types)
+        results = ", ".join(map(self._text_of, outputs))
+        if len(outputs) != 1 or isinstance(outputs[0], FunctionType):
+            results = f"({results})"
+        self._written.append(f"({', '.join(map(self._text_of, input_types))}) -> {results}")
+
+    def print_float(self, value: float, type: AnyFloat) -> None:
+        if isfinite(value):
+            super().print_float(value, type)
+        else:
+            self._written.append(f"0x{type.pack((value,))[::-1].hex().upper()}")
+
     # ---- values -------------------------------------------------------------------------------------------------------------------
 
     def print_ssa_value(self, value: SSAValue) -> str:
+        name = self._name_of(value)
+        self._written.append("%" + name)
+        return name
+
+    def _name_of(self, value: SSAValue) -> str:
         name = self._ssa_values.get(value)
         if name is None:
             name = self._ssa_values[value] = self._new_name(value)
-        self._written.append("%" + name)
         return name
 
     def _new_name(self, value: SSAValue) -> str:
@@ -199,8 +244,7 @@ class KernelPrinter(Printer):
                 self._ssa_values[result] = f"{name}#{number}"
             self._written.append(f"%{name}:{len(results)} = ")
             return
-        self.print_list(results, self.print_ssa_value)
-        self._written.append(" = ")
+        self._written.append(", ".join(["%" + self._name_of(result) for result in results]) + " = ")
 
     def _share_a_name(self, results: Sequence[OpResult]) -> bool:
         """Whether the results of one op have no names that differ, and none was used before its definition."""
@@ -242,6 +286,20 @@ class KernelPrinter(Printer):
                 self.print_attribute(op.location)
         if isolated:
             self.exit_scope()
+
+    def print_op_with_default_format(self, op: Operation) -> None:
+        self._written.append(f"({', '.join(['%' + self._name_of(operand) for operand in op.operands])})")
+        self.print_successors(op.successors)
+        if op.properties:
+            self._written.append(" <")
+            self.print_attr_dict(op.properties)
+            self._written.append(">")
+        self.print_regions(op.regions)
+        if op.attributes:
+            self._written.append(" ")
+            self.print_attr_dict(op.attributes)
+        self._written.append(" : ")
+        self.print_operation_type(op)
 
     def _short_name(self, op: Operation, name: str) -> str:
         """The name without the dialect where MLIR leaves it out: the module, and `func` ops right inside a function."""

@@ -16,6 +16,18 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import scf as upstream
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerType, i64
+from xdsl.dialects.scf import (
+    ConditionOp,
+    ExecuteRegionOp,
+    ForOp,
+    IfOp,
+    IndexSwitchOp,
+    ParallelOp,
+    ReduceOp,
+    ReduceReturnOp,
+    WhileOp,
+    YieldOp,
+)
 from xdsl.dialects.utils import parse_dynamic_index_list_without_types, print_dynamic_index_list
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
@@ -38,7 +50,6 @@ from xdsl.traits import (
     NoTerminator,
     RecursiveMemoryEffect,
     SingleBlockImplicitTerminator,
-    ensure_terminator,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -161,9 +172,9 @@ class ForallOp(IRDLOperation):
         arguments = [name.resolve(type) for (name, _), type in zip(shared, types, strict=True)]
         body = parser.parse_region((*ivs, *arguments))
         attributes = parser.parse_optional_attr_dict()
-        op = ForallOp(lower, upper, step, outputs, body, attributes.pop("mapping", None), attributes)
-        ensure_terminator(op, SingleBlockImplicitTerminator(InParallelOp))
-        return op
+        if not isinstance(body.block.last_op, InParallelOp):
+            body.block.add_op(InParallelOp())
+        return ForallOp(lower, upper, step, outputs, body, attributes.pop("mapping", None), attributes)
 
     def print(self, printer: Printer) -> None:
         def bounds(values: Sequence[SSAValue], constants: DenseArrayBase[IntegerType]) -> None:
@@ -209,3 +220,19 @@ class ForallOp(IRDLOperation):
 
 
 SCF = Dialect("scf", [*upstream.Scf.operations, ForallOp, InParallelOp], list(upstream.Scf.attributes))
+
+__all__ = [
+    "SCF",
+    "ConditionOp",
+    "ExecuteRegionOp",
+    "ForOp",
+    "ForallOp",
+    "IfOp",
+    "InParallelOp",
+    "IndexSwitchOp",
+    "ParallelOp",
+    "ReduceOp",
+    "ReduceReturnOp",
+    "WhileOp",
+    "YieldOp",
+]

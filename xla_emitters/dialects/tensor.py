@@ -9,6 +9,23 @@ from __future__ import annotations
 
 from xdsl.dialects import tensor as upstream
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType, i64
+from xdsl.dialects.tensor import (
+    CastOp,
+    CollapseShapeOp,
+    ConcatOp,
+    DimOp,
+    EmptyOp,
+    ExpandShapeOp,
+    ExtractOp,
+    ExtractSliceOp,
+    FromElementsOp,
+    InsertOp,
+    InsertSliceOp,
+    PadOp,
+    ReshapeOp,
+    SplatOp,
+    YieldOp,
+)
 from xdsl.dialects.utils import DynamicIndexList
 from xdsl.ir import Dialect
 from xdsl.irdl import (
@@ -56,3 +73,23 @@ class ParallelInsertSliceOp(IRDLOperation):
 
 
 TENSOR = Dialect("tensor", [*upstream.Tensor.operations, ParallelInsertSliceOp], list(upstream.Tensor.attributes))
+
+__all__ = [
+    "TENSOR",
+    "CastOp",
+    "CollapseShapeOp",
+    "ConcatOp",
+    "DimOp",
+    "EmptyOp",
+    "ExpandShapeOp",
+    "ExtractOp",
+    "ExtractSliceOp",
+    "FromElementsOp",
+    "InsertOp",
+    "InsertSliceOp",
+    "PadOp",
+    "ParallelInsertSliceOp",
+    "ReshapeOp",
+    "SplatOp",
+    "YieldOp",
+]

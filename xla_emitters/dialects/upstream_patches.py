@@ -148,6 +148,18 @@ def _print_bare(op: Operation, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
+def _parse_typed(op_type: type[Operation], parser: Parser) -> Operation:
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    return op_type.create(attributes=attributes, result_types=[parser.parse_type()])
+
+
+def _print_typed(op: Operation, printer: Printer) -> None:
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(op.results[0].type)
+
+
 _Parse = Callable[[type[Operation], Parser], Operation]
 _Print = Callable[[Operation, Printer], None]
 
@@ -157,10 +169,8 @@ SYNTAX: tuple[tuple[type[Operation], _Parse, _Print], ...] = (
         (op, _parse_dimension, _print_dimension)
         for op in (gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp)
     ),
-    *(
-        (op, _parse_bare, _print_bare)
-        for op in (gpu.BarrierOp, gpu.LaneIdOp, gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp)
-    ),
+    *((op, _parse_typed, _print_typed) for op in (gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp)),
+    *((op, _parse_bare, _print_bare) for op in (gpu.BarrierOp, gpu.LaneIdOp)),
 )
 
 

@@ -13,6 +13,25 @@ from math import prod
 
 from xdsl.dialects import vector as upstream
 from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.vector import (
+    BitcastOp,
+    BroadcastOp,
+    CombiningKindAttr,
+    CombiningKindFlag,
+    CreateMaskOp,
+    ExtractOp,
+    FMAOp,
+    InsertOp,
+    LoadOp,
+    MaskedLoadOp,
+    MaskedStoreOp,
+    PrintOp,
+    ReductionOp,
+    ShuffleOp,
+    StoreOp,
+    TransferReadOp,
+    TransferWriteOp,
+)
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -125,3 +144,26 @@ class ToElementsOp(IRDLOperation):
 VECTOR = Dialect(
     "vector", [*upstream.Vector.operations, FromElementsOp, ToElementsOp], list(upstream.Vector.attributes)
 )
+
+__all__ = [
+    "VECTOR",
+    "BitcastOp",
+    "BroadcastOp",
+    "CombiningKindAttr",
+    "CombiningKindFlag",
+    "CreateMaskOp",
+    "ExtractOp",
+    "FMAOp",
+    "FromElementsOp",
+    "InsertOp",
+    "LoadOp",
+    "MaskedLoadOp",
+    "MaskedStoreOp",
+    "PrintOp",
+    "ReductionOp",
+    "ShuffleOp",
+    "StoreOp",
+    "ToElementsOp",
+    "TransferReadOp",
+    "TransferWriteOp",
+]

@@ -82,7 +82,7 @@ def _constant(value: SSAValue) -> int | None:
 def _fold_producers(it: _Application) -> _Application | None:
     """Puts the maps of operands that are themselves results of maps into this one.
 
-    Only if that takes the producers' work away (they have no other use) or makes the map simpler than the two by themselves.
+    Only if that takes the producers' work away (they have no other use), or if there is something to simplify in the combined map.
     """
     folded, producers = _with_producers(it, range(len(it.operands)))
     if folded is None:
@@ -231,7 +231,7 @@ def _loop_with_producers(it: _Application) -> _Application | None:
     checks = tuple((replaced[number], it.map.dims[number].bounds) for number in places)
     checked = replace(folded.map, constraints=folded.map.parts.constraints + checks)
     simplified = checked.simplify()
-    if simplified == checked and not all(producer.has_one_use() for producer in producers):
+    if simplified.results == checked.results and not all(producer.has_one_use() for producer in producers):
         return None
     return _without_idle_dims(_Application(simplified, folded.operands), frozenset(places))
 

@@ -118,6 +118,7 @@ def declare(subgraph: Subgraph) -> func.FuncOp:
     for i, argument in enumerate(function.body.block.args):
         index = i - len(tensors)
         argument.name_hint = f"arg{i}" if index < 0 else INDEX_NAMES[index] if index < len(INDEX_NAMES) else f"i{index}"
+        argument.location = computation.parameters[i].location if index < 0 else subgraph.root.location
     function.location = subgraph.root.location
     return function
 

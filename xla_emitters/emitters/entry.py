@@ -77,10 +77,11 @@ def entry_function(view: FusionView, launch: Launch) -> Entry:
     )
     function.location = view.location
     function.attributes["xla.entry"] = UnitAttr()
-    function.attributes["gpu.known_block_size"] = DenseArrayBase.from_list(i32, launch.threads)
-    function.attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, launch.blocks)
+    function.attributes["gpu.known_block_size"] = DenseArrayBase.from_list(i32, launch.block)
+    function.attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, launch.grid)
     for i, argument in enumerate(block.args):
         argument.name_hint = "input" if i < len(inputs) else "output"
+        argument.location = view.parameters[i].location if i < len(inputs) else view.location
     builder = FunctionBuilder(block, view.location)
     ids = tuple(_id(builder, name, extent) for name, extent in launch.ids)
     return Entry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.launch import Launch, launch_for, work_item_map
+from xla_emitters.analysis.launch import launch_for, work_item_map
 from xla_emitters.analysis.unroll import unroll_factor
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
@@ -46,21 +46,18 @@ class LoopEmitter:
                 return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(root))}"
         return None
 
-    def launch(self, view: FusionView, device: Device) -> Launch:
-        """The grid for the first result."""
-        return launch_for(view.elements, unroll_factor(view, device), device)
-
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
         raises   Unsupported, with its place, for an instruction without code
         """
         partitioned = partition(view.computation)
-        launch = self.launch(view, device)
+        unroll = unroll_factor(view, device)
+        launch = launch_for(view.elements, unroll, device)
         entry = entry_function(view, launch)
         functions = [declare(subgraph) for subgraph in partitioned.subgraphs]
         first = view.result_types[0]
-        visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll_factor(view, device))
+        visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll)
         _emit_loop(view, entry, visited, partitioned.root)
         for subgraph, function in zip(partitioned.subgraphs, functions, strict=True):
             emit_subgraph(subgraph, partitioned, function)

@@ -21,10 +21,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
+from xla_emitters.hlo_text.literals import literal_text
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
@@ -65,13 +68,16 @@ class Subgraph:
 
 
 def _line(op: HloOp, is_root: bool) -> str:
-    operands = ", ".join(
-        f"%{operand.owner.instruction_name.data}" for operand in op.operands if isinstance(operand.owner, HloOp)
-    )
-    if isinstance(op, ParameterOp):
-        operands = str(op.number.value.data)
+    match op:
+        case ParameterOp():
+            inside = str(op.number.value.data)
+        case ConstantOp():
+            inside = "{...}" if op.value is None else literal_text(op.value)
+        case _:
+            owners = (operand.owner for operand in op.operands)
+            inside = ", ".join(f"%{owner.instruction_name.data}" for owner in owners if isinstance(owner, HloOp))
     shape = type_text(op.result.type, True)
-    return f"  {'ROOT ' if is_root else ''}%{op.instruction_name.data} = {shape} {op.opcode}({operands})"
+    return f"  {'ROOT ' if is_root else ''}%{op.instruction_name.data} = {shape} {op.opcode}({inside})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,23 +154,29 @@ def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, 
         known = states[operand.owner]
         known.user_subgraphs.add(state.subgraph)
         if is_root:
-            reached = step
+            reached = _through(None, step)
         elif state.indexings:
             (own,) = state.indexings
-            reached = own.compose(step)
+            reached = _through(own, step)
         else:
             continue
-        reached = reached.simplify().remove_unused_symbols()[0]
         # An operand that is read nowhere, such as a part of a concatenate that a slice cuts off, is not read twice.
         if not reached.is_known_empty:
             known.indexings.add(reached)
+
+
+@lru_cache(maxsize=4096)
+def _through(own: IndexingMap | None, step: IndexingMap) -> IndexingMap:
+    """`step` after `own`, in the form in which equal maps are equal; chains of ops repeat the same pair over and over."""
+    reached = step if own is None else own.compose(step)
+    return reached.simplify().remove_unused_symbols()[0]
 
 
 def operand_maps(op: HloOp) -> tuple[IndexingMap, ...]:
     """For each operand, which of its elements one element of the result needs; for a tuple, each its own."""
     if isinstance(op, TupleOp):
         return tuple(identity_map(dims_of(leaf_types(operand.type)[0])) for operand in op.operands)
-    return tuple(m.simplify() for m in op.output_to_input())
+    return op.output_to_input()
 
 
 def post_order(computation: ComputationOp) -> Iterator[HloOp]:

@@ -242,7 +242,7 @@ class StageComparison:
     ) -> tuple[Slots, dict[tuple[str, int], Array] | None]:
         slots = dict(self.slots)
         arguments = kernel_arguments(planned)
-        chosen = blocks_to_run(blocks_of(launch_of(module)), self.blocks)
+        chosen = blocks_to_run(launch_of(module).blocks, self.blocks)
         written = run_kernel(module, arguments, slots, chosen)
         return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in planned.results}, written
 

@@ -3,8 +3,9 @@
     XlaGpu().compile(text, directory)   ->  directory/*.ptx, *.mlir-passes.log, thunk_sequence.txt ...
 
 The CUDA plugin of PJRT is driven through its C API with ctypes. A topology that is made from a device description needs no device, and a
-program of format "hlo" reaches the emitters as it was written, fusions and layouts included. It needs the extra [xla] (jaxlib for the HLO parser
-and the plugin), libdevice and ptxas (the extra [ptxas]). A check that fails inside XLA aborts the process, so run modules of unknown quality in a child.
+program of format "hlo" reaches the emitters as it was written, fusions and layouts included. It needs the extra [xla] (jaxlib for the
+HLO parser and the plugin), libdevice and ptxas (the extra [ptxas]). A check that fails inside XLA aborts the process, so run modules of
+unknown quality in a child.
 Source: PJRT's C API header (positions in the function table, which only grows at its end) and DebugOptions' flag names.
 """
 

@@ -44,6 +44,12 @@ class Cursor:
         self._lexer.position = position
         return token
 
+    def skip_to(self, offset: int) -> None:
+        """Makes the token at `offset` the next one; what is before it counts as consumed."""
+        self._lexer.position = offset
+        self.previous = Token(TokenKind.NAME, "", offset, offset)
+        self.token = self._lexer.next()
+
     def at(self, *texts: str) -> bool:
         """Whether the token is one of `texts`."""
         return self.token.text in texts

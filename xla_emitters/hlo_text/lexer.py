@@ -116,6 +116,10 @@ class Source:
         first = self._line_starts[line - 1]
         newline = self.text.find("\n", first)
         shown = self.text[first : newline if newline >= 0 else len(self.text)].rstrip("\r")
+        if not shown.isprintable():
+            shown = "".join(
+                char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in shown
+            )
         end_column = min(column + max(width, 1), max(len(shown), column) + 1)
         return Place(self.file, line, column, end_column, shown)
 

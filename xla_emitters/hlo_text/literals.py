@@ -311,11 +311,15 @@ def _float_text(pattern: int, name: str) -> str:
     if value == 0:
         return "-0.0" if copysign(1, value) < 0 else "0"
     text = str(number[0]) if name in ("f32", "f64") else _shortest(value, element)
+    if abs(float(text)) > _largest(element):
+        text = repr(value)  # XLA refuses a number beyond the largest, even one that rounds to it
     return text.removesuffix(".0")
 
 
 def _shortest(value: float, element: DType) -> str:
-    """The fewest digits that round to `value`, which the type holds."""
+    """The fewest digits that round to `value`, which the type holds; whole numbers in full."""
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
     for digits in range(1, 17):
         text = f"{value:.{digits}g}"
         with np.errstate(all="ignore"):

@@ -139,9 +139,10 @@ class _ModuleParser:
             raise cursor.unexpected("a computation", help="name { ... ROOT %r = f32[2] negate(%p) }")
         entry = entry or list(self.computations.values())[-1]
         entry.set_entry()
-        return ModuleOp(
-            list(self.computations.values()), attributes, StringAttr(name or f"module_{entry.sym_name.data}")
-        )
+        name = name or f"module_{entry.sym_name.data}"
+        module = ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
+        module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
+        return module
 
     def _module_attributes(self) -> dict[str, Attribute]:
         found = dict[str, Attribute]()
@@ -318,7 +319,8 @@ class _ModuleParser:
         opcode = cursor.name("an opcode")
         op_class = self._op_class(opcode, name, scope)
         cursor.expect("(", f"after '{opcode.text}'")
-        properties: dict[str, Attribute] = {"name": StringAttr(name)}
+        location = self._location(name, place)
+        properties: dict[str, Attribute] = {"name": location.desc}
         operands, spans = list[SSAValue](), list[Token]()
         if op_class is ParameterOp:
             properties["number"] = IntegerAttr(self._parameter_number(), i64)
@@ -337,7 +339,7 @@ class _ModuleParser:
             result_types=[type],
             properties=properties,
             attributes=attributes,
-            location=self._location(name, place),
+            location=location,
         )
         hint(op)
         self._verify(op, opcode, spans)
@@ -397,7 +399,7 @@ class _ModuleParser:
         value = definition.value
         while cursor.accept("#"):
             value = self._element(scope, value, token)
-        if type is not None and not same_shape(type, value.type):
+        if type is not None and type is not value.type and not same_shape(type, value.type):
             raise VerifyError(
                 f"operand '{token.name}' is written with another shape than it has",
                 stage="hlo.verify",
@@ -499,7 +501,7 @@ class _ModuleParser:
 
     def _verify(self, op: HloOp, opcode: Token, spans: list[Token]) -> None:
         try:
-            op.verify_()
+            op.verify_rule()
             if isinstance(op, CallingOp):
                 op.verify_callee(self.computations[op.callee.root_reference.data])
         except VerifyException as error:

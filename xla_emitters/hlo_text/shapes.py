@@ -5,7 +5,7 @@
     layout := '{' ints? (':' anything)? '}'
 
 A `{` is a layout only before a number, a colon or its `}`: else it opens a computation. What a layout says after the colon is kept as text.
-Types are shared: the same shape in a module is one object.
+Types are shared: the same shape in a module is one object, found by its text when it is met again.
 Source: spec/1 6.3, 6.4.
 """
 
@@ -33,15 +33,13 @@ MAX_RANK = 64
 ELEMENT_TYPES: dict[str, DType] = {row.name: row for row in DTYPES}
 _WITHOUT_ELEMENTS: dict[str, Attribute] = {"token": TokenType(), "opaque": OpaqueType()}
 
-_Key = tuple[str, tuple[int, ...], tuple[int, ...] | None, str, tuple[int, ...]]
-
 
 class ShapeReader:
     """Reads shapes of one text."""
 
     def __init__(self, cursor: Cursor):
         self.cursor = cursor
-        self._known: dict[_Key, Attribute] = {}
+        self._by_text: dict[str, Attribute] = {}
 
     def at_shape(self) -> bool:
         """Whether a shape begins here. An instruction may be called `f32`: the bracket decides."""
@@ -58,6 +56,24 @@ class ShapeReader:
         token = cursor.token
         if token.text == "(":
             return self._tuple()
+        end = self._end_of_array(token)
+        if end and (known := self._by_text.get(cursor.source.text[token.start : end])) is not None:
+            cursor.skip_to(end)
+            return known
+        type = self._array_or_special(token)
+        self._by_text[cursor.source.text[token.start : cursor.previous.end]] = type
+        return type
+
+    def _end_of_array(self, token: Token) -> int:
+        """Where a shape like `f32[8,64]{1,0}` that begins here ends if it is written without spaces; 0 when that is not plain."""
+        text = self.cursor.source.text
+        end = text.find("]", token.end, token.end + 200) + 1
+        if not end or text[end : end + 1] == "{":
+            return end and text.find("}", end, end + 200) + 1
+        return 0 if text[end : end + 100].lstrip()[:1] == "{" else end
+
+    def _array_or_special(self, token: Token) -> Attribute:
+        cursor = self.cursor
         cursor.name("a shape such as f32[8,64]{1,0}")
         if token.text == "b" and cursor.token.text == "(":
             return self._buffer()
@@ -74,10 +90,7 @@ class ShapeReader:
             return special
         self._check_size(token, dims, bounds)
         order, suffix = self._layout(token, dims)
-        key = (token.text, dims, order, suffix, bounds)
-        if (known := self._known.get(key)) is None:
-            known = self._known[key] = array_type(ELEMENT_TYPES[token.text].ir_type, dims, order, suffix, bounds)
-        return known
+        return array_type(ELEMENT_TYPES[token.text].ir_type, dims, order, suffix, bounds)
 
     def _tuple(self) -> Attribute:
         cursor = self.cursor

@@ -9,8 +9,8 @@ Plain values: nothing here knows the compiler's IR; an attribute wraps them ther
     simplify     rewriting that knows ranges      shapes   the maps of shapes: linearize, reshape, transpose, bitcast
 """
 
-from .expression import Expr, ExprKind
-from .interval import Interval, Variable
-from .map import IndexingMap
+from xla_emitters.indexing.expression import Expr, ExprKind
+from xla_emitters.indexing.interval import Interval, Variable
+from xla_emitters.indexing.map import IndexingMap
 
 __all__ = ["Expr", "ExprKind", "IndexingMap", "Interval", "Variable"]

@@ -257,7 +257,7 @@ class Expr:
 # ---- Making nodes ---------------------------------------------------------------------------------------------------
 
 _nodes: WeakValueDictionary[tuple[ExprKind, Expr | int, Expr | None], Expr] = WeakValueDictionary()
-_making = threading.Lock()
+_making = threading.RLock()
 _serials = itertools.count()
 _UNKNOWN = -1  # no divisor is negative
 

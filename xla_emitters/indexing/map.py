@@ -24,10 +24,27 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from .expression import CONSTANT, MOD, VARIABLE, Expr, bits_of, evaluate_all, mask_of, postorder, substitute_all
-from .interval import Interval, Variable
-from .simplify import Domain, Ranges, Simplifier, merge_mod_constraints, settle_constraints, simplify_domain
-from .text import Constraint, MapParts, Spelling, parse_map, print_map
+from xla_emitters.indexing.expression import (
+    CONSTANT,
+    MOD,
+    VARIABLE,
+    Expr,
+    bits_of,
+    evaluate_all,
+    mask_of,
+    postorder,
+    substitute_all,
+)
+from xla_emitters.indexing.interval import Interval, Variable
+from xla_emitters.indexing.simplify import (
+    Domain,
+    Ranges,
+    Simplifier,
+    merge_mod_constraints,
+    settle_constraints,
+    simplify_domain,
+)
+from xla_emitters.indexing.text import Constraint, MapParts, Spelling, parse_map, print_map
 
 _NOTHING = Interval(0, -1)
 _NEVER: Constraint = (Expr.constant(0), _NOTHING)
@@ -284,13 +301,16 @@ class IndexingMap:
             # An equal map may have been simplified before under other names.
             return tuple(Variable(t.bounds, m.name) for t, m in zip(theirs, mine, strict=True))
 
-        return IndexingMap(
+        mine = IndexingMap(
             answer.results,
             named(answer.dims, self.dims),
             named(answer.range_vars, self.range_vars),
             named(answer.runtime_vars, self.runtime_vars),
             answer.parts.constraints,
         )
+        # A normal form is its own normal form: it need not be simplified to know.
+        mine.__dict__["_simplified" if replace_points else "_simplified_keeping_points"] = mine
+        return mine
 
     # ---- Other maps from this one
 

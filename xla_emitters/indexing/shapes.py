@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from .expression import Expr
-from .interval import Interval, Variable
-from .map import IndexingMap
+from xla_emitters.indexing.expression import Expr
+from xla_emitters.indexing.interval import Interval, Variable
+from xla_emitters.indexing.map import IndexingMap
 
 _ZERO = Expr.constant(0)
 

@@ -32,7 +32,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .expression import (
+from xla_emitters.indexing.expression import (
     ADD,
     CEILDIV,
     CONSTANT,
@@ -52,7 +52,7 @@ from .expression import (
     operands_first,
     postorder,
 )
-from .interval import Interval
+from xla_emitters.indexing.interval import Interval
 
 
 class Domain(NamedTuple):

@@ -24,9 +24,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
-from ..errors import ParseError, Place
-from .expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, Expr, make
-from .interval import Interval, Variable
+from xla_emitters.errors import ParseError, Place
+from xla_emitters.indexing.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, Expr, make
+from xla_emitters.indexing.interval import Interval, Variable
 
 Spelling = Literal["seed", "upstream"]
 DIVISION: dict[Spelling, str] = {"seed": "floordiv", "upstream": "/"}

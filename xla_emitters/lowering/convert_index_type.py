@@ -59,12 +59,13 @@ class ConvertIndexTypePass(KernelPass):
 class _Conversion:
     """One module's conversion.
 
-    integers  index value -> its integer form, where there is one
-    left      ops that may have lost their last use
+    integer    the type that index becomes
+    constants  index constant -> the integer one
+    left       ops that may have lost their last use
     """
 
     integer: IntegerType
-    integers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    constants: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     left: list[Operation] = field(default_factory=list[Operation])
 
     def convert(self, op: Operation) -> None:
@@ -75,7 +76,6 @@ class _Conversion:
         cast = builder.insert(arith.IndexCastOp(computed.results[0], IndexType()))
         old = op.results[0]
         computed.results[0].name_hint = old.name_hint
-        self.integers[cast.result] = computed.results[0]
         old.replace_all_uses_with(cast.result)
         self.left.append(cast)
         op.detach()
@@ -83,7 +83,7 @@ class _Conversion:
 
     def integer_of(self, value: SSAValue, user: Operation) -> SSAValue:
         """The integer form of an index value, made where the value is (constants) or just before its user."""
-        if known := self.integers.get(value):
+        if known := self.constants.get(value) or self.source_of_cast(value):
             return known
         owner = value.owner
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
@@ -91,7 +91,7 @@ class _Conversion:
             constant.location = owner.location
             Builder(InsertPoint.after(owner)).insert(constant)
             self.left.append(owner)
-            self.integers[value] = constant.result
+            self.constants[value] = constant.result
             return constant.result
         return located_builder(InsertPoint.before(user), user).insert(arith.IndexCastOp(value, self.integer)).result
 
@@ -101,9 +101,18 @@ class _Conversion:
         Both ways of widening cut off the same bits again.
         """
         source, target = op.operands[0], op.results[0]
-        if target.type == self.integer and (known := self.integers.get(source)):
+        if target.type == self.integer and (known := self.source_of_cast(source)):
             target.replace_all_uses_with(known)
+            if isinstance(source.owner, Operation):
+                self.left.append(source.owner)
             self.left.append(op)
+
+    def source_of_cast(self, value: SSAValue) -> SSAValue | None:
+        """The integer that `value` is the cast of, if it is of the type that index becomes."""
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.name in _CASTS and owner.operands[0].type == self.integer:
+            return owner.operands[0]
+        return None
 
     def erase_unused(self) -> None:
         """Erase the casts and constants that nothing uses now, last made first."""

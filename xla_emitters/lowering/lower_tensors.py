@@ -63,7 +63,7 @@ from xdsl.traits import SymbolOpInterface
 from xdsl.utils.hints import isa
 
 from xla_emitters.analysis.accesses import accesses_in, argument_attribute, buffer_of, subscript
-from xla_emitters.analysis.in_place import check_updates_in_place
+from xla_emitters.analysis.in_place import find_conflict
 from xla_emitters.device import device
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.arith import IndexCastUIOp
@@ -110,7 +110,7 @@ class LowerTensorsPass(KernelPass):
         functions = [found for found in op.walk() if isinstance(found, func.FuncOp)]
         for function in functions:
             _erase_dead_writes(function)
-            check_updates_in_place(function, self.name)
+            _check_updates_in_place(function, self.name)
         lowering = _Lowering(self.name, op)
         for function in functions:
             lowering.function(function)
@@ -151,6 +151,18 @@ def _check(module: ModuleOp, stage: str) -> None:
                 pass
 
 
+def _check_updates_in_place(function: func.FuncOp, stage: str) -> None:
+    """raises Unsupported naming the op that would see, or lose, an update."""
+    if (conflict := find_conflict(function)) is None:
+        return
+    place = place_of(conflict.update) if conflict.update else ""
+    raise Unsupported(
+        f"tensors of @{function.sym_name.data} cannot be updated in place: {_named(conflict.op)}: {conflict.why}",
+        stage=stage,
+        notes=((None, f"updated at {place}"),) if place else (),
+    )
+
+
 def _type_problem(type_: TensorType[Attribute], width: int) -> str | None:
     if type_.get_num_dims() > 1:
         return "more than one dimension (xla-flatten-tensors makes it one)"
@@ -180,8 +192,12 @@ def _check_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, stage: s
 
 
 def _unsupported(stage: str, op: Operation, why: str, help: str = "") -> Unsupported:
+    return Unsupported(f"{_named(op)} {why}", stage=stage, help=help)
+
+
+def _named(op: Operation) -> str:
     place = place_of(op)
-    return Unsupported(f"'{op.name}'{f' at {place}' if place else ''} {why}", stage=stage, help=help)
+    return f"'{op.name}'{f' at {place}' if place else ''}"
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------------------
@@ -305,7 +321,8 @@ class _Lowering:
             case func.ReturnOp():
                 op.operands = [value for value in op.operands if value not in self.memory]
             case _:
-                pass
+                for inner in [inner for region in op.regions for block in region.blocks for inner in block.ops]:
+                    self.op(inner)
 
     # Reads
 
@@ -403,7 +420,7 @@ class _Lowering:
         Rewriter.erase_op(op)
 
     def _global(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr) -> str:
-        """The name of the global that holds `value`, made at the top of the module; equal values share one."""
+        """The name of the global that holds `value`, made before the functions; equal values share one."""
         if (name := self.constants.get(value)) is None:
             taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
             name = self.constants[value] = next(
@@ -420,8 +437,8 @@ class _Lowering:
                 alignment=GLOBAL_ALIGNMENT,
             )
             made.location = op.location
-            block = self.module.body.block
-            Rewriter.insert_op(made, InsertPoint.at_start(block))
+            others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
+            Rewriter.insert_op(made, InsertPoint.before(next(others)))
         return name
 
     # Structure
@@ -510,7 +527,10 @@ def _from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAVal
 def _to_memory(builder: Builder, value: SSAValue) -> SSAValue:
     """`value` as it is stored."""
     if isa(value.type, VectorType):
-        element, stored = value.type.element_type, VectorType(storage_of(value.type.element_type).memory, value.type.get_shape())
+        element, stored = (
+            value.type.element_type,
+            VectorType(storage_of(value.type.element_type).memory, value.type.get_shape()),
+        )
         if element == i1:
             return _each(builder, value, stored)
     else:
@@ -521,13 +541,14 @@ def _to_memory(builder: Builder, value: SSAValue) -> SSAValue:
 
 
 def _each(builder: Builder, value: SSAValue, wanted: VectorType) -> SSAValue:
-    """Every element of `value` between i1 and its byte. One by one: xDSL's cmpi and extui of vectors do not read back what they print."""
+    """`value` with each element turned from i1 into its byte, or back. One by one: xDSL's cmpi and extui take no vectors."""
     assert isa(value.type, VectorType)
-    zeros = DenseIntOrFPElementsAttr.from_list(VectorType(IntegerType(wanted.element_type.bitwidth), wanted.get_shape()), [0])
+    zero = IntegerAttr(0, i1 if wanted.element_type == i1 else i8)
+    zeros = DenseIntOrFPElementsAttr.from_list(VectorType(zero.type, wanted.get_shape()), [0])
     result: SSAValue = builder.insert(arith.ConstantOp(zeros)).result
     for position in range(wanted.get_shape()[0]):
         element = builder.insert(vector.ExtractOp(value, [position], value.type.element_type)).result
-        converted = _from_memory(builder, element, i1) if wanted.element_type == i1 else _to_memory(builder, element)
+        converted = _from_memory(builder, element, i1) if zero.type == i1 else _to_memory(builder, element)
         result = builder.insert(vector.InsertOp(converted, result, [position])).result
     return result
 
@@ -557,4 +578,6 @@ def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
         sum((code & mask) << storage.bits * k for k, code in enumerate(codes[start : start + per_byte]))
         for start in range(0, elements, per_byte)
     ]
-    return DenseIntOrFPElementsAttr.from_list(TensorType(i8, [len(packed)]), [byte - (byte >> 7 << 8) for byte in packed])
+    return DenseIntOrFPElementsAttr.from_list(
+        TensorType(i8, [len(packed)]), [byte - (byte >> 7 << 8) for byte in packed]
+    )

@@ -149,7 +149,7 @@ class _Launch:
 
 @dataclass
 class _FunctionLowering:
-    """One function on its way. `builder` stands before the op in turn and gives it that op's location."""
+    """One function on its way. What is built goes before `op`, the op in turn, and takes its location."""
 
     ctx: Context
     width: int
@@ -161,7 +161,7 @@ class _FunctionLowering:
     types: dict[Attribute, Attribute] = field(default_factory=dict[Attribute, Attribute])
     last_constant: Operation | None = None
     launch: _Launch = _Launch(None, None)
-    op: Operation | None = None
+    op: Operation = field(init=False)
 
     def lower(self) -> None:
         """Replace the func.func by an llvm.func, body and all."""
@@ -209,7 +209,6 @@ class _FunctionLowering:
         successors: Sequence[Block] = (),
     ) -> Operation:
         """Insert the llvm or nvvm op called `name` before the op in turn."""
-        assert self.op is not None
         made = self.ctx.get_op(name).create(
             operands=operands, result_types=types, properties=properties or {}, successors=successors
         )
@@ -258,7 +257,7 @@ class _FunctionLowering:
             case _ if isinstance(type, _FLOATS) or type.name.startswith("llvm."):
                 return type
             case _:
-                raise _unsupported(self.op or self.function, f"no LLVM type for {type}")
+                raise _unsupported(self.op, f"no LLVM type for {type}")
 
     # The function itself
 

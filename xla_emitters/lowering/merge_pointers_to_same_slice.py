@@ -7,9 +7,9 @@
     func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
       %x = func.call @f(%a) : (!llvm.ptr) -> f32
 
-Uses of an argument go to the first one with its slice index. The entry, and every function that is not private, keeps all its arguments,
-used or not: they are its interface. Private functions lose the duplicates, and so do their calls. `noalias` is true because distinct slices
-do not overlap; an argument with `xla.not_invariant` is one that something else may write, and gets none.
+Uses of an argument go to the first one with its slice index. The entry, and every function that others may call or define, keeps all its
+arguments, used or not: they are its interface. Private ones with a body lose the duplicates, and so do their calls. `noalias` is true
+because distinct slices do not overlap; an argument with `xla.not_invariant` is one that something else may write, and gets none.
 A call that hands two different buffers to arguments of one slice breaks a promise of xla-propagate-slice-indices, and is reported.
 Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc.
 """
@@ -94,15 +94,15 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
         block = function.body.block
         for duplicate, first in duplicates.items():
             block.args[duplicate].replace_all_uses_with(block.args[first])
-    if ENTRY in function.attributes or not _is_private(function):
+    if ENTRY in function.attributes or not _is_private(function) or not function.body.blocks:
         duplicates = {}
-    if function.body.blocks:
-        block = function.body.block
-        for duplicate in sorted(duplicates, reverse=True):
-            block.erase_arg(block.args[duplicate])
+    for duplicate in sorted(duplicates, reverse=True):
+        function.body.block.erase_arg(function.body.block.args[duplicate])
     inputs = _without(function.function_type.inputs.data, duplicates)
     function.function_type = FunctionType.from_lists(inputs, function.function_type.outputs.data)
-    function.arg_attrs = ArrayAttr(DictionaryAttr(argument) for argument in _without(attributes, duplicates))
+    function.arg_attrs = ArrayAttr(
+        DictionaryAttr(dict(sorted(argument.items()))) for argument in _without(attributes, duplicates)
+    )
     return duplicates
 
 

@@ -47,7 +47,7 @@ class SimplifyAffinePass(KernelPass):
             return self.skip(op, "the range of an operand is not known")
         if map.is_known_empty:
             return self.skip(op, "its domain is empty")
-        map = map.simplify(replace_points=False)
+        map = map.simplify()
         if not all(is_unsigned(expr, map.range_of) for expr in map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may be negative")
         lowering = ExpressionLowering(

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import StringIO
 from pathlib import Path
+from typing import Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -204,16 +205,33 @@ def _run(
     raises ToolError when it cannot start, does not end in time, or ends with another exit code than 0: with the first
     line that it said about an error, the rest below, and the command.
     """
+    return _finish(_start(command), command, data, timeout_seconds)
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """The tool, waiting for its input. raises ToolError when it cannot start."""
+    try:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(list(command), stdin=pipe, stdout=pipe, stderr=pipe)
+    except OSError as error:
+        reason = f"{os.path.basename(command[0])} could not be started: {error.strerror}"
+        raise ToolError(reason, stage=_STAGE, details=(f"command: {shlex.join(command)}",)) from error
+
+
+def _finish(
+    process: subprocess.Popen[bytes], command: Sequence[str], data: bytes, timeout_seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Gives a started tool its input and waits for its answer; raises as `_run`."""
     name = os.path.basename(command[0])
     shown = shlex.join(command)
     try:
-        done = subprocess.run(list(command), input=data, capture_output=True, timeout=timeout_seconds, check=False)
-    except OSError as error:
-        reason = f"{name} could not be started: {error.strerror}"
-        raise ToolError(reason, stage=_STAGE, details=(f"command: {shown}",)) from error
+        out, err = process.communicate(data, timeout=timeout_seconds)
     except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.communicate()
         reason = f"{name} did not end within {timeout_seconds:g} s"
         raise ToolError(reason, stage=_STAGE, details=(f"command: {shown}",)) from error
+    done = subprocess.CompletedProcess(list(command), process.returncode, out, err)
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).decode(errors="replace").splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
@@ -238,20 +256,68 @@ def compile_to_ptx(module: ModuleOp, architecture: str, *, timeout_seconds: floa
     raises        ToolError: mlir-opt is missing, fails, hangs, does not know the chip; libdevice lacks a function.
                   InternalError: the module has no kernel, or calls a function that nothing defines.
     """
-    mlir_opt = find_tool("mlir-opt")
-    libdevice = [find_tool("libdevice").path] if _calls_libdevice(module) else []
-    features = f"+ptx{_ptx_version(architecture)}"
-    link = ", ".join(f'"{_escape(path)}"' for path in libdevice)
-    target = f'#nvvm.target<O = 3, chip = "{_escape(architecture)}", features = "{features}", link = [{link}]>'
-    text = (
-        "module attributes {gpu.container_module} {\n"
-        f"gpu.module @kernels [{target}] {{\n{module_body_text(module)}}}\n}}\n"
-    )
-    command = [mlir_opt.path, "--gpu-module-to-binary=format=isa", "--mlir-disable-threading", *LLVM_OPTIONS, "-"]
-    done = _run(command, text.encode(), timeout_seconds)
-    ptx = _assembly_of(done.stdout.decode())
-    _check_ptx(ptx, module, architecture, command, done.stderr.decode(errors="replace"))
-    return ptx
+    with start_compile(architecture, timeout_seconds=timeout_seconds) as compiler:
+        return compiler.finish(module)
+
+
+def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> PtxCompiler:
+    """Starts mlir-opt for one module that is still to come: loading it takes longer than compiling a kernel.
+
+    raises  ToolError when it is missing, cannot start, or is of another version
+    """
+    command = [
+        find_tool("mlir-opt").path,
+        "--gpu-module-to-binary=format=isa",
+        "--mlir-disable-threading",
+        *LLVM_OPTIONS,
+        "-",
+    ]
+    return PtxCompiler(architecture, command, _start(command), timeout_seconds)
+
+
+class PtxCompiler:
+    """A started mlir-opt; a context manager, which ends the process if it was never given a module."""
+
+    def __init__(
+        self, architecture: str, command: Sequence[str], process: subprocess.Popen[bytes], timeout_seconds: float
+    ) -> None:
+        self._architecture = architecture
+        self._command = command
+        self._process = process
+        self._timeout_seconds = timeout_seconds
+
+    def finish(self, module: ModuleOp) -> str:
+        """PTX of the module; see `compile_to_ptx`. Can be called once."""
+        libdevice = [find_tool("libdevice").path] if _calls_libdevice(module) else []
+        features = f"+ptx{_ptx_version(self._architecture)}"
+        link = ", ".join(f'"{_escape(path)}"' for path in libdevice)
+        target = (
+            f'#nvvm.target<O = 3, chip = "{_escape(self._architecture)}", features = "{features}", link = [{link}]>'
+        )
+        text = (
+            "module attributes {gpu.container_module} {\n"
+            f"gpu.module @kernels [{target}] {{\n{module_body_text(module)}}}\n}}\n"
+        )
+        done = _finish(self._process, self._command, text.encode(), self._timeout_seconds)
+        ptx = _assembly_of(done.stdout.decode())
+        _check_ptx(ptx, module, self._architecture, self._command, done.stderr.decode(errors="replace"))
+        return ptx
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
+def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what `llc` would make PTX of. raises as `compile_to_ptx`."""
+    data = f"module {{\n{module_body_text(module)}}}\n".encode()
+    for _, command in _steps_to_llvm_ir(module, architecture):
+        data = _run(command, data, timeout_seconds).stdout
+    return data.decode()
 
 
 def compile_to_ptx_by_steps(
@@ -266,21 +332,8 @@ def compile_to_ptx_by_steps(
     directory  where kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx are left to read; None: nowhere
     raises     as `compile_to_ptx`
     """
-    translate, opt, llc = find_tool("mlir-translate"), find_tool("opt"), find_tool("llc")
-    machine = [
-        "-mtriple=nvptx64-nvidia-cuda",
-        f"-mcpu={architecture}",
-        f"-mattr=+ptx{_ptx_version(architecture)}",
-        *LLVM_OPTIONS,
-    ]
-    steps = [("kernel.ll", [translate.path, "--mlir-to-llvmir", "-"])]
-    if _calls_libdevice(module):
-        libdevice = find_tool("libdevice").path
-        link = [find_tool("llvm-link").path, "-S", "-", "--internalize", "--only-needed", libdevice]
-        steps.append(("kernel-linked.ll", link))
-    steps.append(("kernel-opt.ll", [opt.path, "-S", "-O3", *machine, "-"]))
-    steps.append(("kernel.ptx", [llc.path, "-O3", *machine, "-"]))
-
+    steps = _steps_to_llvm_ir(module, architecture)
+    steps.append(("kernel.ptx", [find_tool("llc").path, "-O3", *_machine(architecture), "-"]))
     data = f"module {{\n{module_body_text(module)}}}\n".encode()
     said: list[str] = []
     _keep(directory, "kernel.mlir", data)
@@ -292,6 +345,27 @@ def compile_to_ptx_by_steps(
     ptx = data.decode()
     _check_ptx(ptx, module, architecture, steps[-1][1], "\n".join(said))
     return ptx
+
+
+def _steps_to_llvm_ir(module: ModuleOp, architecture: str) -> list[tuple[str, list[str]]]:
+    """(file name of its result, command) of each tool on the way to optimised LLVM IR; each reads what the one before writes."""
+    steps = [("kernel.ll", [find_tool("mlir-translate").path, "--mlir-to-llvmir", "-"])]
+    if _calls_libdevice(module):
+        libdevice = find_tool("libdevice").path
+        link = [find_tool("llvm-link").path, "-S", "-", "--internalize", "--only-needed", libdevice]
+        steps.append(("kernel-linked.ll", link))
+    steps.append(("kernel-opt.ll", [find_tool("opt").path, "-S", "-O3", *_machine(architecture), "-"]))
+    return steps
+
+
+def _machine(architecture: str) -> list[str]:
+    """The options that name the target, and XLA's."""
+    return [
+        "-mtriple=nvptx64-nvidia-cuda",
+        f"-mcpu={architecture}",
+        f"-mattr=+ptx{_ptx_version(architecture)}",
+        *LLVM_OPTIONS,
+    ]
 
 
 def module_body_text(module: ModuleOp) -> str:

@@ -5,8 +5,8 @@
     scf.if %1 { ... }
 
 Folders (`folders.py`), the patterns for `arith` and `scf` below and in `scf_patterns.py`, and the patterns that other dialects register
-with xDSL (`HasCanonicalizationPatterns`). xDSL's own patterns for `arith` and `scf` are replaced by ours, which are a superset: those
-lose locations' ops from the work list and fold in another type than the op's.
+with xDSL (`HasCanonicalizationPatterns`). Those that xDSL has for `arith` and `scf` are not used: ours fold what they fold, exactly and
+in one place. Blocks that nothing branches to go.
 
 Not done, so that later stages see what the seed shows: `vector.extract` and `vector.insert` at a dynamic position keep it, even when the
 position is a constant; `tensor.extract` of a `tensor.insert` stays.
@@ -23,6 +23,7 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
+from xla_emitters.rewrite.dce import erase_unreachable_blocks
 from xla_emitters.rewrite.effects import is_commutative_type, is_constant
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
@@ -33,7 +34,12 @@ OUR_DIALECTS = frozenset({"arith", "scf"})
 
 def canonicalize(root: Operation, ctx: Context | None = None) -> bool:
     """Folds and canonicalises everything inside `root`, to a fixed point; whether anything changed."""
-    return apply_patterns_by_type(root, canonicalization_patterns, fold=True, ctx=ctx)
+    changed = apply_patterns_by_type(root, canonicalization_patterns, fold=True, ctx=ctx)
+    if erase_unreachable_blocks(root):
+        # What those blocks used may be dead now, or used once.
+        apply_patterns_by_type(root, canonicalization_patterns, fold=True, ctx=ctx)
+        return True
+    return changed
 
 
 def canonicalization_patterns(op_type: type[Operation]) -> Sequence[RewritePattern]:

@@ -1,8 +1,9 @@
-"""Dead code: ops that nobody uses and that have no effect go, users before definitions."""
+"""Dead code: ops that nobody uses and that have no effect go, users before definitions; blocks that nothing branches to go too."""
 
 from __future__ import annotations
 
 from xdsl.ir import Operation
+from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.rewrite.effects import is_dead
@@ -21,4 +22,18 @@ def dce(root: Operation) -> bool:
                     Rewriter.erase_op(op)
                     changed = True
                 op = before
+    return changed
+
+
+def erase_unreachable_blocks(root: Operation) -> bool:
+    """Erases the blocks inside `root` that no path from their region's entry leads to; whether there were any."""
+    changed = False
+    for op in root.walk():
+        for region in op.regions:
+            if region.first_block is None or region.first_block is region.last_block:
+                continue
+            reached = set(PostOrderIterator(region.first_block))
+            for block in [block for block in region.blocks if block not in reached]:
+                region.erase_block(block, safe_erase=False)
+                changed = True
     return changed

@@ -26,6 +26,7 @@ from xdsl.traits import (
     MemoryEffectKind,
     NoMemoryEffect,
     Pure,
+    RecursiveMemoryEffect,
     SymbolOpInterface,
     get_effects,
 )
@@ -36,9 +37,9 @@ ACCESSES = (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.Tra
 CALLS = frozenset({"xla_gpu.pure_call", "xla_gpu.shuffle_reduce", "func.call"})  # what they call may access
 
 # xDSL says so of addi, muli, andi, ori and xori only.
-COMMUTATIVE = frozenset[type[Operation]](
-    (arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp)
-    + (arith.MaxSIOp, arith.MaxUIOp, arith.MinSIOp, arith.MinUIOp)
+COMMUTATIVE = (
+    *(arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
+    *(arith.MaxSIOp, arith.MaxUIOp, arith.MinSIOp, arith.MinUIOp),
 )
 
 
@@ -55,11 +56,10 @@ def is_commutative_type(op_type: type[Operation]) -> bool:
 
 
 @cache
-def _is_pure_type(op_type: type[Operation]) -> bool:
-    """Whether ops of this type never have an effect, whatever their attributes."""
+def _is_innocent_type(op_type: type[Operation]) -> bool:
+    """Whether ops of this type have no effects but those of the ops inside them, whatever their attributes."""
     effects = [trait for trait in op_type.traits.traits if isinstance(trait, MemoryEffect)]
-    pure = (NoMemoryEffect, Pure)
-    return bool(effects) and all(type(trait) in pure for trait in effects)
+    return bool(effects) and all(type(trait) in (NoMemoryEffect, Pure, RecursiveMemoryEffect) for trait in effects)
 
 
 def is_terminator(op: Operation) -> bool:
@@ -73,23 +73,25 @@ def is_constant(op: Operation) -> bool:
 
 def is_pure(op: Operation) -> bool:
     """Whether `op` and everything inside it neither reads nor writes memory."""
-    if _is_pure_type(type(op)):
-        return all(is_pure(inner) or is_terminator(inner) for inner in _inner_ops(op))
+    if _is_innocent_type(type(op)):
+        return not op.regions or all(is_pure(inner) or is_terminator(inner) for inner in _inner_ops(op))
     effects = get_effects(op)
     return effects is not None and not effects
 
 
+def may_write(op: Operation) -> bool:
+    """Whether memory may differ after `op`. Terminators are taken to write nothing."""
+    if is_terminator(op):
+        return False
+    if _is_innocent_type(type(op)):
+        return bool(op.regions) and any(may_write(inner) for inner in _inner_ops(op))
+    effects = get_effects(op)
+    return effects is None or any(effect.kind is not MemoryEffectKind.READ for effect in effects)
+
+
 def is_read_only(op: Operation) -> bool:
     """Whether `op` reads memory and does nothing else."""
-    if _is_pure_type(type(op)):
-        return False
-    effects = get_effects(op)
-    return bool(effects) and all(effect.kind is MemoryEffectKind.READ for effect in effects)
-
-
-def may_write(op: Operation) -> bool:
-    """Whether memory may differ after `op`."""
-    return not is_pure(op) and not is_read_only(op) and not is_terminator(op)
+    return not is_pure(op) and not may_write(op)
 
 
 def is_dead(op: Operation) -> bool:
@@ -99,7 +101,7 @@ def is_dead(op: Operation) -> bool:
             return False
     if is_terminator(op) or has_trait_type(type(op), SymbolOpInterface):
         return False
-    return is_pure(op) or is_read_only(op)
+    return not may_write(op)
 
 
 def is_speculatable(op: Operation) -> bool:

@@ -160,7 +160,7 @@ def _hint(attribute: Attribute) -> str:
         return "true" if value.value.data else "false"
     number = value.value.data
     suffix = "" if isinstance(value.type, IndexType) else f"_{value.type}"
-    return f"c{number}{suffix}" if number >= 0 else f"c_{-number}{suffix}"
+    return f"c{number}{suffix}"
 
 
 def constant_value(value: SSAValue) -> Attribute | None:

@@ -174,6 +174,8 @@ class _GreedyDriver:
 
     def _rewrite(self, op: Operation) -> bool:
         """Erases, folds or rewrites `op`, once; whether it did."""
+        if op.parent is None:
+            return False  # a pattern took it out without telling
         rewriter = self.rewriter
         if self.fold:
             if is_dead(op):

@@ -1,4 +1,4 @@
-"""Canonical forms of `scf.if` and `scf.for`: branches that are decided, loops that run once or never, values that only pass through.
+"""Canonical forms of `scf`: branches that are decided, loops that run once or never, values that only pass through.
 
     scf.if %true { A } else { B }                                    ->  A
     %r = scf.if %c -> (T) { scf.yield %x } else { scf.yield %x }     ->  %x
@@ -53,6 +53,26 @@ class FoldConstantIf(RewritePattern):
             rewriter.erase(op)
             return
         inline_branch(rewriter, op, taken)
+
+
+class FoldConstantSwitch(RewritePattern):
+    """A switch on a constant is one of its cases."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.IndexSwitchOp, rewriter: PatternRewriter) -> None:
+        if (wanted := constant_integer(op.arg)) is None:
+            return
+        cases = dict(zip(op.cases.get_values(), op.case_regions, strict=True))
+        inline_branch(rewriter, op, cases.get(wanted, op.default_region))
+
+
+class InlineExecuteRegion(RewritePattern):
+    """A region of one block runs where it stands."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.ExecuteRegionOp, rewriter: PatternRewriter) -> None:
+        if op.region.first_block is op.region.last_block:
+            inline_branch(rewriter, op, op.region)
 
 
 class DecideByEnclosingIf(RewritePattern):
@@ -175,4 +195,6 @@ def _replace_keeping(rewriter: PatternRewriter, op: Operation, new: Operation, k
 SCF_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
     scf.IfOp: (FoldConstantIf(), ForwardIfResults(), DecideByEnclosingIf()),
     scf.ForOp: (RemoveTrivialLoops(), ForwardIterArgs()),
+    scf.IndexSwitchOp: (FoldConstantSwitch(),),
+    scf.ExecuteRegionOp: (InlineExecuteRegion(),),
 }

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from xla_emitters.analysis.launch import Launch
 from xla_emitters.errors import UsageError
 from xla_emitters.trace import Trace
 
@@ -66,25 +67,6 @@ class Argument:
     alignment: int
     slice_index: int
     written: bool
-
-
-@dataclass(frozen=True)
-class Launch:
-    """Blocks of the grid and threads of a block, in x, y, z."""
-
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-
-    @property
-    def blocks(self) -> int:
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def threads(self) -> int:
-        return self.block[0] * self.block[1] * self.block[2]
-
-    def __str__(self) -> str:
-        return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,21 @@ Values are freed after their last use, so a chain of ops over a large array need
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+)
 from xla_emitters.dialects.hlo.types import as_array
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
@@ -87,7 +94,8 @@ def _computation(beside: ComputationOp, name: str) -> ComputationOp:
 
 
 def _leaves(value: Any) -> list[Any]:
-    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, tuple) else [value]
+    parts = cast("tuple[Any, ...]", value)
+    return [leaf for part in parts for leaf in _leaves(part)] if isinstance(value, tuple) else [value]
 
 
 def _no_call(name: str, operands: Sequence[Any]) -> Any:

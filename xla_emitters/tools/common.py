@@ -48,17 +48,17 @@ def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
     return "passes" if options.print_ir_after_all or options.print_ir_tree_dir else otherwise
 
 
-def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...], names: tuple[str, ...]) -> None:
+def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
     """Prints and writes what `add_dumps` offers.
 
     raises UsageError where the directory cannot be made.
     """
-    for trace, name in zip(traces, names, strict=True):
+    for trace in traces:
         if options.print_ir_after_all:
             for step in trace:
                 print(f"// -----// IR after {step.name} //----- //\n{step.ir}", file=sys.stderr)
         if options.print_ir_tree_dir:
-            directory = Path(options.print_ir_tree_dir) / (name if len(traces) > 1 else "")
+            directory = Path(options.print_ir_tree_dir) / (trace.name if len(traces) > 1 else "")
             write_tree(trace, directory)
         if options.time_passes:
             print(stage_table(trace, every_pass=True), file=sys.stderr)

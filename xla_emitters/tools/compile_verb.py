@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         text = "\n".join(trace[options.stage].ir or "" for trace in program.traces)
     write(options.output, text if text.endswith("\n") else text + "\n")
-    print_dumps(options, program.traces, tuple(kernel.name for kernel in program.kernels))
+    print_dumps(options, program.traces)
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.universe import Universe
-from xdsl.utils.exceptions import PassPipelineParseError
+from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -86,7 +86,7 @@ class OptMain(xDSLOptMain):
     def setup_pipeline(self) -> None:
         try:
             super().setup_pipeline()
-        except (PassPipelineParseError, ValueError) as error:
+        except (ArgSpecParseError, ValueError) as error:
             raise UsageError(str(error), stage="opt") from error
         except Exception as error:
             # xDSL raises bare Exceptions for a pass option of the wrong name or type.

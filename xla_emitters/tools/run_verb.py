@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import reference_for
     from xla_emitters.pipeline import EXECUTABLE_STAGES, compile_module, read_module
     from xla_emitters.runtime.arrays import load_arrays, random_arrays, save_arrays
+    from xla_emitters.runtime.cpu_launcher import run_program
     from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
 
     reason = "a stage was asked for" if options.stage else cuda_reason_missing()
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             print(stage_table(trace))
         for kernel in program.kernels:
             print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
-    print_dumps(options, program.traces, tuple(kernel.name for kernel in program.kernels))
+    print_dumps(options, program.traces)
     if options.print_ir_tree_dir:
         print(f"IR of every pass and the PTX: {options.print_ir_tree_dir}")
     inputs = (
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         else random_arrays(program.parameters, options.seed)
     )
     start = time.perf_counter()
-    results = launch_program(program, inputs) if on_gpu else program.run_cpu(*inputs, stage=stage)
+    results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage)
     seconds = time.perf_counter() - start
     where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
     for number, spec in enumerate(program.results):

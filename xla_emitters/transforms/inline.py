@@ -131,7 +131,7 @@ class _Inliner:
         third = self._called(call.callee)
         if any(sibling.callee != call.callee and third & self._called(sibling.callee) for sibling in siblings):
             return None
-        return "it has several callers"
+        return "it has several callers" if is_private(callee) else "it is public, and has other callers perhaps"
 
     def _moves(self, name: str, callee: func.FuncOp) -> bool:
         return is_private(callee) and self.uses[name] == 1

@@ -86,6 +86,8 @@ class OptimizeLoopsPass(KernelPass):
         trips = trip_count_of_plain_loop(loop)
         if isinstance(trips, str):
             return self.skip(loop, trips)
+        if trips < 2:
+            return self.skip(loop, "it runs at most once")
         if heavy := next((op for op in loop.body.walk() if isinstance(op, HEAVY)), None):
             return self.skip(loop, f"it holds {heavy.name}")
         size = body_size(loop)

@@ -99,4 +99,4 @@ def _slice(value: SSAValue) -> Slice:
     own = function.arg_attrs.data[value.index].data
     if SLICE_INDEX not in own:
         return {}
-    return {name: own[name] for name in (SLICE_INDEX, INVARIANT) if name in own}
+    return {name: own[name] for name in (INVARIANT, SLICE_INDEX) if name in own}

@@ -66,3 +66,21 @@ func.func @integers(%x: i32) -> i32 {
 // CHECK-LABEL: func.func @integers
 // CHECK-NEXT:    arith.addi %{{.*}}, %{{.*}} overflow<nsw> : i32
 // CHECK-NEXT:    return
+
+// -----
+
+// Casts that meet vanish, whoever made them; one that widens a narrower integer does not.
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+  func.func @casts(%x: i32, %y: i16) -> (i32, i32) {
+    %0 = arith.index_cast %x : i32 to index
+    %1 = arith.index_castui %0 : index to i32
+    %2 = arith.index_cast %y : i16 to index
+    %3 = arith.index_castui %2 : index to i32
+    func.return %1, %3 : i32, i32
+  }
+}
+// CHECK-LABEL: func.func @casts
+// CHECK-SAME:    %[[X:[a-z0-9]*]]: i32
+// CHECK:         %[[I:.*]] = arith.index_cast %{{.*}} : i16 to index
+// CHECK-NEXT:    %[[Y:.*]] = arith.index_castui %[[I]] : index to i32
+// CHECK-NEXT:    return %[[X]], %[[Y]] : i32, i32

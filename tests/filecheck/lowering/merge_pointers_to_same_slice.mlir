@@ -36,7 +36,7 @@ func.func @shared(%a: !llvm.ptr {xla.not_invariant, xla.slice_index = 0 : index}
   return
 }
 // CHECK-LABEL: @shared
-// CHECK-SAME:  (%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr {xla.invariant, llvm.noalias}, %{{.*}}: !llvm.ptr, %{{.*}}: i32)
+// CHECK-SAME:  (%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr {llvm.noalias, xla.invariant}, %{{.*}}: !llvm.ptr, %{{.*}}: i32)
 
 // -----
 

@@ -47,7 +47,7 @@ func.func @zeros(%x: f32) -> (f32, f32, f32) {
 
 // A decided branch is one of its sides, also with results; a branch that yields one value twice is that value.
 // CHECK-LABEL: func.func @branches
-// CHECK-NEXT:    %[[CALL:.*]] = func.call @effect() : () -> f32
+// CHECK-NEXT:    %[[CALL:.*]] = call @effect() : () -> f32
 // CHECK-NEXT:    return %[[CALL]], %y : f32, f32
 func.func private @effect() -> f32
 func.func @branches(%c: i1, %x: f32, %y: f32) -> (f32, f32) {
@@ -156,7 +156,7 @@ func.func @decided(%c: i1, %x: i32) -> (i32, i1, i1) {
 // CHECK:         vector.extract %v[%c0] : f32 from vector<4xf32>
 // CHECK:         tensor.insert
 // CHECK:         tensor.extract
-// CHECK:         arith.cmpi sgt, %c2147483649, %c0 : index
+// CHECK:         arith.cmpi sgt, %large, %c0 : index
 func.func @kept(%v: vector<4xf32>, %t: tensor<8xf32>) -> (f32, i1) {
   %c0 = arith.constant 0 : index
   %large = arith.constant 2147483649 : index
@@ -165,4 +165,54 @@ func.func @kept(%v: vector<4xf32>, %t: tensor<8xf32>) -> (f32, i1) {
   %2 = tensor.extract %1[%c0] : tensor<8xf32>
   %3 = arith.cmpi sgt, %large, %c0 : index
   return %2, %3 : f32, i1
+}
+
+// -----
+
+// A switch on a constant is one of its cases, a region of one block stands where it runs.
+// CHECK-LABEL: func.func @switch
+// CHECK-NEXT:    %[[N:.*]] = arith.negf %x : f32
+// CHECK-NEXT:    return %[[N]], %y : f32, f32
+func.func @switch(%x: f32, %y: f32) -> (f32, f32) {
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %0 = scf.index_switch %c1 -> f32
+  case 1 {
+    scf.yield %x : f32
+  }
+  default {
+    scf.yield %y : f32
+  }
+  %1 = scf.index_switch %c5 -> f32
+  case 1 {
+    scf.yield %x : f32
+  }
+  default {
+    scf.yield %y : f32
+  }
+  %2 = scf.execute_region -> f32 {
+    %3 = arith.negf %0 : f32
+    scf.yield %3 : f32
+  }
+  return %2, %1 : f32, f32
+}
+
+// -----
+
+// Between blocks: a decided branch, and the block that it never takes.
+// CHECK-LABEL: func.func @blocks
+// CHECK-NEXT:    arith.addi %x, %x
+// CHECK-NOT:     arith.muli
+// CHECK:         return
+func.func @blocks(%x: i32) -> i32 {
+  %true = arith.constant true
+  cf.cond_br %true, ^a, ^b
+^a:
+  %0 = arith.addi %x, %x : i32
+  cf.br ^c(%0 : i32)
+^b:
+  %1 = arith.muli %x, %x : i32
+  cf.br ^c(%1 : i32)
+^c(%p: i32):
+  return %p : i32
 }

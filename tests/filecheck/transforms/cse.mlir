@@ -62,15 +62,15 @@ func.func @scopes(%x: f32, %c: i1) -> (f32, f32) {
 // CHECK-LABEL: func.func @blocks
 // CHECK:         %[[A:.*]] = arith.mulf %x, %x
 // CHECK:         cf.cond_br
-// CHECK:       ^{{.*}}:
+// CHECK:       ^left:
 // CHECK-NEXT:    %[[B:.*]] = arith.addf %[[A]], %x
 // CHECK-NEXT:    cf.br
-// CHECK:       ^{{.*}}:
+// CHECK:       ^right:
 // CHECK-NEXT:    cf.br
-// CHECK:       ^{{.*}}:
+// CHECK:       ^join(%p
 // CHECK-NEXT:    %[[C:.*]] = arith.addf %[[A]], %x
-// CHECK-NEXT:    return %[[C]]
-func.func @blocks(%x: f32, %c: i1) -> f32 {
+// CHECK-NEXT:    return %[[C]], %[[A]]
+func.func @blocks(%x: f32, %c: i1) -> (f32, f32) {
   %0 = arith.mulf %x, %x : f32
   cf.cond_br %c, ^left, ^right
 ^left:
@@ -83,7 +83,7 @@ func.func @blocks(%x: f32, %c: i1) -> f32 {
 ^join(%p: f32):
   %4 = arith.mulf %x, %x : f32
   %5 = arith.addf %4, %x : f32
-  return %5 : f32
+  return %5, %0 : f32, f32
 }
 
 // -----
@@ -115,8 +115,8 @@ func.func @loads(%p: !llvm.ptr, %q: !llvm.ptr, %l: index, %u: index) -> (f32, f3
 // Calls of a subgraph with the same arguments are one; ordinary calls are not.
 // CHECK-LABEL: func.func @calls
 // CHECK-COUNT-1: xla_gpu.pure_call @f(%x)
-// CHECK-NEXT:    func.call @g(%x)
-// CHECK-NEXT:    func.call @g(%x)
+// CHECK-NEXT:    call @g(%x)
+// CHECK-NEXT:    call @g(%x)
 func.func private @f(f32) -> f32
 func.func private @g(f32) -> f32
 func.func @calls(%x: f32) -> (f32, f32, f32, f32) {

@@ -17,7 +17,7 @@ ROW_MAJOR = {1: (0,), 2: (1, 0), 3: (2, 1, 0)}
 
 def test_gelu_has_the_seeds_launch_and_map():
     launch = launch_for(math.prod(GELU), 4, device("a6000"))
-    assert launch == Launch(blocks=(24576, 1, 1), threads=(128, 1, 1))
+    assert launch == Launch(grid=(24576, 1, 1), block=(128, 1, 1))
     assert str(work_item_map(launch, GELU, ROW_MAJOR[3], 4)) == (
         "(th_x, bl_x)[vector_index] -> ("
         "bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + vector_index), "
@@ -46,7 +46,7 @@ def test_launch(elements: int, unroll: int, blocks: int, threads: int):
 
 def test_blocks_beyond_the_grid_go_to_y():
     launch = launch_for(2**31 * 128 * 3, 1, device("h200"))
-    x, y, z = launch.blocks
+    x, y, z = launch.grid
     assert (y, z) == (4, 1)
     assert x * y * 128 >= 2**31 * 128 * 3
     assert x <= device("h200").grid_max_x

@@ -42,8 +42,8 @@ def test_slice_and_pad_of_one_operand():
       zero = f32[] constant(0)
       add = f32[20] add(p0, p1)
       slice = f32[10] slice(add), slice={[5:15]}
-      pad = f32[10] pad(slice0, zero), padding=0_2
       slice0 = f32[8] slice(add), slice={[0:8]}
+      pad = f32[10] pad(slice0, zero), padding=0_2
       ROOT multiply = f32[10] multiply(slice, pad)
     """
     assert groups(body) == ["slice slice0 zero pad multiply", "p0 p1 add"]

@@ -202,7 +202,7 @@ def test_normal_forms(changes, text, normal):
 
 # One line per rule: what it does, and beside it the nearest case that it must leave alone.
 RULES = {
-    "R1": ("d1 / 2 * 20 + d1 mod 2 * 10", "d1 * 10", "d1 / 2 * 21 + d1 mod 2 * 10"),
+    "R1": ("d1 / 2 * 20 + d1 mod 2 * 10", "d1 * 10", "d1 / 2 * 21 + d1 mod 2 * 10 + d0 * 20"),
     "R1 compares simplified quotients": ("d0 / 30 * 6 + d0 / 5 mod 6", "d0 / 5", "d0 / 31 * 6 + d0 / 5 mod 6"),
     "R2": ("d0 - d0 / 7 * 7", "d0 mod 7", "d0 - d0 / 7 * 6"),
     "M1": ("(d1 + 24) mod 12", "d1", "(d1 + d0) mod 12"),
@@ -331,7 +331,7 @@ def points_of(domain, box):
 @pytest.mark.parametrize("bounds", [((-9, 20), (0, 7)), ((0, 12), (-3, 4)), ((0, 12), (8, 15))])
 def test_simplifying_a_domain_keeps_exactly_its_points(e, bounds):
     box = box_of(*bounds)
-    for lower, upper in itertools.product((-13, -1, 0, 2, 8), (-9, 0, 3, 7, 30)):
+    for lower, upper in itertools.product((-13, -1, 0, 2, 8), (-9, 0, 4, 7, 30)):
         domain = Domain(box, ((e, Interval(lower, upper)),))
         assert np.array_equal(points_of(simplify_domain(domain), box), points_of(domain, box)), (lower, upper)
 
@@ -415,6 +415,12 @@ def test_congruences_with_negative_bounds():
 def test_different_remainders_are_not_merged():
     domain = Domain(box_of((0, 50)), ((X % 4, Interval(1, 1)), (X % 6, Interval(3, 3))))
     assert [str(e) for e, _ in merge_mod_constraints(domain).constraints] == ["v0 mod 4", "v0 mod 6"]
+
+
+def test_an_impossible_remainder_is_not_merged():
+    """x mod 4 is never 5; x mod 12 can be."""
+    constraints = ((X % 4, Interval(5, 5)), (X % 6, Interval(5, 5)))
+    assert merge_mod_constraints(Domain(box_of((0, 50)), constraints)).constraints == constraints
 
 
 def test_settling_finds_contradictions():

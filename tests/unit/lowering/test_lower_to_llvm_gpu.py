@@ -235,6 +235,59 @@ def test_mlir_takes_branches_and_switches() -> None:
     assert "50" in ptx
 
 
+def test_control_flow_computes() -> None:
+    """Loops, a branch, a while and a switch over constants: LLVM folds them all, so their sum stands in the PTX."""
+    skip_without("mlir-opt")
+    ptx = compile_to_ptx(
+        lowered("""
+    func.func @f(%p: !llvm.ptr) attributes {xla.entry} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c6 = arith.constant 6 : index
+      %zero = arith.constant 0 : i32
+      %ten = arith.constant 10 : i32
+      %hundred = arith.constant 100 : i32
+      %sum = scf.for %i = %c0 to %c6 step %c1 iter_args(%a = %zero) -> (i32) {
+        %inner = scf.for %j = %i to %c6 step %c1 iter_args(%b = %a) -> (i32) {
+          %is_even = arith.cmpi eq, %i, %j : index
+          %add = scf.if %is_even -> (i32) {
+            scf.yield %hundred : i32
+          } else {
+            %k = scf.index_switch %j -> i32
+            case 2 {
+              scf.yield %ten : i32
+            }
+            default {
+              %n = arith.index_cast %j : index to i32
+              scf.yield %n : i32
+            }
+            scf.yield %k : i32
+          }
+          %next = arith.addi %b, %add : i32
+          scf.yield %next : i32
+        }
+        scf.yield %inner : i32
+      }
+      %doubled = scf.while (%w = %sum) : (i32) -> i32 {
+        %limit = arith.constant 5000 : i32
+        %go = arith.cmpi slt, %w, %limit : i32
+        scf.condition(%go) %w : i32
+      } do {
+      ^bb0(%w: i32):
+        %more = arith.addi %w, %w : i32
+        scf.yield %more : i32
+      }
+      llvm.store %doubled, %p : i32, !llvm.ptr
+      func.return
+    }"""),
+        "sm_90",
+    )
+    wanted = sum(100 if i == j else {2: 10}.get(j, j) for i in range(6) for j in range(i, 6))
+    while wanted < 5000:
+        wanted += wanted
+    assert re.findall(r"st\.global\.b32\s+\[\S+\], (\d+);", ptx) == [str(wanted)]
+
+
 def test_unreachable_blocks_go() -> None:
     module = lowered("""
     func.func @f(%x: index) {

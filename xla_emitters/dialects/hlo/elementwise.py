@@ -17,7 +17,8 @@ Source: spec/1 5.2-5.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -241,8 +242,7 @@ class ElementwiseOp(HloOp):
             return fit(value, element_of(self.result))
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        identity = identity_map(dims_of(self.result))
-        scalar = IndexingMap(results=(), dims=identity.dims, range_vars=(), runtime_vars=(), constraints=())
+        identity, scalar = _maps_over(dims_of(self.result))
         return tuple(scalar if self._is_scalar(i) else identity for i in range(len(self.operands)))
 
     def _is_scalar(self, i: int) -> bool:
@@ -268,6 +268,13 @@ class ElementwiseOp(HloOp):
         elif in_f32:
             value = emit_float_cast(e, value, result.storage_type)
         return (value,)
+
+
+@lru_cache(maxsize=1024)
+def _maps_over(dims: tuple[int, ...]) -> tuple[IndexingMap, IndexingMap]:
+    """The identity over an array, and the map of a scalar: a computation has thousands of ops of one shape."""
+    identity = identity_map(dims)
+    return identity, replace(identity, results=())
 
 
 def fit(value: Array, target: DType) -> Array:

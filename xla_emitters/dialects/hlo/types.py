@@ -17,7 +17,7 @@ Source: spec/1 6.3; MLIR's tensor encoding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import (
@@ -205,6 +205,13 @@ def array_type(
     'tensor<8x64xf32, #hlo.layout<[0, 1]>>'
     """
     order = default_order(len(dims)) if minor_to_major is None else tuple(minor_to_major)
+    return _array_type(element, tuple(dims), order, suffix, tuple(bounds))
+
+
+@lru_cache(maxsize=4096)
+def _array_type(
+    element: Attribute, dims: tuple[int, ...], order: tuple[int, ...], suffix: str, bounds: tuple[int, ...]
+) -> ArrayType:
     if all(bound == UNBOUNDED for bound in bounds):
         bounds = ()
     if order == default_order(len(dims)) and not suffix and not bounds:
@@ -270,6 +277,8 @@ def leaf_types(type: Attribute) -> tuple[Attribute, ...]:
 
 def same_shape(a: Attribute, b: Attribute) -> bool:
     """Whether two types agree in all but layout; an unknown dimension agrees with any."""
+    if a is b:
+        return True
     match a, b:
         case TensorType(), TensorType():
             return a.element_type == b.element_type and same_dims(a.get_shape(), b.get_shape())
@@ -284,7 +293,7 @@ def same_dims(a: Sequence[int], b: Sequence[int]) -> bool:
     return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def type_text(type: Attribute, layout: bool = False) -> str:
     """`type` in HLO's spelling, with its layout if asked.
 

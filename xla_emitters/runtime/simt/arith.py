@@ -17,6 +17,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dtypes import Array
@@ -199,7 +200,10 @@ def division(op: Operation, name: str) -> Callable[..., Value]:
         divisor = np.where(undefined, one, divisor)
         return wrap(form, function(reading(form, dividend), reading(form, divisor)))
 
-    return lambda machine, *operands: lifted(op, partial(divide, machine))(*operands)
+    def run(machine: Machine, *operands: Value) -> Value:
+        return lifted(op, partial(divide, machine))(*operands)
+
+    return run
 
 
 for _op, _name in {
@@ -260,7 +264,7 @@ def constant_kernel(op: Operation, value: Attribute, result_type: Attribute) -> 
     if isinstance(value, IntegerAttr | FloatAttr):
         number = scalars.constant(form, value.value.data)
         return lambda machine: number
-    if not isinstance(value, DenseIntOrFPElementsAttr):
+    if not isa(value, DenseIntOrFPElementsAttr):
         raise Unsupported(f"constant {value} of type {result_type}", stage="simt")
     values = dense_values(form, value)
     if isinstance(result_type, TensorType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,7 @@ import numpy as np
 from xdsl.dialects import ub
 from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorType, UnrealizedConversionCastOp
 from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import llvm
 from xla_emitters.dtypes import Array
@@ -17,7 +19,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.llvm import filled
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
-from xla_emitters.runtime.simt.scalars import INDEX, form_of, signed
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed
 from xla_emitters.runtime.simt.tensor import tensor_strides
 from xla_emitters.runtime.simt.vector import vector_bits
 
@@ -33,35 +35,49 @@ def cast(op: UnrealizedConversionCastOp) -> Kernel:
 
 def cast_kernel(source: Attribute, target: Attribute) -> Kernel:
     """One value as the other type that stands for it. raises Unsupported for types that stand for different things."""
-    match source, target:
-        case _ if source == target:
-            return lambda machine, value: value
-        case IndexType() | IntegerType(), IndexType() | IntegerType():
-            return lambda machine, value: scalars.wrap(form_of(target), signed(form_of(source), value))
-        case TensorType(), TensorType():
-            return partial(_as_tensor, target)
-        case TensorType(), llvm.LLVMPointerType():
-            return lambda machine, value: scalars.constant(INDEX, value.buffer.base)
-        case ComplexType(), llvm.LLVMStructType():
-            return lambda machine, value: (value.real, value.imag)
-        case llvm.LLVMStructType(), ComplexType():
-            return lambda machine, value: complex_of(*value)
-        case _:
-            return vector_bits(source, target)
+    if source == target:
+        return _unchanged
+    if isa(source, IndexType | IntegerType) and isa(target, IndexType | IntegerType):
+        return partial(_resized, form_of(source), form_of(target))
+    if isa(source, TensorType) and isa(target, TensorType):
+        return partial(_as_tensor, target)
+    if isa(source, TensorType) and isinstance(target, llvm.LLVMPointerType):
+        return _address_of
+    if isa(source, ComplexType) and isinstance(target, llvm.LLVMStructType):
+        return _parts_of
+    if isinstance(source, llvm.LLVMStructType) and isa(target, ComplexType):
+        return _complex_of
+    return vector_bits(source, target)
+
+
+def _unchanged(machine: Machine, value: Value) -> Value:
+    return value
+
+
+def _resized(source: Form, target: Form, machine: Machine, value: Array) -> Value:
+    return scalars.wrap(target, signed(source, value))
 
 
 def _as_tensor(target: TensorType[Attribute], machine: Machine, value: Tensor) -> Value:
     return replace(value, shape=target.get_shape(), strides=tensor_strides(target))
 
 
-def complex_of(real: Array, imaginary: Array) -> Array:
-    """Complex lanes from their parts, infinities and NaNs kept."""
-    made = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), np.result_type(real.dtype, np.complex64))
-    made.real, made.imag = real, imaginary
-    return made
+def _address_of(machine: Machine, value: Tensor) -> Value:
+    return scalars.constant(INDEX, value.buffer.base)
+
+
+def _parts_of(machine: Machine, value: Array) -> Value:
+    return np.real(value), np.imag(value)
+
+
+def _complex_of(machine: Machine, parts: tuple[Array, Array]) -> Value:
+    real, imaginary = parts
+    # Side by side in memory, which keeps infinities and NaNs as they are.
+    both = np.stack(np.broadcast_arrays(real, imaginary), axis=-1)
+    return both.view(np.result_type(real.dtype, np.complex64))[..., 0]
 
 
 @RULES.op(ub.PoisonOp)
-def poison(op: ub.PoisonOp) -> Kernel:
+def poison(op: ub.PoisonOp) -> Callable[[Machine], Value]:
     value = filled(op.result.type, scalars.poison)
     return lambda machine: value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects import cf
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import BranchRuleResult, Kernel, Parts, Rules
+from xla_emitters.runtime.simt.code import BranchRuleResult, Parts, Rules
 from xla_emitters.runtime.simt.machine import Machine
 
 RULES = Rules()
@@ -52,5 +54,5 @@ def conditional_branch(op: cf.ConditionalBranchOp) -> BranchRuleResult:
 
 
 @RULES.op(cf.AssertOp)
-def assert_(op: cf.AssertOp) -> Kernel:
+def assert_(op: cf.AssertOp) -> Callable[[Machine, Array], None]:
     return lambda machine, condition: machine.refuse(op, ~condition, f"fails: {op.msg.data}")

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -205,49 +206,54 @@ class Graph:
     def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
         """Runs until every active lane has returned; returns what they returned."""
         entered, checks_stamps = machine.active, machine.checks_stamps
-        everyone = entered if entered is not None else True
+        everyone = np.ones((1, 1), bool) if entered is None else entered
+        # The lanes that wait in front of each node: None is nobody, the very mask `everyone` is all of them.
+        waiting: list[Array | None] = [everyone, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
-        # A mask per node of the lanes that wait in front of it: True is everyone, False no one.
-        waiting: list[Array | bool] = [True] + [False] * (len(self.nodes) - 1)
         returned: list[Value] | None = None
         try:
-            while (number := next((n for n, lanes in enumerate(waiting) if lanes is not False), None)) is not None:
-                lanes, waiting[number] = waiting[number], False
-                node = self.nodes[number]
-                whole = isinstance(lanes, bool)
-                machine.active = entered if whole else lanes
-                machine.checks_stamps = checks_stamps and whole
-                before = [] if whole else [frame[slot] for slot in node.shared]
+            while (number := next((n for n, lanes in enumerate(waiting) if lanes is not None), None)) is not None:
+                node, lanes = self.nodes[number], waiting[number]
+                assert lanes is not None
+                waiting[number] = None
+                machine.active = entered if lanes is everyone else lanes
+                # Where lanes are apart, one stamp cannot say what each of them has seen.
+                machine.checks_stamps = checks_stamps and lanes is everyone
+                before = [frame[slot] for slot in node.shared]
                 node.body.run_steps(machine, frame)
-                for slot, old in zip(node.shared, before, strict=False):
-                    frame[slot] = merge(machine.active, frame[slot], old)  # pyright: ignore[reportArgumentType]
+                if lanes is not everyone:
+                    for slot, old in zip(node.shared, before, strict=True):
+                        frame[slot] = merge(lanes, frame[slot], old)
                 for part, way in node.branch.choose(machine, frame):
                     target, operands = node.branch.ways[way]
                     values = [frame[slot] for slot in operands]
-                    going = machine.active if part is None else part
-                    everyone_goes = whole and part is None
+                    going = lanes if part is None else part
                     if target is None:
-                        returned = (
-                            values
-                            if returned is None
-                            else [merge(going, new, old) for new, old in zip(values, returned, strict=True)]
-                        )
+                        returned = merged(going, values, returned)
                         continue
                     slots = self.nodes[target].body.arguments
-                    if everyone_goes:
-                        write(frame, slots, values)
-                        waiting[target] = True
-                        continue
-                    for slot, value in zip(slots, values, strict=True):
-                        frame[slot] = merge(going, value, frame[slot])
-                    together = going | waiting[target]
-                    missing = ~together & everyone
-                    waiting[target] = together if missing.any() else True
+                    if going is not everyone:
+                        values = merged(going, values, [frame[slot] for slot in slots])
+                    write(frame, slots, values)
+                    waiting[target] = _together(going, waiting[target], everyone)
         finally:
             machine.active, machine.checks_stamps = entered, checks_stamps
         if returned is None:
             raise InternalError("a function ended without a return", stage="simt")
         return returned
+
+
+def merged(lanes: Array, values: Sequence[Value], before: Sequence[Value | None] | None) -> list[Value]:
+    """`values` in `lanes` and elsewhere what was there before, if anything was."""
+    if before is None:
+        return list(values)
+    return [merge(lanes, new, old) for new, old in zip(values, before, strict=True)]
+
+
+def _together(going: Array, waiting: Array | None, everyone: Array) -> Array:
+    """The lanes of both masks; `everyone` itself when that is all."""
+    both = going if waiting is None else going | waiting
+    return both if (everyone & ~both).any() else everyone
 
 
 @dataclass

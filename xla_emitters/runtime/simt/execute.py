@@ -3,12 +3,13 @@
     execute(module, [x, out])  ->  [out]                     every block of the grid
     written_elements(module, [x, out], blocks=[0, 24575])    only these blocks; which elements of `out` they wrote
 
-The launch stands in the entry's attributes (`gpu.known_block_size`, `gpu.known_grid_size`, `nvvm.reqntid`). Arguments are NumPy arrays in the order of
-the entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, whatever the argument's type is at this stage. The
-blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
+The launch stands in the entry's attributes (`gpu.known_block_size`, `gpu.known_grid_size`, `nvvm.reqntid`). Arguments are NumPy
+arrays in the order of the entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, in the order
+in which they lie, whatever the argument's type is at this stage. The blocks run in chunks, all threads of a chunk in lockstep,
+op by op in NumPy.
 
-A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an array is packed
-for the run where the argument is a pointer, and unpacked afterwards.
+A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an
+array is packed for the run where the argument is a pointer, and unpacked afterwards.
 Source: design.md 2.5 and 4; spec/2 4.1 "ABI".
 """
 
@@ -18,14 +19,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
-from xla_emitters.runtime.kernel import Launch
+from xla_emitters.analysis.launch import Launch
 from xla_emitters.runtime.simt import (
     arith,
     builtin,
@@ -76,16 +78,17 @@ def execute(
     arguments     one C-contiguous array per argument of the entry, of any shape; result arrays last
     blocks        linear block numbers (x fastest)
     chunk_blocks  blocks that run at once; by default as many as make about LANES threads
-    results       how many of the last arguments are results; by default as many as the entry returns or, where it returns nothing, the last
-                  arguments that are not marked `xla.invariant`
+    results       how many of the last arguments are results; by default as many as the entry returns or, where it returns
+                  nothing, the last arguments that are not marked `xla.invariant`
     launch        overrides the entry's attributes
     listener      sees each access to memory; the buffer of argument n has number n
-    raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule; ExecutionError for an access
-                  out of bounds or misaligned, an undefined division, a stale tensor, more than `max_ops` ops in a chunk
+    raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule;
+                  ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, more than
+                  `max_ops` ops in a chunk
     """
-    entry = Entry.of(module, launch, results)
-    bound = entry.bind(arguments)
     with np.errstate(all="ignore"):
+        entry = Entry.of(module, launch, results)
+        bound = entry.bind(arguments)
         for chunk in _chunks(entry.launch, blocks, chunk_blocks):
             entry.run(Memory(entry.launch, chunk, listener), bound, max_ops)
     for argument in bound:
@@ -107,22 +110,21 @@ def written_elements(
     """
     entry = Entry.of(module, launch, results)
     bound = entry.bind(arguments)
-    touched = [np.zeros(argument.data.size, bool) for argument in bound]
+    touched = [np.zeros(argument.data.size, np.bool_) for argument in bound]
 
     def listen(access: Access) -> None:
         if access.is_store and access.buffer.number < len(touched):
-            start = (
-                access.offsets
-                if access.active is None
-                else access.offsets[np.broadcast_to(access.active, access.offsets.shape)]
-            )
+            offsets = access.offsets
+            if access.active is not None:
+                offsets, active = np.broadcast_arrays(offsets, access.active)
+                offsets = offsets[active]
             for byte in range(access.size):
-                touched[access.buffer.number][start + byte] = True
+                # The listener comes before the bounds check, which then raises.
+                touched[access.buffer.number][np.clip(offsets + byte, 0, access.buffer.size - 1)] = True
 
     execute(module, arguments, blocks=blocks, results=results, launch=launch, listener=listen)
-    return [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)][
-        len(bound) - entry.results :
-    ]
+    flags = [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)]
+    return flags[len(flags) - entry.results :]
 
 
 # ---------------------------------------------------------------------------------------------- arguments
@@ -155,7 +157,7 @@ class Argument:
         if self.packed_bits:
             flags = np.repeat(of_bytes, 8 // self.packed_bits)[: self.array.size]
         else:
-            flags = of_bytes.reshape(-1, self.array.itemsize).any(axis=1)
+            flags = np.asarray(of_bytes.reshape(-1, self.array.itemsize).any(axis=1))
         return flags.reshape(self.array.shape)
 
 
@@ -210,7 +212,8 @@ class Entry:
             )
         (op,) = entries
         types = tuple(op.function_type.inputs.data)
-        attributes = tuple(dict(d.data) for d in op.arg_attrs) if op.arg_attrs else ({},) * len(types)
+        attributes = tuple(dict(given.data) for given in op.arg_attrs or ())
+        attributes = attributes or tuple(dict[str, Attribute]() for _ in types)
         returned = len(op.function_type.outputs.data) if isinstance(op, FuncOp) else 0
         if results is None:
             results = returned
@@ -235,7 +238,7 @@ class Entry:
             raise DataError(f"{what} is a result, but cannot be written", stage="simt")
         alignment = _number(attributes.get("llvm.align")) or _DEFAULT_ALIGNMENT
         data, bits = array.reshape(-1).view(np.uint8), None
-        if isinstance(ir_type, TensorType):
+        if isa(ir_type, TensorType[Attribute]):
             form = form_of(ir_type)
             wanted = int(np.prod(ir_type.get_shape(), dtype=np.int64))
             if array.size != wanted or array.itemsize != form.size:
@@ -292,7 +295,7 @@ def launch_of(op: Operation) -> Launch:
     """The launch that an entry's attributes say. raises DataError when they do not."""
     block = op.attributes.get("gpu.known_block_size") or op.attributes.get("nvvm.reqntid")
     grid = op.attributes.get("gpu.known_grid_size")
-    if not isinstance(block, DenseArrayBase) or not isinstance(grid, DenseArrayBase):
+    if not isa(block, DenseArrayBase[IntegerType]) or not isa(grid, DenseArrayBase[IntegerType]):
         raise DataError(
             "the entry does not say its launch",
             stage="simt",
@@ -301,8 +304,8 @@ def launch_of(op: Operation) -> Launch:
     return Launch(_extents(grid), _extents(block))
 
 
-def _extents(attribute: DenseArrayBase[Attribute]) -> tuple[int, int, int]:
-    x, y, z = (int(extent) for extent in attribute.get_values())  # pyright: ignore[reportArgumentType]
+def _extents(attribute: DenseArrayBase[IntegerType]) -> tuple[int, int, int]:
+    x, y, z = attribute.get_values()
     return x, y, z
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from xdsl.dialects import gpu
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.gpu import ShuffleOp
+from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
@@ -43,28 +44,55 @@ for _op, _name in {
     def position(
         op: gpu.ThreadIdOp | gpu.BlockIdOp | gpu.BlockDimOp | gpu.GridDimOp,
         read: Callable[[Machine, int], Array] = POSITIONS[_name],
-    ) -> Kernel:
+    ) -> Callable[[Machine], Array]:
         dimension = DIMENSIONS.index(op.dimension.data.value)
-        return lambda machine: read(machine, dimension)
+        bounds = range_of_value(op.result)
+
+        def run(machine: Machine) -> Array:
+            value = read(machine, dimension)
+            if bounds is not None:
+                check_range(machine, op, value, bounds.lower, bounds.upper)
+            return value
+
+        return run
+
+
+def check_range(machine: Machine, op: Operation, value: Array, low: int, high: int) -> None:
+    """raises ExecutionError where a value is not in the range that the IR promises for it: later passes build on that."""
+    outside = (value < low) | (value > high)
+    machine.refuse(op, outside, f"gives a value outside of the range that it promises, {low} to {high}")
+
+
+def thread_numbers(machine: Machine) -> Array:
+    """Each thread's number in its block, x fastest, int64 (1, threads)."""
+    return np.arange(machine.launch.threads)[None, :]
 
 
 def lane_numbers(machine: Machine) -> Array:
     """Each thread's place in its warp, int64 (1, threads)."""
-    return np.arange(machine.launch.threads)[None, :] % WARP_SIZE
+    return thread_numbers(machine) % WARP_SIZE
 
 
 @RULES.op(gpu.LaneIdOp)
-def lane_id(op: gpu.LaneIdOp) -> Kernel:
+def lane_id(op: gpu.LaneIdOp) -> Callable[[Machine], Array]:
     return lane_numbers
 
 
 @RULES.op(ShuffleOp)
 def shuffle(op: ShuffleOp) -> Kernel:
-    mode = op.mode.data.value
+    mode = op.mode.data
 
     def run(machine: Machine, value: Array, offset: Array, width: Array) -> list[Value]:
         lane = lane_numbers(machine)
-        source = {"xor": lane ^ offset, "up": lane - offset, "down": lane + offset}.get(mode, lane * 0 + offset)
+        match mode:
+            case ShuffleMode.Xor:
+                source = lane ^ offset
+            case ShuffleMode.Up:
+                source = lane - offset
+            case ShuffleMode.Down:
+                source = lane + offset
+            case _:
+                source = np.zeros_like(lane) + offset
         valid = (source >= 0) & (source < width)
         return [exchanged(machine, value, source, valid), valid]
 
@@ -73,14 +101,14 @@ def shuffle(op: ShuffleOp) -> Kernel:
 
 def exchanged(machine: Machine, value: Array, source: Array, valid: Array) -> Array:
     """The value of lane `source` of each thread's warp; the thread's own where that is not `valid` or there is no such thread."""
-    threads = np.arange(machine.launch.threads)[None, :]
+    threads = thread_numbers(machine)
     place = threads - threads % WARP_SIZE + source
     place = np.where(valid & (place >= 0) & (place < machine.launch.threads), place, threads)
     return np.take_along_axis(np.broadcast_to(value, machine.shape), np.broadcast_to(place, machine.shape), axis=1)
 
 
 @RULES.op(gpu.BarrierOp)
-def barrier(op: gpu.BarrierOp) -> Kernel:
+def barrier(op: gpu.BarrierOp) -> Callable[[Machine], None]:
     return lambda machine: meet(machine, op)
 
 

@@ -5,8 +5,9 @@
     llvm.call @__nv_tanhf(%x)                                                       what `math.tanh` does
     llvm.cond_br %c, ^bb1, ^bb2                                                     lanes part: `code.Graph`
 
-A pointer is a number (see `memory`), of whatever address space: casts between spaces change nothing. Types lie in memory as LLVM lays them out on
-a GPU: a type is aligned to its size (a vector's rounded up to a power of two), elements of fewer than 8 bits share bytes in vectors, first one lowest.
+A pointer is a number (see `memory`), of whatever address space: casts between spaces change nothing. Types lie in memory as
+LLVM lays them out on a GPU: a type is aligned to its size (a vector's rounded up to a power of two), elements of fewer than 8
+bits share bytes in vectors, the first one lowest.
 Source: LLVM language reference; LLVM's data layout for nvptx64.
 """
 
@@ -17,8 +18,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, VectorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import llvm
 from xla_emitters.dtypes import Array
@@ -27,7 +29,6 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import (
     FLOAT_OPS,
     INTEGER_OPS,
-    bit_conversion,
     choose_value,
     compare_floats,
     compare_integers,
@@ -40,9 +41,9 @@ from xla_emitters.runtime.simt.arith import (
     integer_to_float,
 )
 from xla_emitters.runtime.simt.cf import by_condition, everyone
-from xla_emitters.runtime.simt.code import BranchRuleResult, Kernel, Parts, Rules, Scope, Step, lifted
+from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step
 from xla_emitters.runtime.simt.func import call_step
-from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
+from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math import function, libdevice
 from xla_emitters.runtime.simt.memory import Buffer, Space
 from xla_emitters.runtime.simt.scalars import INDEX, Form, exact, form_of, signed, unsigned
@@ -132,26 +133,26 @@ RULES.of_form(lambda form: partial(scalars.fused_multiply_add, form), llvm.FMAOp
 RULES.of_form(lambda form: partial(scalars.leading_zeros, form), llvm.CountLeadingZerosOp)
 RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), llvm.CountTrailingZerosOp)
 RULES.of_form(lambda form: partial(scalars.population_count, form), llvm.CtPopOp)
-RULES.of_form(lambda form: lambda value: scalars.wrap(form, abs(signed(form, value))), llvm.AbsOp)
+RULES.of_form(lambda form: partial(scalars.absolute, form), llvm.AbsOp)
 
 
 @RULES.elementwise(llvm.ICmpOp)
-def icmp(op: llvm.ICmpOp) -> Kernel:
+def icmp(op: llvm.ICmpOp) -> Binary:
     return compare_integers(form_of(op.lhs.type), op.predicate.value.data)
 
 
 @RULES.elementwise(llvm.FCmpOp)
-def fcmp(op: llvm.FCmpOp) -> Kernel:
+def fcmp(op: llvm.FCmpOp) -> Binary:
     return compare_floats(form_of(op.lhs.type), op.predicate.value.data)
 
 
 @RULES.op(llvm.SelectOp)
 def select(op: llvm.SelectOp) -> Kernel:
-    return choose_value
+    return partial(choose_value, op)
 
 
-@RULES.op(llvm.FreezeOp)
-def freeze(op: llvm.FreezeOp) -> Kernel:
+@RULES.op(llvm.FreezeOp, llvm.AddrSpaceCastOp)
+def unchanged(op: Operation) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: value
 
 
@@ -164,11 +165,6 @@ RULES.elementwise(llvm.FPToSIOp)(partial(float_to_integer, is_signed=True))
 RULES.elementwise(llvm.FPToUIOp)(partial(float_to_integer, is_signed=False))
 
 
-@RULES.op(llvm.AddrSpaceCastOp)
-def addrspacecast(op: Operation) -> Kernel:
-    return lambda machine, value: value
-
-
 @RULES.op(llvm.BitcastOp)
 def bitcast(op: llvm.BitcastOp) -> Kernel:
     return vector_bits(op.arg.type, op.result.type)
@@ -178,7 +174,7 @@ def bitcast(op: llvm.BitcastOp) -> Kernel:
 
 
 @RULES.op(llvm.ConstantOp)
-def constant(op: llvm.ConstantOp) -> Kernel:
+def constant(op: llvm.ConstantOp) -> Callable[[Machine], Value]:
     return constant_kernel(op, op.value, op.result.type)
 
 
@@ -196,13 +192,13 @@ def filled(ir_type: Attribute, fill: Callable[[Form], Array]) -> Value:
 
 
 @RULES.op(llvm.ZeroOp)
-def zero(op: llvm.ZeroOp) -> Kernel:
+def zero(op: llvm.ZeroOp) -> Callable[[Machine], Value]:
     value = filled(op.res.type, lambda form: scalars.constant(form, 0))
     return lambda machine: value
 
 
 @RULES.op(llvm.PoisonOp, llvm.UndefOp)
-def poison(op: llvm.PoisonOp | llvm.UndefOp) -> Kernel:
+def poison(op: llvm.PoisonOp | llvm.UndefOp) -> Callable[[Machine], Value]:
     value = filled(op.res.type, scalars.poison)
     return lambda machine: value
 
@@ -233,7 +229,11 @@ def insertelement(op: llvm.InsertElementOp) -> Kernel:
 @RULES.op(llvm.ShuffleVectorOp)
 def shufflevector(op: llvm.ShuffleVectorOp) -> Kernel:
     form, picks = form_of(op.v1.type), [int(pick) for pick in op.mask.get_values()]
-    return lambda machine, one, other: shuffled(form, one + other, picks)
+
+    def run(machine: Machine, one: Elements, other: Elements) -> Value:
+        return shuffled(form, one + other, picks)
+
+    return run
 
 
 @RULES.op(llvm.ExtractValueOp)
@@ -258,7 +258,10 @@ def insertvalue(op: llvm.InsertValueOp) -> Kernel:
         first, *rest = path
         return (*container[:first], replaced(container[first], value, rest), *container[first + 1 :])
 
-    return lambda machine, container, value: replaced(container, value, position)
+    def run(machine: Machine, container: Value, value: Value) -> Value:
+        return replaced(container, value, position)
+
+    return run
 
 
 # ---------------------------------------------------------------------------------------------- types in memory
@@ -299,7 +302,7 @@ def field_offsets(struct: llvm.LLVMStructType) -> list[int]:
     return offsets
 
 
-@RULES.op(llvm.GEPOp)
+@RULES.elementwise(llvm.GEPOp)
 def getelementptr(op: llvm.GEPOp) -> Kernel:
     # Each index is a number or an operand, and steps over so many bytes; a field of a struct adds a constant.
     start, steps = 0, list[int]()
@@ -325,8 +328,7 @@ def getelementptr(op: llvm.GEPOp) -> Kernel:
             address = address + index * np.int64(step)
         return address + start if start else address
 
-    kernel = lifted(op, run)
-    return lambda machine, *operands: kernel(*operands)
+    return run
 
 
 # ---------------------------------------------------------------------------------------------- loads and stores
@@ -424,7 +426,7 @@ def packed(form: Form, elements: Elements) -> Array:
 @RULES.op(llvm.StoreOp)
 def store(op: llvm.StoreOp) -> Kernel:
     alignment = op.alignment.value.data if op.alignment else size_and_alignment(op.value.type)[1]
-    return lambda machine, value, address: store_value(op, op.value.type, alignment, machine, value, address)
+    return partial(store_value, op, op.value.type, alignment)
 
 
 def store_value(
@@ -489,9 +491,8 @@ def addressof(op: llvm.AddressOfOp, scope: Scope) -> Step:
         raise Unsupported(f"address of @{name}, which is no global of the module", stage="simt")
 
     def run(machine: Machine, frame: Frame) -> None:
-        if name not in machine.globals:
-            machine.globals[name] = _global_buffer(machine, name, global_op)
-        frame[result] = scalars.constant(INDEX, machine.globals[name].base)
+        buffer = machine.memory.once(global_op, lambda: _global_buffer(machine, name, global_op))
+        frame[result] = scalars.constant(INDEX, buffer.base)
 
     return run
 
@@ -506,7 +507,7 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
         alignment = op.alignment.value.data
     if op.addr_space.value.data == _SHARED_ADDRESS_SPACE:
         return machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
-    if not isinstance(op.value, DenseIntOrFPElementsAttr):
+    if not isa(op.value, DenseIntOrFPElementsAttr):
         raise Unsupported(f"global @{name} without a dense value", stage="simt")
     form = form_of(op.value.get_type())
     data = scalars.to_bits(form, dense_values(form, op.value)).reshape(-1).view(np.uint8)

@@ -18,7 +18,7 @@ the stamp at the fork; behind the join there is a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, Union
@@ -28,7 +28,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
-from xla_emitters.runtime.kernel import Launch
+from xla_emitters.analysis.launch import Launch
 from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
 from xla_emitters.runtime.simt.scalars import Form
 
@@ -56,8 +56,9 @@ Frame: TypeAlias = list[Any]
 class Machine:
     """The state that ops act on.
 
-    active   lanes that run now, bool (blocks or 1, threads or 1); None is all. At least one lane is always active.
-    fuel     ops that may still run: an endless loop ends with an error
+    active         lanes that run now, bool (blocks or 1, threads or 1); None is all. At least one lane is always active.
+    fuel           ops that may still run: an endless loop ends with an error
+    checks_stamps  whether using a tensor that was overwritten is an error
     """
 
     launch: Launch
@@ -110,7 +111,7 @@ class Machine:
         return (yes, no) if no.any() else True
 
     @contextmanager
-    def only(self, lanes: Array | None) -> Iterator[None]:
+    def only(self, lanes: Array | None) -> Generator[None]:
         """Runs what follows for `lanes` only."""
         before, self.active = self.active, lanes
         try:

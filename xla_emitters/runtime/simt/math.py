@@ -4,8 +4,8 @@
     llvm.call @__nv_tanhf    ->   np.tanh                       the same bits, so a stage that calls libdevice equals the one before it
     llvm.intr.exp            ->   np.exp
 
-NumPy stands for libdevice: it is within the tolerances of the HLO op, not bit-equal to the GPU. A function is given contiguous arrays only: NumPy's
-vector loops and its loops for scattered data may round differently.
+NumPy stands for libdevice: it is within the tolerances of the HLO op, not bit-equal to the GPU. A function is given contiguous
+arrays only: NumPy's vector loops and its loops for scattered data may round differently.
 Source: design.md 4 "Numbers" and 2.5; libdevice's names from the CUDA libdevice user's guide.
 """
 
@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import f32, f64
 
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
 from xla_emitters.runtime.simt.scalars import F64, Form, exact, form_of, in_float
 
 RULES = Rules()
@@ -74,6 +74,16 @@ def erf(x: Array) -> Array:
     return np.copysign(value, x).astype(x.dtype)
 
 
+def exp10(x: Array) -> Array:
+    """10 to the power of x."""
+    return np.power(x.dtype.type(10), x)
+
+
+def integer_exponent_power(base: Array, exponent: Array) -> Array:
+    """A float to the power of an integer."""
+    return np.power(base, exponent.astype(base.dtype))
+
+
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "acos": np.arccos,
     "acosh": np.arccosh,
@@ -89,7 +99,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "cosh": np.cosh,
     "erf": erf,
     "exp": np.exp,
-    "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "exp10": exp10,
     "exp2": np.exp2,
     "expm1": np.expm1,
     "fabs": np.abs,
@@ -103,7 +113,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "log2": np.log2,
     "nearbyint": np.rint,
     "pow": np.power,
-    "powi": lambda base, exponent: np.power(base, exponent.astype(base.dtype)),
+    "powi": integer_exponent_power,
     "rint": np.rint,
     "round": round_half_away,
     "rsqrt": rsqrt,
@@ -120,11 +130,15 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
 def function(form: Form, name: str) -> Kernel:
     """FUNCTIONS[name] on lanes of `form`, each operand contiguous, the result rounded once."""
     compute = FUNCTIONS[name]
-    return in_float(form, lambda *operands: compute(*(np.ascontiguousarray(operand) for operand in operands)))
+
+    def run(*operands: Array) -> Array:
+        return compute(*(np.ascontiguousarray(operand) for operand in operands))
+
+    return in_float(form, run)
 
 
 def libdevice(callee: str) -> Kernel | None:
-    """What the libdevice function `callee` does to float32 (`__nv_tanhf`) or float64 (`__nv_tanh`) lanes; None for another name."""
+    """What libdevice's `callee` does to float32 (`__nv_tanhf`) or float64 (`__nv_tanh`) lanes; None for another name."""
     if not callee.startswith("__nv_"):
         return None
     name = callee.removeprefix("__nv_").removeprefix("fast_")
@@ -171,7 +185,7 @@ for _op, _name in {
 RULES.of_form(lambda form: exact(form, np.abs), math.AbsFOp)
 RULES.of_form(lambda form: exact(form, np.copysign), math.CopySignOp)
 RULES.of_form(lambda form: partial(scalars.fused_multiply_add, form), math.FmaOp)
-RULES.of_form(lambda form: lambda value: scalars.wrap(form, abs(scalars.signed(form, value))), math.AbsIOp)
+RULES.of_form(lambda form: partial(scalars.absolute, form), math.AbsIOp)
 RULES.of_form(lambda form: partial(scalars.leading_zeros, form), math.CountLeadingZerosOp)
 RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), math.CountTrailingZerosOp)
 RULES.of_form(lambda form: partial(scalars.population_count, form), math.CtPopOp)
@@ -179,7 +193,11 @@ RULES.of_form(lambda form: partial(scalars.integer_power, form), math.IPowIOp)
 
 
 @RULES.elementwise(math.FPowIOp)
-def fpowi(op: math.FPowIOp) -> Kernel:
+def fpowi(op: math.FPowIOp) -> Binary:
     form, exponent_form = form_of(op.lhs.type), form_of(op.rhs.type)
-    power = function(form, "pow")
-    return lambda base, exponent: power(base, scalars.from_integer(form, scalars.signed(exponent_form, exponent)))
+
+    def run(base: Array, exponent: Array) -> Array:
+        power = integer_exponent_power(scalars.widen(form, base), scalars.signed(exponent_form, exponent))
+        return scalars.narrow(form, power)
+
+    return run

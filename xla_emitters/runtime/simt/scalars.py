@@ -245,6 +245,11 @@ def truncated_remainder(dividend: Array, divisor: Array) -> Array:
     return np.fmod(dividend, divisor)
 
 
+def absolute(form: Form, value: Array) -> Array:
+    """The magnitude of the signed reading; the least integer stays as it is."""
+    return wrap(form, np.abs(signed(form, value)))
+
+
 def leading_zeros(form: Form, value: Array) -> Array:
     """Zeros above the highest set bit; the width for 0."""
     bits = unsigned(form, value)
@@ -361,9 +366,9 @@ def to_integer(form: Form, values: Array, is_signed: bool) -> Array:
         exact = np.array([int(number) for number in inside.flat], dtype=object).reshape(inside.shape)
     else:
         exact = inside.astype(np.int64 if is_signed else np.uint64)
-    limit: Array = np.where(values > 0, constant(form, high)[0, 0], constant(form, low)[0, 0])
-    limit = np.where(np.isnan(values), np.zeros_like(limit), limit)
-    return np.where(fits, wrap(form, exact), limit).astype(form.lanes)
+    limits = np.concatenate([constant(form, number)[0] for number in (low, high, 0)])
+    limit = limits[np.where(np.isnan(values), 2, np.where(values > 0, 1, 0))]
+    return np.where(fits, wrap(form, exact), limit)
 
 
 def maximum(one: Array, other: Array) -> Array:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 from xdsl.dialects import scf
 
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Rules, Scope, Step, write
-from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
+from xla_emitters.runtime.simt.code import Rules, Scope, Step, merged, write
+from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.scalars import form_of
 
 RULES = Rules()
@@ -42,9 +43,9 @@ def for_(op: scf.ForOp, scope: Scope) -> Step:
         low, high, step = (frame[slot] for slot in bounds)
         values: list[Value] = [frame[slot] for slot in inits]
         machine.refuse(op, step <= 0, "steps by zero or less")
-        numbers = [machine.uniform(bound) for bound in (low, high, step)]
-        if None not in numbers:
-            for number in range(*numbers):  # pyright: ignore[reportArgumentType]
+        first, end, stride = (machine.uniform(bound) for bound in (low, high, step))
+        if first is not None and end is not None and stride is not None:
+            for number in range(first, end, stride):
                 values = body.run(machine, frame, [scalars.constant(form, number), *values])
         else:
             counter = low
@@ -64,16 +65,14 @@ def while_(op: scf.WhileOp, scope: Scope) -> Step:
 
     def run(machine: Machine, frame: Frame) -> None:
         values: list[Value] = [frame[slot] for slot in inits]
-        entered, outcome = machine.active, None
+        entered, outcome = machine.active, list[Value]()
         try:
             while True:
                 condition, *forwarded = before.run(machine, frame, values)
                 lanes = machine.active
-                if outcome is None or lanes is entered or lanes is None:
-                    outcome = forwarded
-                else:
-                    outcome = [merge(lanes, new, old) for new, old in zip(forwarded, outcome, strict=True)]
-                parts = machine.split(condition)  # pyright: ignore[reportArgumentType]
+                outcome = forwarded if lanes is None or lanes is entered else merged(lanes, forwarded, outcome)
+                assert isinstance(condition, np.ndarray)
+                parts = machine.split(condition)
                 if parts is False:
                     break
                 if parts is not True:

@@ -8,12 +8,13 @@ Small tensors that a thread makes for itself (`tensor.from_elements`, `tensor.sp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -88,23 +89,24 @@ def store(machine: Machine, op: Operation, target: Tensor, index: Array, scalar:
 @RULES.op(tensor.EmptyOp, tensor.SplatOp, tensor.FromElementsOp)
 def make(op: tensor.EmptyOp | tensor.SplatOp | tensor.FromElementsOp) -> Kernel:
     result_type = op.results[0].type
-    assert isinstance(result_type, TensorType)
-    shape, form = result_type.get_shape(), form_of(result_type)
+    assert isa(result_type, TensorType[Attribute])
+    shape, strides, form = result_type.get_shape(), tensor_strides(result_type), form_of(result_type)
     count = int(np.prod(shape))
 
     def run(machine: Machine, *elements: Array) -> Tensor:
         buffer = machine.memory.allocate(op.name, Space.PRIVATE, count * form.size, alignment=16)
-        made = machine.tensor(buffer, form, shape, tensor_strides(result_type))
+        made = machine.tensor(buffer, form, shape, strides)
         values = elements * count if isinstance(op, tensor.SplatOp) else elements
         for number, value in enumerate(values):
-            store(machine, op, made, np.full((1, 1), number, np.int64) + np.zeros_like(buffer.origin), value)
+            # An index per lane, for each has its own instance of the buffer.
+            store(machine, op, made, np.full(machine.shape, number, np.int64), value)
         return made
 
     return run
 
 
 @RULES.op(tensor.CastOp)
-def cast(op: tensor.CastOp) -> Kernel:
+def cast(op: tensor.CastOp) -> Callable[[Machine, Tensor], Tensor]:
     return lambda machine, source: source
 
 

@@ -8,7 +8,7 @@ vector.transfer_read %t[%k]    elements k, k + 1 ... of each lane at once; k mus
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from xdsl.dialects import vector
@@ -20,7 +20,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Kernel, Rules, Ternary
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import row_major_strides
 from xla_emitters.runtime.simt.scalars import Form, form_of
@@ -43,7 +43,7 @@ def count_of(value_type: Attribute) -> int:
 
 def elements_of(value: Value) -> Elements:
     """The elements of a vector, or a scalar as the only one."""
-    return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportReturnType]
+    return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportReturnType]  # vectors hold arrays only
 
 
 # ---------------------------------------------------------------------------------------------- elements
@@ -125,7 +125,12 @@ def broadcast(op: vector.BroadcastOp) -> Kernel:
     source = shape_of(op.source.type)
     order = np.arange(count_of(op.source.type)).reshape(source)
     picks = tuple(int(pick) for pick in np.broadcast_to(order, target).flat)
-    return lambda machine, value: tuple(elements_of(value)[pick] for pick in picks)
+
+    def run(machine: Machine, value: Value) -> Value:
+        elements = elements_of(value)
+        return tuple(elements[pick] for pick in picks)
+
+    return run
 
 
 @RULES.op(vector.ShuffleOp)
@@ -134,7 +139,11 @@ def shuffle(op: vector.ShuffleOp) -> Kernel:
     form = form_of(op.result.type)
     # One entry of the mask picks one element of rank-1 operands, one row of others.
     row = count_of(op.v1.type) // shape_of(op.v1.type)[0] if shape_of(op.v1.type) else 1
-    return lambda machine, one, other: shuffled(form, elements_of(one) + elements_of(other), picks, row)
+
+    def run(machine: Machine, one: Value, other: Value) -> Value:
+        return shuffled(form, elements_of(one) + elements_of(other), picks, row)
+
+    return run
 
 
 def shuffled(form: Form, elements: Elements, picks: Sequence[int], row: int = 1) -> Elements:
@@ -146,18 +155,23 @@ def shuffled(form: Form, elements: Elements, picks: Sequence[int], row: int = 1)
 
 @RULES.op(FromElementsOp)
 def from_elements(op: FromElementsOp) -> Kernel:
-    return lambda machine, *elements: elements
+    def run(machine: Machine, *elements: Array) -> Value:
+        return elements
+
+    return run
 
 
 @RULES.op(ToElementsOp)
 def to_elements(op: ToElementsOp) -> Kernel:
-    return lambda machine, source: source[0] if len(source) == 1 else list(source)
+    def run(machine: Machine, source: Elements) -> Array | list[Array]:
+        return source[0] if len(source) == 1 else list(source)
+
+    return run
 
 
 @RULES.elementwise(vector.FMAOp)
-def fma(op: vector.FMAOp) -> Kernel:
-    form = form_of(op.lhs.type)
-    return lambda one, two, three: scalars.fused_multiply_add(form, one, two, three)
+def fma(op: vector.FMAOp) -> Ternary:
+    return partial(scalars.fused_multiply_add, form_of(op.lhs.type))
 
 
 @RULES.op(vector.BitcastOp)
@@ -170,8 +184,11 @@ def vector_bits(source_type: Attribute, target_type: Attribute) -> Kernel:
     source, target = form_of(source_type), form_of(target_type)
     is_scalar = not isinstance(target_type, VectorType)
     if source.bits == target.bits:
-        convert: Kernel = lambda value: scalars.from_bits(target, scalars.to_bits(source, value).view(target.storage))
-        return lambda machine, value: _as(is_scalar, tuple(convert(element) for element in elements_of(value)))
+
+        def one_by_one(machine: Machine, value: Value) -> Value:
+            return _as(is_scalar, tuple(scalars.reinterpret(source, target, e) for e in elements_of(value)))
+
+        return one_by_one
     if source.bits % 8 or target.bits % 8:
         raise Unsupported(f"bits of {source_type} as {target_type}", stage="simt")
 
@@ -222,7 +239,11 @@ def reduction(op: vector.ReductionOp) -> Kernel:
     form = form_of(op.vector.type)
     integer, float_ = _REDUCTIONS[op.kind.data.value]
     combine = FLOAT_OPS[float_](form) if form.is_float else INTEGER_OPS[integer](form)
-    return lambda machine, value, *start: reduce(combine, value, *start)
+
+    def run(machine: Machine, value: Elements, *start: Array) -> Value:
+        return reduce(combine, value, *start)
+
+    return run
 
 
 # ---------------------------------------------------------------------------------------------- tensors

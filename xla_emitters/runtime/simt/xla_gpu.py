@@ -8,7 +8,6 @@ bounds; elsewhere it keeps its iter args.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -28,7 +27,7 @@ RULES = Rules()
 
 def as_lanes(form: Form, value: Any) -> Array:
     """A number or an array as lanes: a map's result without variables is a plain number."""
-    return value if isinstance(value, np.ndarray) and value.ndim == 2 else scalars.constant(form, int(value))
+    return value if isinstance(value, np.ndarray) else scalars.constant(form, int(value))  # pyright: ignore[reportUnknownVariableType]
 
 
 @RULES.op(xla_gpu.ApplyIndexingOp)
@@ -65,7 +64,7 @@ def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
                 indices = [as_lanes(INDEX, result) for result in map.evaluate(point, symbols)]
                 return body.run(machine, frame, [*symbols, *indices, *values])
 
-            values = machine.choose(in_domain, visit, partial(list, values))
+            values = machine.choose(in_domain, visit, values.copy)
         write(frame, results, values)
 
     return run

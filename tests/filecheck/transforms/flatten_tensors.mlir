@@ -1,0 +1,131 @@
+// RUN: xla-emitters-opt -p xla-flatten-tensors --split-input-file %s | filecheck %s
+
+// The seed's map, with its names: a read and a write of one element share it.
+// CHECK:       #map = #xla_gpu.indexing_map<"(th_x, bl_x, vector_index) -> (th_x * 4 + bl_x * 512 + vector_index), domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
+// CHECK-LABEL: func.func @seed(%in: tensor<12582912xbf16> {xla.invariant}, %out: tensor<12582912xbf16>, %t: index, %b: index, %v: index) -> tensor<12582912xbf16>
+// CHECK-NEXT:    %dim = xla_gpu.apply_indexing #map(%t, %b, %v)
+// CHECK-NEXT:    %[[X:.*]] = tensor.extract %in[%dim] : tensor<12582912xbf16>
+// CHECK-NEXT:    %[[N:.*]] = tensor.insert %[[X]] into %out[%dim] : tensor<12582912xbf16>
+// CHECK-NEXT:    return %[[N]] : tensor<12582912xbf16>
+#m0 = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096), domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
+#m1 = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> ((bl_x floordiv 8) mod 512), domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
+#m2 = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> ((bl_x mod 8) * 512 + th_x * 4 + vector_index), domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
+func.func @seed(%in: tensor<6x512x4096xbf16> {xla.invariant}, %out: tensor<6x512x4096xbf16>, %t: index, %b: index, %v: index)
+    -> tensor<6x512x4096xbf16> {
+  %i = xla_gpu.apply_indexing #m0(%t, %b)[%v]
+  %j = xla_gpu.apply_indexing #m1(%t, %b)[%v]
+  %k = xla_gpu.apply_indexing #m2(%t, %b)[%v]
+  %x = tensor.extract %in[%i, %j, %k] : tensor<6x512x4096xbf16>
+  %n = tensor.insert %x into %out[%i, %j, %k] : tensor<6x512x4096xbf16>
+  return %n : tensor<6x512x4096xbf16>
+}
+
+// -----
+
+// Indices that are not results of maps; a constant one; column-major layouts in both spellings.
+// CHECK-DAG:   #[[ROW:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]">
+// CHECK-DAG:   #[[COLUMN:.*]] = #xla_gpu.indexing_map<"(d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]">
+// CHECK-DAG:   #[[FIXED:.*]] = #xla_gpu.indexing_map<"(d0) -> (d0 + 16), domain: d0 in [0, 7]">
+// CHECK-LABEL: func.func @layouts(%a: tensor<32xf32>, %b: tensor<32xf32>, %c: tensor<32xf32>, %i: index, %j: index)
+// CHECK:         %[[R:.*]] = xla_gpu.apply_indexing #[[ROW]](%i, %j)
+// CHECK-NEXT:    tensor.extract %a[%[[R]]]
+// CHECK-NEXT:    %[[C:.*]] = xla_gpu.apply_indexing #[[COLUMN]](%i, %j)
+// CHECK-NEXT:    tensor.extract %b[%[[C]]]
+// CHECK-NEXT:    tensor.extract %c[%[[C]]]
+// CHECK-NEXT:    %[[F:.*]] = xla_gpu.apply_indexing #[[FIXED]](%j)
+// CHECK-NEXT:    tensor.extract %a[%[[F]]]
+// CHECK-NEXT:    tensor.extract %a[%c19]
+func.func @layouts(%a: tensor<4x8xf32>, %b: tensor<4x8xf32, dense<[0, 1]> : tensor<2xi64>>, %c: tensor<4x8xf32, #hlo.layout<[0, 1]>>,
+    %i: index, %j: index) -> (f32, f32, f32, f32, f32) {
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %0 = tensor.extract %a[%i, %j] : tensor<4x8xf32>
+  %1 = tensor.extract %b[%i, %j] : tensor<4x8xf32, dense<[0, 1]> : tensor<2xi64>>
+  %2 = tensor.extract %c[%i, %j] : tensor<4x8xf32, #hlo.layout<[0, 1]>>
+  %3 = tensor.extract %a[%c2, %j] : tensor<4x8xf32>
+  %4 = tensor.extract %a[%c2, %c3] : tensor<4x8xf32>
+  return %0, %1, %2, %3, %4 : f32, f32, f32, f32, f32
+}
+
+// -----
+
+// Loops, branches and calls carry the flat types; ranks 0 and 1 stay, a layout of rank 1 says nothing and goes.
+// CHECK-LABEL: func.func @carriers(%t: tensor<32xf32>, %s: tensor<f32>, %v: tensor<8xf32>, %w: tensor<8xf32>
+// CHECK:         scf.for {{.*}} iter_args(%a = %t) -> (tensor<32xf32>)
+// CHECK:           scf.if {{.*}} -> (tensor<32xf32>)
+// CHECK:         xla_gpu.pure_call @f(%{{.*}}, %i) : (tensor<32xf32>, index) -> f32
+// CHECK:         tensor.extract %s[] : tensor<f32>
+// CHECK:         tensor.extract %v[%i] : tensor<8xf32>
+// CHECK:         tensor.extract %w[%i] : tensor<8xf32>
+// CHECK:       func.func private @f(tensor<32xf32>, index) -> f32
+func.func @carriers(%t: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<8xf32>, %w: tensor<8xf32, dense<[0]> : tensor<1xi64>>,
+    %i: index, %n: index, %c: i1, %x: f32) -> (f32, f32, f32, f32) {
+  %0 = scf.for %j = %i to %n step %n iter_args(%a = %t) -> (tensor<4x8xf32>) {
+    %5 = scf.if %c -> (tensor<4x8xf32>) {
+      %6 = tensor.insert %x into %a[%i, %j] : tensor<4x8xf32>
+      scf.yield %6 : tensor<4x8xf32>
+    } else {
+      scf.yield %a : tensor<4x8xf32>
+    }
+    scf.yield %5 : tensor<4x8xf32>
+  }
+  %1 = xla_gpu.pure_call @f(%0, %i) : (tensor<4x8xf32>, index) -> f32
+  %2 = tensor.extract %s[] : tensor<f32>
+  %3 = tensor.extract %v[%i] : tensor<8xf32>
+  %4 = tensor.extract %w[%i] : tensor<8xf32, dense<[0]> : tensor<1xi64>>
+  return %1, %2, %3, %4 : f32, f32, f32, f32
+}
+func.func private @f(tensor<4x8xf32>, index) -> f32
+
+// -----
+
+// Constants lie in memory as their layout says: [[1, 2, 3], [4, 5, 6]] by columns is 1, 4, 2, 5, 3, 6.
+// CHECK-LABEL: func.func @constants
+// CHECK-DAG:     arith.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00, 5.000000e+00, 6.000000e+00]> : tensor<6xf32>
+// CHECK-DAG:     arith.constant dense<[1, 4, 2, 5, 3, 6]> : tensor<6xi32>
+// CHECK-DAG:     arith.constant dense<7> : tensor<6xi8>
+func.func @constants(%i: index, %j: index) -> (f32, i32, i8) {
+  %a = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+  %b = arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32, dense<[0, 1]> : tensor<2xi64>>
+  %c = arith.constant dense<7> : tensor<2x3xi8, dense<[0, 1]> : tensor<2xi64>>
+  %0 = tensor.extract %a[%i, %j] : tensor<2x3xf32>
+  %1 = tensor.extract %b[%i, %j] : tensor<2x3xi32, dense<[0, 1]> : tensor<2xi64>>
+  %2 = tensor.extract %c[%i, %j] : tensor<2x3xi8, dense<[0, 1]> : tensor<2xi64>>
+  return %0, %1, %2 : f32, i32, i8
+}
+
+// -----
+
+// An index used elsewhere stays; an offset made inside a branch does not serve the code after it.
+// CHECK-LABEL: func.func @shared
+// CHECK:         %i = xla_gpu.apply_indexing #{{.*}}(%t)
+// CHECK:         scf.if
+// CHECK-NEXT:      %[[A:.*]] = xla_gpu.apply_indexing #[[M:.*]](%t, %j)
+// CHECK-NEXT:      tensor.extract %a[%[[A]]]
+// CHECK:         %[[B:.*]] = xla_gpu.apply_indexing #[[M]](%t, %j)
+// CHECK-NEXT:    tensor.extract %a[%[[B]]]
+// CHECK-NEXT:    return {{.*}}, %i
+func.func @shared(%a: tensor<4x8xf32>, %t: index, %j: index, %c: i1, %x: f32) -> (f32, f32, index) {
+  %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 floordiv 4), domain: d0 in [0, 15]">(%t)
+  %0 = scf.if %c -> (f32) {
+    %2 = tensor.extract %a[%i, %j] : tensor<4x8xf32>
+    scf.yield %2 : f32
+  } else {
+    scf.yield %x : f32
+  }
+  %1 = tensor.extract %a[%i, %j] : tensor<4x8xf32>
+  return %0, %1, %i : f32, f32, index
+}
+
+// -----
+
+// Vectors along the minor dimension.
+// CHECK-LABEL: func.func @vectors
+// CHECK:         %[[O:.*]] = xla_gpu.apply_indexing #{{.*}}(%i, %j)
+// CHECK-NEXT:    %[[V:.*]] = vector.transfer_read %a[%[[O]]], %x {in_bounds = [true]} : tensor<32xf32>, vector<4xf32>
+// CHECK-NEXT:    vector.transfer_write %[[V]], %b[%[[O]]] {in_bounds = [true]} : vector<4xf32>, tensor<32xf32>
+func.func @vectors(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %i: index, %j: index, %x: f32) -> tensor<4x8xf32> {
+  %0 = vector.transfer_read %a[%i, %j], %x {in_bounds = [true]} : tensor<4x8xf32>, vector<4xf32>
+  %1 = vector.transfer_write %0, %b[%i, %j] {in_bounds = [true]} : vector<4xf32>, tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}

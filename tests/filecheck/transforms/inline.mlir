@@ -1,0 +1,151 @@
+// RUN: xla-emitters-opt -p inline --split-input-file --print-debuginfo %s | filecheck %s
+// RUN: xla-emitters-opt -p inline --split-input-file --remarks %s 2>&1 | filecheck %s --check-prefix REMARK
+
+// The only call of a function: its body moves, the function goes, ops keep their own locations; one without takes the call's.
+// CHECK-LABEL: func.func @once
+// CHECK-NEXT:    %0 = arith.mulf %x, %x : f32 loc("square")
+// CHECK-NEXT:    %1 = arith.negf %0 : f32 loc("call")
+// CHECK-NEXT:    return %1 : f32
+// CHECK-NOT:     @square
+func.func @once(%x: f32) -> f32 {
+  %0 = xla_gpu.pure_call @square(%x) : (f32) -> f32 loc("call")
+  return %0 : f32
+}
+func.func private @square(%a: f32) -> f32 {
+  %0 = arith.mulf %a, %a : f32 loc("square")
+  %1 = arith.negf %0 : f32
+  return %1 : f32
+}
+
+// -----
+
+// An argument that is returned as it came.
+// CHECK-LABEL: func.func @forward
+// CHECK-NEXT:    return %y, %x : f32, f32
+func.func @forward(%x: f32, %y: f32) -> (f32, f32) {
+  %0:2 = xla_gpu.pure_call @swap(%x, %y) : (f32, f32) -> (f32, f32)
+  return %0#0, %0#1 : f32, f32
+}
+func.func private @swap(%a: f32, %b: f32) -> (f32, f32) {
+  return %b, %a : f32, f32
+}
+
+// -----
+
+// Called twice with other arguments: it stays. A function that only moves data is copied to both places.
+// CHECK-LABEL: func.func @twice
+// CHECK-COUNT-2: xla_gpu.pure_call @f
+// CHECK-COUNT-2: tensor.extract
+// CHECK:       func.func private @f
+// CHECK-NOT:   func.func private @move
+// REMARK:      inline: skipped xla_gpu.pure_call: @f: it is called 2 times here
+func.func @twice(%x: f32, %y: f32, %t: tensor<8xf32>, %i: index, %j: index) -> (f32, f32, f32, f32) {
+  %0 = xla_gpu.pure_call @f(%x) : (f32) -> f32
+  %1 = xla_gpu.pure_call @f(%y) : (f32) -> f32
+  %2 = xla_gpu.pure_call @move(%t, %i) : (tensor<8xf32>, index) -> f32
+  %3 = xla_gpu.pure_call @move(%t, %j) : (tensor<8xf32>, index) -> f32
+  return %0, %1, %2, %3 : f32, f32, f32, f32
+}
+func.func private @f(%a: f32) -> f32 {
+  %0 = math.exp %a : f32
+  return %0 : f32
+}
+func.func private @move(%t: tensor<8xf32>, %i: index) -> f32 attributes {no_compute} {
+  %0 = tensor.extract %t[%i] : tensor<8xf32>
+  return %0 : f32
+}
+
+// -----
+
+// Callees arrive with their own calls inlined.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT:    arith.negf
+// CHECK-NEXT:    math.exp
+// CHECK-NEXT:    return
+// CHECK-NOT:     func.func private
+func.func @chain(%x: f32) -> f32 {
+  %0 = xla_gpu.pure_call @outer(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @outer(%a: f32) -> f32 {
+  %0 = xla_gpu.pure_call @inner(%a) : (f32) -> f32
+  %1 = math.exp %0 : f32
+  return %1 : f32
+}
+func.func private @inner(%a: f32) -> f32 {
+  %0 = arith.negf %a : f32
+  return %0 : f32
+}
+
+// -----
+
+// Called from two places: it stays, unless a call beside it shares a third function with it, which CSE can merge then.
+// CHECK-LABEL: func.func @shares
+// CHECK-NEXT:    xla_gpu.pure_call @third
+// CHECK-NEXT:    math.exp
+// CHECK-NEXT:    xla_gpu.pure_call @third
+// CHECK-NEXT:    math.log
+// CHECK-LABEL: func.func @other
+// CHECK-NEXT:    xla_gpu.pure_call @a
+// REMARK:      inline: skipped xla_gpu.pure_call: @a: it has several callers
+func.func @shares(%x: f32) -> (f32, f32) {
+  %0 = xla_gpu.pure_call @a(%x) : (f32) -> f32
+  %1 = xla_gpu.pure_call @b(%x) : (f32) -> f32
+  return %0, %1 : f32, f32
+}
+func.func @other(%x: f32) -> f32 {
+  %0 = xla_gpu.pure_call @a(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func @user_of_a(%x: f32) -> f32 {
+  %0 = xla_gpu.pure_call @a(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @a(%v: f32) -> f32 {
+  %0 = xla_gpu.pure_call @third(%v) : (f32) -> f32
+  %1 = math.exp %0 : f32
+  return %1 : f32
+}
+func.func private @b(%v: f32) -> f32 {
+  %0 = xla_gpu.pure_call @third(%v) : (f32) -> f32
+  %1 = math.log %0 : f32
+  return %1 : f32
+}
+func.func private @third(%v: f32) -> f32 {
+  %0 = math.tanh %v : f32
+  return %0 : f32
+}
+
+// -----
+
+// Kept: a call that says noinline, a declaration, a function that calls itself through another, an ordinary call.
+// CHECK-LABEL: func.func @kept
+// CHECK-NEXT:    xla_gpu.pure_call @f(%x) {noinline}
+// CHECK-NEXT:    xla_gpu.pure_call @declared
+// CHECK-NEXT:    xla_gpu.pure_call @ping
+// CHECK-NEXT:    call @g
+// REMARK-DAG:  skipped xla_gpu.pure_call: @f: the call says noinline
+// REMARK-DAG:  skipped xla_gpu.pure_call: @declared: the callee has no body
+// REMARK-DAG:  skipped xla_gpu.pure_call: @ping: the callee calls itself
+func.func @kept(%x: f32) -> (f32, f32, f32, f32) {
+  %0 = xla_gpu.pure_call @f(%x) {noinline} : (f32) -> f32
+  %1 = xla_gpu.pure_call @declared(%x) : (f32) -> f32
+  %2 = xla_gpu.pure_call @ping(%x) : (f32) -> f32
+  %3 = func.call @g(%x) : (f32) -> f32
+  return %0, %1, %2, %3 : f32, f32, f32, f32
+}
+func.func private @declared(f32) -> f32
+func.func private @f(%a: f32) -> f32 {
+  return %a : f32
+}
+func.func private @g(%a: f32) -> f32 {
+  return %a : f32
+}
+func.func private @ping(%a: f32) -> f32 {
+  %0 = xla_gpu.pure_call @pong(%a) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @pong(%a: f32) -> f32 {
+  %0 = xla_gpu.pure_call @ping(%a) : (f32) -> f32
+  return %0 : f32
+}

@@ -1,0 +1,92 @@
+"""Small fusions whose grids are run whole, and yet take every turn of the road.
+
+On t4 a result of 40,960 elements fills the chip, so from there on a thread takes four of them: loops, vectors and unrolling are exercised by grids
+of some 80 blocks.
+"""
+
+from __future__ import annotations
+
+TARGET = "t4"
+
+GELU = """
+HloModule small_gelu
+gelu {
+  %param = bf16[5,64,128] parameter(0)
+  %constant_0 = bf16[] constant(0.5)
+  %bcast_0 = bf16[5,64,128] broadcast(bf16[] %constant_0), dimensions={}
+  %constant_1 = bf16[] constant(1)
+  %bcast_1 = bf16[5,64,128] broadcast(bf16[] %constant_1), dimensions={}
+  %constant_2 = bf16[] constant(0.79785)
+  %bcast_2 = bf16[5,64,128] broadcast(bf16[] %constant_2), dimensions={}
+  %constant_3 = bf16[] constant(0.044708)
+  %bcast_3 = bf16[5,64,128] broadcast(bf16[] %constant_3), dimensions={}
+  %square = bf16[5,64,128] multiply(%param, %param)
+  %cube = bf16[5,64,128] multiply(%square, %param)
+  %multiply_3 = bf16[5,64,128] multiply(%cube, %bcast_3)
+  %add_1 = bf16[5,64,128] add(%param, %multiply_3)
+  %multiply_2 = bf16[5,64,128] multiply(%add_1, %bcast_2)
+  %tanh_0 = bf16[5,64,128] tanh(%multiply_2)
+  %add_0 = bf16[5,64,128] add(%tanh_0, %bcast_1)
+  %multiply_1 = bf16[5,64,128] multiply(%add_0, %bcast_0)
+  ROOT %multiply_0 = bf16[5,64,128] multiply(%param, %multiply_1)
+}
+ENTRY main {
+  %param = bf16[5,64,128] parameter(0)
+  ROOT %fusion = bf16[5,64,128] fusion(%param), kind=kLoop, calls=gelu
+}
+"""
+
+# 41,000 elements: four a thread, and the last block is not full, so the bounds check stays.
+RAGGED = """
+HloModule ragged
+scale {
+  %x = f32[41,1000] parameter(0)
+  %y = f32[1000] parameter(1)
+  %b = f32[41,1000] broadcast(%y), dimensions={1}
+  %p = f32[41,1000] multiply(%x, %b)
+  %s = f32[41,1000] subtract(%p, %x)
+  %c = pred[41,1000] compare(%s, %x), direction=LT
+  ROOT %r = f32[41,1000] select(%c, %s, %p)
+}
+ENTRY main {
+  %x = f32[41,1000] parameter(0)
+  %y = f32[1000] parameter(1)
+  ROOT %fusion = f32[41,1000] fusion(%x, %y), kind=kLoop, calls=scale
+}
+"""
+
+# One element a thread, an odd number of them, bytes.
+BYTES = """
+HloModule bytes
+flip {
+  %x = s8[1003] parameter(0)
+  %n = s8[1003] not(%x)
+  %w = s32[1003] convert(%n)
+  %k = s32[] constant(7)
+  %b = s32[1003] broadcast(%k), dimensions={}
+  %a = s32[1003] add(%w, %b)
+  ROOT %r = s8[1003] convert(%a)
+}
+ENTRY main {
+  %x = s8[1003] parameter(0)
+  ROOT %fusion = s8[1003] fusion(%x), kind=kLoop, calls=flip
+}
+"""
+
+# Two results of different shapes that share a value.
+TWO_RESULTS = """
+HloModule two_results
+both {
+  %x = f32[8,64] parameter(0)
+  %e = f32[8,64] exponential(%x)
+  %n = f32[8,64] negate(%e)
+  %flat = f32[512] bitcast(%n)
+  ROOT %t = (f32[8,64], f32[512]) tuple(%e, %flat)
+}
+ENTRY main {
+  %x = f32[8,64] parameter(0)
+  ROOT %fusion = (f32[8,64], f32[512]) fusion(%x), kind=kLoop, calls=both
+}
+"""
+
+PROGRAMS = {"gelu": GELU, "ragged": RAGGED, "bytes": BYTES, "two_results": TWO_RESULTS}

@@ -1,0 +1,28 @@
+"""The seven fusions of the road at full size: sampled blocks at every stage, and all blocks at one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.explore.check import check
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
+
+
+def test_there_are_seven() -> None:
+    assert len(EXAMPLES) >= 7
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_stage_of_sampled_blocks(path: Path) -> None:
+    """16 blocks, the first and the last among them: what they write is right, bit by bit."""
+    verdict = check(path, blocks=16)
+    assert verdict.ok, verdict.details
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_whole_grid_at_the_llvm_dialect(path: Path) -> None:
+    verdict = check(path, stages="llvm-dialect")
+    assert verdict.ok, verdict.details

@@ -1,0 +1,173 @@
+"""Every op of the `llvm` dialect keeps its meaning through our text and back, as MLIR 22 sees it."""
+
+from __future__ import annotations
+
+import pytest
+from unit.dialects.mlir_opt import assert_means_the_same
+from xdsl.dialects.builtin import IntegerAttr, bf16, f32, i1, i32
+from xdsl.ir import Block
+from xdsl.traits import get_effects, is_speculatable
+
+from xla_emitters.dialects import llvm
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.errors import ParseError, VerifyError
+
+ARGUMENTS = (
+    "%p: !llvm.ptr, %q: !llvm.ptr<3>, %c: i1, %h: i16, %i: i32, %j: i64, %b: bf16, %x: f32, %d: f64, "
+    "%v: vector<4xf32>, %w: vector<4xi32>, %m: vector<4xi1>, %s: !llvm.struct<(f32, i1)>, %a: !llvm.array<2 x f32>"
+)
+
+FLOAT_UNARY = "fabs sqrt ceil floor trunc round roundeven rint nearbyint exp exp2 exp10 log log2 log10 sin cos tan asin acos atan sinh cosh tanh"
+FLOAT_BINARY = "copysign maxnum minnum maximum minimum pow atan2"
+INTEGER_BINARY = "smax smin umax umin"
+
+# What stands inside a function with the ARGUMENTS; a line each, or several where an op needs more.
+LINES = (
+    *(f"%r = llvm.{op} %i, %i : i32" for op in "add sub mul udiv sdiv urem srem and or xor shl lshr ashr".split()),
+    *(f"%r = llvm.{op} %w, %w : vector<4xi32>" for op in ("add", "mul", "lshr")),
+    "%r = llvm.add %i, %i overflow<nsw> : i32",
+    "%r = llvm.mul %i, %i overflow<nsw, nuw> : i32",
+    "%r = llvm.shl %i, %i overflow<nuw> : i32",
+    "%r = llvm.sdiv exact %i, %i : i32",
+    "%r = llvm.lshr exact %i, %i : i32",
+    "%r = llvm.or disjoint %i, %i : i32",
+    *(f"%r = llvm.{op} %x, %x : f32" for op in "fadd fsub fmul fdiv frem".split()),
+    "%r = llvm.fadd %b, %b : bf16",
+    "%r = llvm.fadd %v, %v {fastmathFlags = #llvm.fastmath<nnan, nsz>} : vector<4xf32>",
+    "%r = llvm.fneg %x : f32",
+    *(f"%r = llvm.intr.{op}(%x) : (f32) -> f32" for op in FLOAT_UNARY.split()),
+    *(f"%r = llvm.intr.{op}(%v) : (vector<4xf32>) -> vector<4xf32>" for op in ("fabs", "roundeven")),
+    "%r = llvm.intr.roundeven(%x) {fastmathFlags = #llvm.fastmath<nnan>} : (f32) -> f32",
+    *(f"%r = llvm.intr.{op}(%x, %x) : (f32, f32) -> f32" for op in FLOAT_BINARY.split()),
+    *(f"%r = llvm.intr.{op}(%x, %x, %x) : (f32, f32, f32) -> f32" for op in ("fma", "fmuladd")),
+    "%r = llvm.intr.powi(%x, %i) : (f32, i32) -> f32",
+    '%r = "llvm.intr.is.fpclass"(%x) <{bit = 3 : i32}> : (f32) -> i1',
+    *(f"%r = llvm.intr.{op}(%i, %i) : (i32, i32) -> i32" for op in INTEGER_BINARY.split()),
+    *(f"%r = llvm.intr.{op}(%i) : (i32) -> i32" for op in ("ctpop", "bitreverse", "bswap")),
+    *(f"%r = llvm.intr.{op}(%i, %i, %i) : (i32, i32, i32) -> i32" for op in ("fshl", "fshr")),
+    '%r = "llvm.intr.ctlz"(%i) <{is_zero_poison = false}> : (i32) -> i32',
+    '%r = "llvm.intr.cttz"(%i) <{is_zero_poison = true}> : (i32) -> i32',
+    '%r = "llvm.intr.abs"(%w) <{is_int_min_poison = false}> : (vector<4xi32>) -> vector<4xi32>',
+    "%r = llvm.trunc %i : i32 to i16",
+    "%r = llvm.trunc %i overflow<nsw> : i32 to i16",
+    "%r = llvm.zext %i : i32 to i64",
+    "%r = llvm.zext nneg %i : i32 to i64",
+    "%r = llvm.sext %i : i32 to i64",
+    "%r = llvm.sitofp %i : i32 to f32",
+    "%r = llvm.uitofp %i : i32 to f32",
+    "%r = llvm.uitofp nneg %i : i32 to f32",
+    "%r = llvm.fptosi %x : f32 to i32",
+    "%r = llvm.fptoui %v : vector<4xf32> to vector<4xi32>",
+    "%r = llvm.fpext %b : bf16 to f32",
+    "%r = llvm.fptrunc %x : f32 to bf16",
+    "%r = llvm.bitcast %x : f32 to i32",
+    "%r = llvm.inttoptr %j : i64 to !llvm.ptr",
+    "%r = llvm.ptrtoint %p : !llvm.ptr to i64",
+    "%r = llvm.addrspacecast %q : !llvm.ptr<3> to !llvm.ptr",
+    *(f'%r = llvm.icmp "{predicate}" %i, %i : i32' for predicate in "eq ne slt sle sgt sge ult ule ugt uge".split()),
+    '%r = llvm.icmp "eq" %p, %p : !llvm.ptr',
+    '%r = llvm.icmp "slt" %w, %w : vector<4xi32>',
+    *(
+        f'%r = llvm.fcmp "{predicate}" %x, %x : f32'
+        for predicate in "_false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno _true".split()
+    ),
+    '%r = llvm.fcmp "olt" %v, %v {fastmathFlags = #llvm.fastmath<nnan>} : vector<4xf32>',
+    "%r = llvm.select %c, %x, %x : i1, f32",
+    "%r = llvm.select %m, %v, %v {fastmathFlags = #llvm.fastmath<nnan>} : vector<4xi1>, vector<4xf32>",
+    "%r = llvm.freeze %x : f32",
+    "%r = llvm.mlir.poison : vector<4xbf16>",
+    "%r = llvm.mlir.undef : f32",
+    "%r = llvm.mlir.zero : !llvm.ptr",
+    "%r = llvm.mlir.zero : vector<4xf32>",
+    "%r = llvm.mlir.constant(3 : i64) : i64",
+    "%r = llvm.mlir.constant(-3 : i32) : i32",
+    "%r = llvm.mlir.constant(true) : i1",
+    "%r = llvm.mlir.constant(5.000000e-01 : bf16) : bf16",
+    "%r = llvm.mlir.constant(0x7F800000 : f32) : f32",
+    "%r = llvm.mlir.constant(0xFFC0 : bf16) : bf16",
+    "%r = llvm.mlir.constant(-0.000000e+00 : f64) : f64",
+    "%r = llvm.mlir.constant(dense<0.000000e+00> : vector<4xbf16>) : vector<4xbf16>",
+    "%r = llvm.mlir.constant(dense<[1, -2, 3, 4]> : vector<4xi32>) : vector<4xi32>",
+    "%r = llvm.extractelement %v[%i : i32] : vector<4xf32>",
+    "%r = llvm.insertelement %x, %v[%j : i64] : vector<4xf32>",
+    "%r = llvm.extractvalue %s[1] : !llvm.struct<(f32, i1)>",
+    "%r = llvm.insertvalue %x, %a[1] : !llvm.array<2 x f32>",
+    "%r = llvm.shufflevector %v, %v [0, 4, 1, -1] : vector<4xf32>",
+    "%r = llvm.getelementptr %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, f32",
+    "%r = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, bf16",
+    "%r = llvm.getelementptr inbounds|nuw %p[0, %i] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<8 x bf16>",
+    "%r = llvm.getelementptr nusw %p[-1] : (!llvm.ptr) -> !llvm.ptr, f32",
+    "%r = llvm.getelementptr nuw %q[%j, 1] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, !llvm.struct<(f32, i1)>",
+    "%r = llvm.load %p : !llvm.ptr -> f32",
+    "%r = llvm.load %p {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>",
+    "%r = llvm.load %p invariant {alignment = 2 : i64} : !llvm.ptr -> vector<4xbf16>",
+    "%r = llvm.load volatile %p {nontemporal} : !llvm.ptr -> f32",
+    "%r = llvm.load %p invariant_group : !llvm.ptr -> f32",
+    '%r = llvm.load %p atomic syncscope("agent") monotonic {alignment = 4 : i64} : !llvm.ptr -> f32',
+    "%r = llvm.load %q atomic acquire {alignment = 4 : i64} : !llvm.ptr<3> -> i32",
+    "llvm.store %x, %p : f32, !llvm.ptr",
+    "llvm.store %v, %p {alignment = 2 : i64, nontemporal} : vector<4xf32>, !llvm.ptr",
+    "llvm.store volatile %x, %p : f32, !llvm.ptr",
+    'llvm.store %x, %p atomic syncscope("agent") release {alignment = 4 : i64} : f32, !llvm.ptr',
+    "%r = llvm.alloca %i x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr",
+    "%r = llvm.call @g(%x) : (f32) -> f32",
+    "%r = llvm.call tail @g(%x) {fastmathFlags = #llvm.fastmath<nnan>} : (f32) -> f32",
+    "%r = llvm.call %p(%x) : !llvm.ptr, (f32) -> f32",
+    "llvm.call @none() : () -> ()",
+    '%r = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f"(%x) : (f32) -> f32',
+    '%r = llvm.inline_asm "ex2.approx.f32 $0, $1;", "=f,f" %x : (f32) -> f32',
+    '%r = llvm.inline_asm has_side_effects asm_dialect = att "bar.sync 0;", "=r" : () -> i32',
+    "%r = llvm.mlir.addressof @tile : !llvm.ptr<3>",
+    "llvm.intr.masked.store %v, %p, %m {alignment = 4 : i32} : vector<4xf32>, vector<4xi1> into !llvm.ptr",
+    '%r = "llvm.intr.vector.reduce.fadd"(%x, %v) <{fastmathFlags = #llvm.fastmath<none>}> : (f32, vector<4xf32>) -> f32',
+    '%r = "llvm.intr.vector.reduce.fmul"(%x, %v) <{fastmathFlags = #llvm.fastmath<none>}> : (f32, vector<4xf32>) -> f32',
+    "%r = llvm.intr.stacksave : !llvm.ptr\n llvm.intr.stackrestore %r : !llvm.ptr",
+    "llvm.br ^a\n ^a:",
+    "llvm.br ^a(%x, %i : f32, i32)\n ^a(%y: f32, %k: i32):",
+    "llvm.cond_br %c, ^a, ^b\n ^a:\n llvm.br ^b\n ^b:",
+    "llvm.cond_br %c, ^a(%x, %i : f32, i32), ^b(%d : f64)\n ^a(%y: f32, %k: i32):\n llvm.br ^b(%d : f64)\n ^b(%z: f64):",
+    "llvm.unreachable\n ^a:",
+)
+
+AROUND = """
+llvm.func @g(f32) -> f32
+llvm.func @none()
+llvm.mlir.global private unnamed_addr @tile() {{addr_space = 3 : i32, alignment = 16 : i64}} : !llvm.array<32 x f32>
+llvm.func @f({arguments}) {{
+  {line}
+  llvm.return
+}}
+"""
+
+MODULES = (
+    "llvm.func @f(!llvm.ptr, ...) -> f32",
+    "llvm.func internal @f(%x: f32 {llvm.noundef}) -> (f32 {llvm.noundef}) { llvm.return %x : f32 }",
+    "llvm.func @k(%p: !llvm.ptr {llvm.align = 16 : i64, llvm.noalias}) "
+    "attributes {gpu.known_grid_size = array<i32: 24576, 1, 1>, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { llvm.return }",
+    'llvm.func hidden local_unnamed_addr @f() attributes {no_inline, passthrough = ["nounwind"]} { llvm.return }',
+    'llvm.func @f() attributes {always_inline, dso_local, target_cpu = "sm_90"} { llvm.return }',
+    "llvm.mlir.global internal constant @c(dense<1.000000e+00> : vector<4xf32>) {addr_space = 0 : i32} : vector<4xf32>",
+    "llvm.mlir.global external @shared() {addr_space = 3 : i32} : !llvm.array<0 x i8>",
+    'llvm.mlir.global internal constant @text("ab") {addr_space = 0 : i32}',
+    "llvm.mlir.global private @v(1.500000e+00 : f32) {addr_space = 4 : i32, dso_local} : f32",
+)
+
+
+def test_every_op_means_in_our_text_what_it_means_in_mlirs():
+    modules = [AROUND.format(arguments=ARGUMENTS, line=line) for line in LINES]
+    covered = assert_means_the_same([*modules, *MODULES])
+    assert {op.name for op in llvm.LLVM.operations} - covered == set()
+
+
+def in_function(line: str) -> str:
+    return AROUND.format(arguments=ARGUMENTS, line=line)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_our_custom_text_is_mlirs(line: str):
+    """Character by character, apart from names of values."""
+    module = parse_ir(in_function(line))
+    (function,) = [op for op in module.ops if isinstance(op, llvm.FuncOp) and op.sym_name.data == "f"]
+    printed = " ".join(printed_line.strip() for printed_line in print_ir(function).splitlines()[1:-2])
+    assert printed.replace("%0", "%r").replace(",", ", ").split() == line.replace(",", ", ").split()

@@ -1,0 +1,79 @@
+"""`vector.from_elements` and `vector.to_elements`, and what vector ops on tensors do besides computing: nothing."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
+
+from unit.dialects.mlir_opt import assert_means_the_same
+from xla_emitters.dialects import vector
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import ParseError, VerifyError
+
+LINES = (
+    "%r = vector.from_elements %x, %x, %x, %x : vector<4xf32>",
+    "%r = vector.from_elements %x, %x, %x, %x : vector<2x2xf32>",
+    "%r = vector.from_elements %x : vector<f32>",
+    "%r:4 = vector.to_elements %v : vector<4xf32>",
+    "%r = vector.extract %v[%i] : f32 from vector<4xf32>",
+    "%r = vector.extract %v[2] : f32 from vector<4xf32>",
+    "%r = vector.insert %x, %v [%i] : f32 into vector<4xf32>",
+    "%r = vector.transfer_read %t[%i], %x {in_bounds = [true]} : tensor<64xf32>, vector<4xf32>",
+    "%r = vector.transfer_write %v, %t[%i] {in_bounds = [true]} : vector<4xf32>, tensor<64xf32>",
+    "%r = vector.broadcast %x : f32 to vector<4xf32>",
+)
+
+
+def in_function(line: str) -> str:
+    arguments = "%x: f32, %i: index, %v: vector<4xf32>, %t: tensor<64xf32>, %m: memref<64xf32>"
+    return f"func.func @f({arguments}) {{\n{line}\n return }}"
+
+
+def only_op(line: str):
+    (function,) = parse_ir(in_function(line)).ops
+    return function.regions[0].block.first_op
+
+
+def test_every_op_means_in_our_text_what_it_means_in_mlirs():
+    covered = assert_means_the_same([in_function(line) for line in LINES])
+    assert {vector.FromElementsOp.name, vector.ToElementsOp.name} <= covered
+
+
+def test_a_vector_has_as_many_elements_as_its_type_says():
+    with pytest.raises(VerifyError, match=r"vector<4xf32> has 4 elements, not 2"):
+        parse_ir(in_function("%r = vector.from_elements %x, %x : vector<4xf32>"))
+
+
+def test_elements_are_of_a_vector():
+    with pytest.raises(ParseError, match="expected a vector type"):
+        parse_ir(in_function("%r:4 = vector.to_elements %x : f32"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%r = vector.transfer_read %t[%i], %x {in_bounds = [true]} : tensor<64xf32>, vector<4xf32>",
+        "%r = vector.transfer_write %v, %t[%i] {in_bounds = [true]} : vector<4xf32>, tensor<64xf32>",
+    ],
+)
+def test_transfers_on_tensors_only_compute(line: str):
+    op = only_op(line)
+    assert is_side_effect_free(op)
+    assert is_speculatable(op)
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        ("%r = vector.transfer_read %m[%i], %x {in_bounds = [true]} : memref<64xf32>, vector<4xf32>", {"READ"}),
+        ("vector.transfer_write %v, %m[%i] {in_bounds = [true]} : vector<4xf32>, memref<64xf32>", {"WRITE"}),
+        ("%r = vector.load %m[%i] : memref<64xf32>, vector<4xf32>", {"READ"}),
+        ("vector.store %v, %m[%i] : memref<64xf32>, vector<4xf32>", {"WRITE"}),
+    ],
+)
+def test_transfers_on_memory_read_or_write_it(line: str, kinds: set[str]):
+    op = only_op(line)
+    effects = get_effects(op)
+    assert effects is not None
+    assert {effect.kind.name for effect in effects} == kinds
+    assert not is_speculatable(op)

@@ -1,0 +1,336 @@
+"""The code of elements: it computes what the op means (run on the CPU executor), shares what can be shared, and is located."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+from xla_emitters.device import device
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
+from xla_emitters.dtypes import DTYPES, Array, Kind, dtype
+from xla_emitters.emitters.emit import emit_fusion
+from xla_emitters.errors import Unsupported
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.simt.execute import execute
+
+
+def fused(body: str) -> tuple[ComputationOp, FusionOp]:
+    """A fusion of the computation with that body, called with parameters of its own."""
+    computation = next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp))
+    parameters = [
+        f"p{i} = {op.result.type and text_of(op)} parameter({i})" for i, op in enumerate(computation.parameters)
+    ]
+    call = ", ".join(f"p{i}" for i in range(len(parameters)))
+    root = text_of(computation.root.owner)
+    entry = "\n".join([*parameters, f"ROOT fusion = {root} fusion({call}), kind=kLoop, calls=f"])
+    module = parse_hlo(f"f {{\n{body}\n}}\n\nENTRY main {{\n{entry}\n}}", "test.hlo")
+    first = next(op for op in module.ops if isinstance(op, ComputationOp))
+    fusion = next(op for op in module.walk() if isinstance(op, FusionOp))
+    return first, fusion
+
+
+def text_of(op: object) -> str:
+    from xla_emitters.dialects.hlo.types import type_text
+
+    assert isinstance(op, HloOp)
+    return type_text(op.result.type, True)
+
+
+def emitted(body: str) -> ModuleOp:
+    module = emit_fusion(fused(body)[1], device("h200"))
+    module.verify()
+    return module
+
+
+def run(body: str, *inputs: Array) -> tuple[list[Array], list[Array]]:
+    """(what the code computes, what the ops mean)."""
+    computation, fusion = fused(body)
+    module = emit_fusion(fusion, device("h200"))
+    module.verify()
+    want = evaluate(computation, inputs)
+    outputs = [np.zeros_like(array) for array in want]
+    return execute(module, [*inputs, *outputs]), want
+
+
+def assert_same(body: str, *inputs: Array) -> None:
+    """Bit for bit, any NaN equal to any NaN."""
+    got, want = run(body, *inputs)
+    for one, other in zip(got, want, strict=True):
+        assert one.dtype == other.dtype
+        bits = np.dtype(f"u{one.dtype.itemsize}")
+        different = np.ascontiguousarray(one).view(bits) != np.ascontiguousarray(other).view(bits)
+        if one.dtype.kind not in "biu" and not one.dtype.name.startswith(("int", "uint")):
+            different &= ~(np.isnan(one.astype(np.float64)) & np.isnan(other.astype(np.float64)))
+        assert not different.any(), (one[different][:4], other[different][:4], [x[different][:4] for x in inputs])
+
+
+# ------------------------------------------------------------------------------------------- every op in every type
+
+
+def samples(type: str, count: int, seed: int) -> Array:
+    """Random bit patterns, and every pair of special values: 0, -0, 1, -1, the extremes, infinities, NaN."""
+    dt = dtype(type)
+    rng = np.random.default_rng(seed)
+    if dt.kind is Kind.PRED:
+        return rng.integers(0, 2, count).astype(bool)
+    if dt.is_integer:
+        low, high = (-(1 << dt.bits - 1), (1 << dt.bits - 1) - 1) if dt.kind is Kind.SIGNED else (0, (1 << dt.bits) - 1)
+        wide = np.int64 if dt.kind is Kind.SIGNED else np.uint64
+        special = [low, low + 1, 0, 1, 2, 3, high - 1, high, *([-1, -2] if low else [dt.bits, dt.bits - 1])]
+        values = np.array(special, object).astype(wide)
+        rest = rng.integers(low, high, count - len(special) ** 2, dtype=wide, endpoint=True)
+    else:
+        patterns = np.dtype(f"u{dt.numpy.itemsize}")
+        values = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -7.0, np.inf, -np.inf, np.nan]).astype(dt.numpy)
+        rest = rng.integers(0, 1 << dt.bits, count - len(values) ** 2, dtype=np.uint64).astype(patterns).view(dt.numpy)
+    spread = np.tile(values, len(values)) if seed % 2 else np.repeat(values, len(values))
+    return np.concatenate([spread.astype(dt.numpy), rest.astype(dt.numpy)])
+
+
+def rows() -> list[tuple[str, str]]:
+    """(opcode, type) for which the table has code, transcendental functions left out: NumPy stands for those in the executor too."""
+    found = list[tuple[str, str]]()
+    for cls in OPS:
+        if not issubclass(cls, ElementwiseOp) or cls.ROW.opcode in TRANSCENDENTAL:
+            continue
+        types = [dt.name for dt in DTYPES if dt.kind in cls.ROW.code and dt.name not in ("s1", "u1", *UNCOMPUTED)]
+        found += [(cls.ROW.opcode, type) for type in types]
+    return found
+
+
+UNCOMPUTED = ("f8e8m0fnu", "f4e2m1fn", "f6e3m2fn", "f6e2m3fn")
+"""Types of which NumPy's random bit patterns need care; they are converted only."""
+TRANSCENDENTAL = frozenset(
+    """acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential-minus-one log log-plus-one logistic power rsqrt sine
+    sinh tan tanh""".split()
+)
+
+
+@pytest.mark.parametrize(("opcode", "type"), rows())
+def test_code_computes_what_the_op_means(opcode: str, type: str):
+    row = next(cls.ROW for cls in OPS if issubclass(cls, ElementwiseOp) and opcode == cls.ROW.opcode)
+    inputs = [samples(type, 600, seed) for seed in range(len(row.operands))]
+    result = row.result(dtype(type)).name
+    lines = [f"x{i} = {type}[600] parameter({i})" for i in range(len(inputs))]
+    lines.append(f"ROOT r = {result}[600] {opcode}({', '.join(f'x{i}' for i in range(len(inputs)))})")
+    assert_same("\n".join(lines), *inputs)
+
+
+@pytest.mark.parametrize("type", ["s2", "s4", "s8", "s16", "s32", "s64", "u2", "u4", "u8", "u16", "u32", "u64"])
+def test_integer_power(type: str):
+    x, y = samples(type, 400, 0), samples(type, 400, 1)
+    assert_same(f"x = {type}[400] parameter(0)\ny = {type}[400] parameter(1)\nROOT r = {type}[400] power(x, y)", x, y)
+
+
+CONVERTED = [dt.name for dt in DTYPES if dt.kind is not Kind.COMPLEX and dt.name not in ("s1", "u1")]
+
+
+@pytest.mark.parametrize("source", CONVERTED)
+def test_convert_to_every_type(source: str):
+    x = samples(source, 500, 0)
+    lines = [f"x = {source}[500] parameter(0)"]
+    lines += [f"c{i} = {target}[500] convert(x)" for i, target in enumerate(CONVERTED)]
+    results = ", ".join(f"{target}[500]" for target in CONVERTED)
+    lines.append(f"ROOT t = ({results}) tuple({', '.join(f'c{i}' for i in range(len(CONVERTED)))})")
+    assert_same("\n".join(lines), x)
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE", "GE", "GT", "LE", "LT"])
+@pytest.mark.parametrize("type", ["pred", "s4", "u4", "s32", "u32", "u64", "bf16", "f32", "f64", "f8e4m3fn"])
+def test_compare(direction: str, type: str):
+    x, y = samples(type, 400, 0), samples(type, 400, 1)
+    body = f"x = {type}[400] parameter(0)\ny = {type}[400] parameter(1)\n"
+    assert_same(f"{body}ROOT r = pred[400] compare(x, y), direction={direction}", x, y)
+    if dtype(type).kind is Kind.FLOAT:
+        assert_same(f"{body}ROOT r = pred[400] compare(x, y), direction={direction}, type=TOTALORDER", x, y)
+
+
+@pytest.mark.parametrize("type", ["pred", "s4", "s32", "bf16", "f64", "f8e5m2"])
+def test_select_and_clamp(type: str):
+    p, x, y = samples("pred", 300, 5), samples(type, 300, 0), samples(type, 300, 1)
+    body = f"p = pred[300] parameter(0)\nx = {type}[300] parameter(1)\ny = {type}[300] parameter(2)\n"
+    assert_same(f"{body}ROOT r = {type}[300] select(p, x, y)", p, x, y)
+    scalar = f"p = pred[] parameter(0)\nx = {type}[300] parameter(1)\ny = {type}[300] parameter(2)\n"
+    assert_same(f"{scalar}ROOT r = {type}[300] select(p, x, y)", np.array(True), x, y)
+    if type != "pred":
+        bounds = f"a = {type}[] parameter(0)\nx = {type}[300] parameter(1)\nb = {type}[] parameter(2)\n"
+        low, high = (np.array(v).astype(dtype(type).numpy) for v in (-2, 3))
+        assert_same(f"{bounds}ROOT r = {type}[300] clamp(a, x, b)", low, x, high)
+
+
+@pytest.mark.parametrize("bits", [(8, 7), (5, 10), (4, 3), (11, 52), (5, 52), (8, 2)])
+@pytest.mark.parametrize("type", ["f16", "bf16", "f32", "f64"])
+def test_reduce_precision(type: str, bits: tuple[int, int]):
+    x = samples(type, 3000, 0)
+    assert_same(
+        f"x = {type}[3000] parameter(0)\n"
+        f"ROOT r = {type}[3000] reduce-precision(x), exponent_bits={bits[0]}, mantissa_bits={bits[1]}",
+        x,
+    )
+
+
+@pytest.mark.parametrize("pair", ["f32 u32", "s16 bf16", "f16 u16", "u8 s8", "f64 s64", "s4 u4"])
+def test_bitcast_convert(pair: str):
+    source, target = pair.split()
+    assert_same(f"x = {source}[300] parameter(0)\nROOT r = {target}[300] bitcast-convert(x)", samples(source, 300, 0))
+
+
+@pytest.mark.parametrize("opcode", sorted(TRANSCENDENTAL - {"atan2", "power"}))
+@pytest.mark.parametrize("type", ["bf16", "f32", "f64"])
+def test_functions_have_code(opcode: str, type: str):
+    """Both sides call NumPy, so this only says that it is the right function of the right operand."""
+    x = np.linspace(0.05, 0.95, 64).astype(dtype(type).numpy) + (1 if opcode == "acosh" else 0)
+    x = x.astype(dtype(type).numpy)
+    got, want = run(f"x = {type}[64] parameter(0)\nROOT r = {type}[64] {opcode}(x)", x)
+    np.testing.assert_allclose(
+        got[0].astype(np.float64), want[0].astype(np.float64), rtol=float(ml_dtypes.finfo(x.dtype).eps) * 4
+    )
+
+
+# ------------------------------------------------------------------------------------------- indices
+
+
+def test_moves_read_where_the_maps_say():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert_same("x = f32[3,4] parameter(0)\nROOT t = f32[4,3] transpose(x), dimensions={1,0}", x)
+    assert_same("x = f32[3,4] parameter(0)\nROOT t = f32[2,6] reshape(x)", x)
+    assert_same("x = f32[3,4] parameter(0)\nROOT t = f32[3,5,4] broadcast(x), dimensions={0,2}", x)
+    assert_same("x = f32[3,4] parameter(0)\nROOT t = f32[2,2] slice(x), slice={[1:3], [0:4:2]}", x)
+    assert_same("x = f32[3,4] parameter(0)\nROOT t = f32[3,4] reverse(x), dimensions={1}", x)
+
+
+def test_an_operand_read_at_two_indices_is_called_twice():
+    x = np.linspace(1, 2, 400, dtype=np.float32).reshape(20, 20)
+    body = """
+      x = f32[20,20] parameter(0)
+      n = f32[20,20] negate(x)
+      t = f32[20,20] transpose(n), dimensions={1,0}
+      ROOT add = f32[20,20] add(n, t)
+    """
+    assert_same(body, x)
+    calls = [op.callee for op in emitted(body).walk() if isinstance(op, PureCallOp)]
+    assert calls == ["f_add", "f_n", "f_n"]
+
+
+def test_results_of_other_shapes_are_written_at_the_same_place():
+    x = np.arange(512, dtype=np.float32).reshape(8, 64)
+    assert_same(
+        """
+      x = f32[8,64] parameter(0)
+      n = f32[8,64] negate(x)
+      flat = f32[512] reshape(x)
+      a = f32[512] abs(flat)
+      ROOT t = (f32[8,64], f32[512]) tuple(n, a)
+    """,
+        x,
+    )
+
+
+def test_scalars_and_single_elements():
+    assert_same("x = f32[] parameter(0)\nROOT r = f32[] negate(x)", np.float32(3).reshape(()))
+    assert_same("x = f32[1,1] parameter(0)\nROOT r = f32[1,1] negate(x)", np.float32(3).reshape(1, 1))
+
+
+# ------------------------------------------------------------------------------------------- sharing
+
+
+def ops_of(module: ModuleOp, kind: type[Operation]) -> list[Operation]:
+    return [op for op in module.walk() if isinstance(op, kind)]
+
+
+def test_an_element_is_read_once():
+    body = "x = f32[8] parameter(0)\na = f32[8] multiply(x, x)\nb = f32[8] add(a, x)\nROOT r = f32[8] subtract(b, x)"
+    assert len(ops_of(emitted(body), tensor.ExtractOp)) == 1
+
+
+def test_index_computations_and_constants_are_shared():
+    body = """
+      x = f32[4,6] parameter(0)
+      a = f32[24] reshape(x)
+      b = f32[24] reshape(x)
+      one = f32[] constant(1)
+      uno = f32[] constant(1)
+      m = f32[24] broadcast(one), dimensions={}
+      n = f32[24] broadcast(uno), dimensions={}
+      s = f32[24] add(a, m)
+      t = f32[24] add(b, n)
+      ROOT r = f32[24] multiply(s, t)
+    """
+    module = emitted(body)
+    assert len(ops_of(module, ApplyIndexingOp)) == 2
+    assert len(ops_of(module, arith.ConstantOp)) == 1
+    assert len(ops_of(module, tensor.ExtractOp)) == 1
+
+
+def test_constants_stand_at_the_top_of_the_function():
+    body = """
+      x = f32[8] parameter(0)
+      one = f32[] constant(1)
+      b = f32[8] broadcast(one), dimensions={}
+      ROOT r = f32[8] add(x, b)
+    """
+    function = ops_of(emitted(body), func.FuncOp)[1]
+    assert [op.name for op in function.walk()][1] == "arith.constant"
+
+
+def test_five_thousand_ops_in_a_row_do_not_recurse():
+    lines = ["x0 = f32[8] parameter(0)", *(f"x{i + 1} = f32[8] negate(x{i})" for i in range(4999))]
+    module = emitted("\n".join([*lines, "ROOT r = f32[8] abs(x4999)"]))
+    assert len(ops_of(module, arith.NegfOp)) == 4999
+
+
+def test_a_long_chain_of_moves_does_not_recurse():
+    lines = ["x0 = f32[8,4] parameter(0)"]
+    for i in range(0, 1200, 2):
+        lines.append(f"x{i + 1} = f32[4,8] transpose(x{i}), dimensions={{1,0}}")
+        lines.append(f"x{i + 2} = f32[8,4] reshape(x{i + 1})")
+    module = emitted("\n".join([*lines, "ROOT r = f32[8,4] abs(x1200)"]))
+    assert len(ops_of(module, tensor.ExtractOp)) == 1
+
+
+# ------------------------------------------------------------------------------------------- provenance, refusals
+
+
+def test_every_op_is_located():
+    body = """
+      x = f32[20,20] parameter(0)
+      y = s32[20,20] parameter(1)
+      c = f32[20,20] convert(y)
+      p = s32[20,20] power(y, y)
+      d = s32[20,20] divide(p, y)
+      e = f32[20,20] convert(d)
+      l = f32[20,20] logistic(x)
+      t = f32[20,20] transpose(l), dimensions={1,0}
+      s = f32[20,20] add(l, t)
+      u = f32[20,20] multiply(s, c)
+      ROOT r = f32[20,20] add(u, e)
+    """
+    for op in emitted(body).walk():
+        if not op.has_trait(IsTerminator) and not isinstance(op, arith.ConstantOp | ModuleOp):
+            assert not isinstance(op.location, UnknownLoc), op
+    (division,) = ops_of(emitted(body), arith.DivSIOp)
+    assert place_of(division) == "d (test.hlo:7:7)"
+
+
+def refusal(body: str) -> Unsupported:
+    with pytest.raises(Unsupported) as caught:
+        emitted(body)
+    return caught.value
+
+
+def test_an_op_without_code_is_refused_by_name_and_place():
+    error = refusal("x = c64[8] parameter(0)\nROOT it = c64[8] exponential(x)")
+    assert "no code in c64 for HLO op 'exponential' (instruction %it)" in error.message
+    assert error.place is not None
+    assert (error.place.file, error.place.line) == ("test.hlo", 3)
+    assert "'exponential' has code for: float" in error.help

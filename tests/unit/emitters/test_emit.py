@@ -1,0 +1,54 @@
+"""The way into emission: who takes a fusion, and what is said when nobody does."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.analysis.fusion import FusionView, view_of
+from xla_emitters.device import device
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.emitters.emit import EMITTERS, emit_fusion, emitter_for
+from xla_emitters.errors import Unsupported
+from xla_emitters.hlo_text import parse_hlo
+
+
+def computation(body: str) -> ComputationOp:
+    return next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}", "x.hlo").ops if isinstance(op, ComputationOp))
+
+
+def view(body: str) -> FusionView:
+    return view_of(computation(body))
+
+
+def test_the_loop_emitter_is_the_last_resort():
+    assert EMITTERS[-1].name == "loop"
+    assert emitter_for(view("p = f32[8] parameter(0)\nROOT n = f32[8] negate(p)"), device("h200")).name == "loop"
+
+
+def test_every_emitters_reason_is_in_the_refusal():
+    body = """
+      p = f32[8] parameter(0)
+      q = f32[9] parameter(1)
+      a = f32[8] negate(p)
+      b = f32[9] negate(q)
+      ROOT t = (f32[8], f32[9]) tuple(a, b)
+    """
+    with pytest.raises(Unsupported) as caught:
+        emit_fusion(computation(body), device("h200"))
+    assert caught.value.message == "no emitter takes fusion %f"
+    assert caught.value.details == ("loop emitter: result 0 has 8 elements, result 1 has 9",)
+
+
+def test_an_op_without_an_indexing_map_is_refused_by_name_and_place():
+    text = """
+      sum { a = f32[] parameter(0)
+            b = f32[] parameter(1)
+            ROOT s = f32[] add(a, b) }
+      ENTRY f { p = f32[8,8] parameter(0)
+                z = f32[] constant(0)
+                ROOT total = f32[8] reduce(p, z), dimensions={1}, to_apply=sum }"""
+    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    with pytest.raises(Unsupported, match="for HLO op 'reduce'") as caught:
+        emit_fusion(entry, device("h200"))
+    assert caught.value.place is not None
+    assert str(caught.value.place).startswith("x.hlo:7:")

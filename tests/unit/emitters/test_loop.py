@@ -1,0 +1,65 @@
+"""The loop emitter: one loop, one call, all values before the first insert."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, tensor
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.device import device
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
+from xla_emitters.emitters.emit import emit_fusion
+from xla_emitters.hlo_text import parse_hlo
+
+
+def emitted(body: str, target: str = "h200") -> ModuleOp:
+    computation = next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp))
+    module = emit_fusion(computation, device(target))
+    module.verify()
+    return module
+
+
+def loop_of(module: ModuleOp) -> LoopOp:
+    (loop,) = (op for op in module.walk() if isinstance(op, LoopOp))
+    return loop
+
+
+def test_values_are_computed_before_any_is_inserted():
+    """A result may lie in a parameter's buffer, where the other results still have to be read from."""
+    body = """
+      p = f32[64] parameter(0)
+      a = f32[64] negate(p)
+      b = f32[64] abs(p)
+      ROOT t = (f32[64], f32[64]) tuple(a, b)
+    """
+    names = [op.name for op in loop_of(emitted(body)).body.block.ops]
+    assert names == ["xla_gpu.pure_call", "tensor.insert", "tensor.insert", "xla_gpu.yield"]
+
+
+def test_every_output_is_written_once_in_a_chain():
+    loop = loop_of(emitted("p = f32[64] parameter(0)\nROOT a = f32[64] negate(p)"))
+    (insert,) = (op for op in loop.walk() if isinstance(op, tensor.InsertOp))
+    assert insert.dest is loop.iter_args[0]
+    function = loop.parent_op()
+    assert isinstance(function, func.FuncOp)
+    assert list(loop.inits) == [function.args[1]]
+
+
+def test_one_result_as_two_outputs():
+    body = "p = f32[64] parameter(0)\na = f32[64] negate(p)\nROOT t = (f32[64], f32[64]) tuple(a, a)"
+    loop = loop_of(emitted(body))
+    (call,) = (op for op in loop.walk() if isinstance(op, PureCallOp))
+    assert len(call.results) == 2
+
+
+def test_gelus_grid_on_blackwell_is_of_sixteen_elements_a_thread():
+    loop = loop_of(emitted("p = bf16[6,512,4096] parameter(0)\nROOT a = bf16[6,512,4096] negate(p)", "b200"))
+    assert str(loop.map) == (
+        "(th_x, bl_x)[vector_index] -> ("
+        "bl_x floordiv 1024, (bl_x floordiv 2) mod 512, (bl_x mod 2) * 2048 + th_x * 16 + vector_index), "
+        "domain: th_x in [0, 127], bl_x in [0, 6143], vector_index in [0, 15]"
+    )
+
+
+def test_an_empty_result_is_a_kernel_that_writes_nothing():
+    assert loop_of(emitted("p = f32[0,4] parameter(0)\nROOT a = f32[0,4] negate(p)")).map.is_known_empty

@@ -1,0 +1,329 @@
+"""Each `arith` op through a kernel, against Python's integers or NumPy's wider floats; 8-bit integers exhaustively."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from unit.runtime.simt.kernels import per_thread
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.runtime.simt import execute
+
+BYTES = np.arange(256, dtype=np.uint8).view(np.int8)
+LEFT, RIGHT = (grid.reshape(-1) for grid in np.meshgrid(BYTES, BYTES, indexing="ij"))
+
+
+def u8(n: int) -> int:
+    return n % 256
+
+
+def s8(n: int) -> int:
+    return (n + 128) % 256 - 128
+
+
+def toward_zero(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+TOTAL = {
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "andi": lambda a, b: a & b,
+    "ori": lambda a, b: a | b,
+    "xori": lambda a, b: a ^ b,
+    "shli": lambda a, b: a << u8(b) if u8(b) < 8 else 0,
+    "shrui": lambda a, b: u8(a) >> u8(b) if u8(b) < 8 else 0,
+    "shrsi": lambda a, b: a >> min(u8(b), 7),
+    "maxsi": max,
+    "minsi": min,
+    "maxui": lambda a, b: max(u8(a), u8(b)),
+    "minui": lambda a, b: min(u8(a), u8(b)),
+}
+DEFINED_SIGNED = {
+    "divsi": toward_zero,
+    "remsi": lambda a, b: a - b * toward_zero(a, b),
+    "floordivsi": lambda a, b: a // b,
+    "ceildivsi": lambda a, b: -(-a // b),
+}
+DEFINED_UNSIGNED = {
+    "divui": lambda a, b: u8(a) // u8(b),
+    "remui": lambda a, b: u8(a) % u8(b),
+    "ceildivui": lambda a, b: -(-u8(a) // u8(b)),
+}
+
+
+@pytest.mark.parametrize("name", TOTAL)
+def test_all_pairs_of_8_bit_integers(name):
+    got = per_thread(f"%r = arith.{name} %a, %b : i8", "i8", threads=256, a=("i8", LEFT), b=("i8", RIGHT))
+    wanted = [s8(TOTAL[name](int(a), int(b))) for a, b in zip(LEFT, RIGHT, strict=True)]
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("name", [*DEFINED_SIGNED, *DEFINED_UNSIGNED])
+def test_all_defined_divisions_of_8_bit_integers(name):
+    rule = DEFINED_SIGNED.get(name) or DEFINED_UNSIGNED[name]
+    defined = (RIGHT != 0) & ~((LEFT == -128) & (RIGHT == -1) & (name in DEFINED_SIGNED))
+    left, right = LEFT[defined], RIGHT[defined]
+    got = per_thread(f"%r = arith.{name} %a, %b : i8", "i8", threads=256, a=("i8", left), b=("i8", right))
+    np.testing.assert_array_equal(got, [s8(rule(int(a), int(b))) for a, b in zip(left, right, strict=True)])
+
+
+@pytest.mark.parametrize("name", [*DEFINED_SIGNED, *DEFINED_UNSIGNED])
+def test_division_by_zero_names_the_thread(name):
+    divisors = np.ones(64, np.int32)
+    divisors[37] = 0
+    with pytest.raises(ExecutionError, match=rf"arith\.{name} in block 1, thread 5 divides by zero"):
+        per_thread(f"%r = arith.{name} %a, %a : i32", "i32", a=("i32", divisors))
+
+
+@pytest.mark.parametrize("name", DEFINED_SIGNED)
+def test_dividing_the_least_integer_by_minus_one_is_an_error(name):
+    a, b = np.full(32, -(2**31), np.int32), np.full(32, -1, np.int32)
+    with pytest.raises(ExecutionError, match="divides the least integer by -1"):
+        per_thread(f"%r = arith.{name} %a, %b : i32", "i32", a=("i32", a), b=("i32", b))
+
+
+def test_inactive_threads_divide_by_zero_without_harm():
+    values = np.array([0, 1, 2, 4] * 8, np.int32)
+    ops = """
+    %zero = arith.constant 0 : i32
+    %hundred = arith.constant 100 : i32
+    %safe = arith.cmpi ne, %a, %zero : i32
+    %r = scf.if %safe -> (i32) {
+      %q = arith.divsi %hundred, %a : i32
+      scf.yield %q : i32
+    } else {
+      scf.yield %zero : i32
+    }"""
+    assert per_thread(ops, "i32", a=("i32", values)).tolist() == [0, 100, 50, 25] * 8
+
+
+@pytest.mark.parametrize("width", ["i16", "i32", "i64", "index"])
+def test_wider_integers_wrap(width):
+    info = np.iinfo({"i16": np.int16, "i32": np.int32}.get(width, np.int64))
+    numbers = [0, 1, -1, info.max, info.min, info.max // 3, 12345]
+    left, right = (grid.reshape(-1).astype(info.dtype) for grid in np.meshgrid(numbers, numbers))
+    for name in ("addi", "subi", "muli"):
+        got = per_thread(f"%r = arith.{name} %a, %b : {width}", width, a=(width, left), b=(width, right))
+        exact = [TOTAL[name](int(a), int(b)) for a, b in zip(left, right, strict=True)]
+        assert got.tolist() == [(n - info.min) % (1 << info.bits) + info.min for n in exact]
+
+
+def test_i4_wraps_at_four_bits():
+    values = np.array([n - 8 for n in range(16)] * 16)
+    others = np.repeat([n - 8 for n in range(16)], 16)
+    ops = """
+    %x = arith.trunci %a : i8 to i4
+    %y = arith.trunci %b : i8 to i4
+    %z = arith.muli %x, %y : i4
+    %r = arith.extsi %z : i4 to i8"""
+    got = per_thread(ops, "i8", a=("i8", values), b=("i8", others))
+    assert got.tolist() == [(int(a) * int(b) + 8) % 16 - 8 for a, b in zip(values, others, strict=True)]
+
+
+def test_i1_is_a_number_of_one_bit():
+    a, b = np.array([False, False, True, True] * 8), np.array([False, True] * 16)
+    results = {
+        "addi": a ^ b,
+        "subi": a ^ b,
+        "muli": a & b,
+        "andi": a & b,
+        "ori": a | b,
+        "xori": a ^ b,
+        "maxsi": a & b,  # true is -1
+        "maxui": a | b,
+    }
+    for name, wanted in results.items():
+        got = per_thread(f"%r = arith.{name} %a, %b : i1", "i1", a=("i1", a), b=("i1", b))
+        np.testing.assert_array_equal(got, wanted, name)
+
+
+def test_unsigned_high_half_of_a_64_bit_product():
+    values = np.array([0, 1, -1, 2**63 - 1, -(2**63), 0x123456789ABCDEF] * 6, np.int64)
+    ops = """
+    %x = arith.extui %a : i64 to i128
+    %y = arith.extui %b : i64 to i128
+    %z = arith.muli %x, %y : i128
+    %shift = arith.constant 64 : i128
+    %high = arith.shrui %z, %shift : i128
+    %r = arith.trunci %high : i128 to i64"""
+    others = np.repeat(values[:6], 6)
+    got = per_thread(ops, "i64", a=("i64", values), b=("i64", others))
+    exact = [(int(a) % 2**64) * (int(b) % 2**64) >> 64 for a, b in zip(values, others, strict=True)]
+    assert [int(n) % 2**64 for n in got] == exact
+
+
+PREDICATES = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+    "ult": lambda a, b: u8(a) < u8(b),
+    "ule": lambda a, b: u8(a) <= u8(b),
+    "ugt": lambda a, b: u8(a) > u8(b),
+    "uge": lambda a, b: u8(a) >= u8(b),
+}
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_comparing_integers(predicate):
+    ops = f"%r = arith.cmpi {predicate}, %a, %b : i8"
+    got = per_thread(ops, "i1", threads=256, a=("i8", LEFT), b=("i8", RIGHT))
+    rule = PREDICATES[predicate]
+    np.testing.assert_array_equal(got, [rule(int(a), int(b)) for a, b in zip(LEFT, RIGHT, strict=True)])
+
+
+@pytest.mark.parametrize("ir_type", ["bf16", "f32", "f64", "f8E4M3FN"])
+def test_comparing_floats_by_every_predicate(ir_type):
+    """Each predicate is a set of the four outcomes less, equal, greater, unordered."""
+    accepted = {
+        **{"false": "", "oeq": "=", "ogt": ">", "oge": ">=", "olt": "<", "ole": "<=", "one": "<>", "ord": "<=>"},
+        **{"ueq": "=?", "ugt": ">?", "uge": ">=?", "ult": "<?", "ule": "<=?", "une": "<>?", "uno": "?"},
+        "true": "<=>?",
+    }
+    values = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.nan])
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values))
+
+    def outcome(x, y):
+        return "?" if np.isnan(x) or np.isnan(y) else "<" if x < y else ">" if x > y else "="
+
+    for predicate, outcomes in accepted.items():
+        got = per_thread(f"%r = arith.cmpf {predicate}, %a, %b : {ir_type}", "i1", a=(ir_type, a), b=(ir_type, b))
+        assert got.tolist() == [outcome(x, y) in outcomes for x, y in zip(a, b, strict=True)], predicate
+
+
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1.5,
+    3.14159,
+    1e-3,
+    65504.0,
+    1e38,
+    -1e-38,
+    2.0**-126,
+    2.0**-140,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
+
+
+@pytest.mark.parametrize("ir_type", ["bf16", "f16", "f32", "f64", "f8E5M2", "f8E4M3FN"])
+@pytest.mark.parametrize("name", ["addf", "subf", "mulf", "divf"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_float_arithmetic_rounds_after_each_op(ir_type, name):
+    """Against the op in float64 (float64 itself for f64; more than twice the digits for the others), rounded by ml_dtypes."""
+    numpy_type = {
+        **{"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64},
+        **{"f8E5M2": ml_dtypes.float8_e5m2, "f8E4M3FN": ml_dtypes.float8_e4m3fn},
+    }[ir_type]
+    values = np.array([*SPECIAL, *np.random.default_rng(3).standard_normal(25)]).astype(numpy_type)
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values))
+    wide = np.float64 if ir_type in ("f32", "f64") else np.float32
+    operation = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide}[name]
+    wanted = operation(a.astype(wide), b.astype(wide)).astype(numpy_type)
+    got = per_thread(f"%r = arith.{name} %a, %b : {ir_type}", ir_type, a=(ir_type, a), b=(ir_type, b))
+    assert_same_floats(got, wanted)
+
+
+def assert_same_floats(got, wanted):
+    """Same values and signs of zero; any NaN equals any NaN."""
+    got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+    np.testing.assert_array_equal(got, wanted)
+    number = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(wanted[number]))
+
+
+def test_a_chain_in_bf16_rounds_in_between():
+    """1 + 2**-9 is lost in bf16 at once; in float32 it would come back."""
+    one, small = np.full(32, 1.0), np.full(32, 2.0**-9)
+    ops = """
+    %s = arith.addf %a, %b : bf16
+    %r = arith.subf %s, %a : bf16"""
+    assert per_thread(ops, "bf16", a=("bf16", one), b=("bf16", small)).tolist() == [0.0] * 32
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_conversions_between_floats_and_integers():
+    numbers = np.array([0.0, -0.0, 1.9, -1.9, 127.0, -128.0, 40000.0, 3e9, -3e9, np.inf, -np.inf, np.nan] * 3)
+    got = per_thread("%r = arith.fptosi %a : f32 to i32", "i32", a=("f32", numbers))
+    clamp = [0, 0, 1, -1, 127, -128, 40000, 2**31 - 1, -(2**31), 2**31 - 1, -(2**31), 0]
+    assert got.tolist() == clamp * 3
+    got = per_thread("%r = arith.fptoui %a : f32 to i32", "i32", a=("f32", numbers))
+    assert [int(n) % 2**32 for n in got] == [0, 0, 1, 0, 127, 0, 40000, 3 * 10**9, 0, 2**32 - 1, 0, 0] * 3
+    integers = np.array([0, 1, -1, 127, -128], np.int8)
+    assert per_thread("%r = arith.sitofp %a : i8 to f32", "f32", a=("i8", integers)).tolist() == [0, 1, -1, 127, -128]
+    assert per_thread("%r = arith.uitofp %a : i8 to f32", "f32", a=("i8", integers)).tolist() == [0, 1, 255, 127, 128]
+    assert per_thread("%r = arith.uitofp %a : i1 to bf16", "bf16", a=("i1", np.array([False, True]))).tolist() == [0, 1]
+
+
+def test_casts_of_integers():
+    values = np.array([0, 1, -1, 127, -128, 5], np.int8)
+    assert per_thread("%r = arith.extsi %a : i8 to i32", "i32", a=("i8", values)).tolist() == values.tolist()
+    assert per_thread("%r = arith.extui %a : i8 to i32", "i32", a=("i8", values)).tolist() == [0, 1, 255, 127, 128, 5]
+    assert per_thread("%r = arith.index_castui %a : i8 to index", "index", a=("i8", values)).tolist()[2] == 255
+    assert per_thread("%r = arith.index_cast %a : i8 to index", "index", a=("i8", values)).tolist()[2] == -1
+    wide = np.array([2**40 + 7, -1, 2**31], np.int64)
+    assert per_thread("%r = arith.trunci %a : i64 to i32", "i32", a=("i64", wide)).tolist() == [7, -1, -(2**31)]
+    assert per_thread("%r = arith.trunci %a : i64 to i1", "i1", a=("i64", wide)).tolist() == [True, True, False]
+
+
+def test_bitcast_keeps_every_pattern():
+    patterns = np.arange(1 << 16, dtype=np.uint16).view(np.int16)
+    for name in ("bf16", "f16"):
+        ops = f"""
+        %x = arith.bitcast %a : i16 to {name}
+        %r = arith.bitcast %x : {name} to i16"""
+        np.testing.assert_array_equal(per_thread(ops, "i16", threads=256, a=("i16", patterns)), patterns)
+    floats = np.array([1.0, -0.0, np.inf], np.float32)
+    got = per_thread("%r = arith.bitcast %a : f32 to i32", "i32", a=("f32", floats))
+    assert got.tolist() == floats.view(np.int32).tolist()
+
+
+def test_select_takes_whole_values():
+    condition = np.array([True, False] * 16)
+    ops = """
+    %x = arith.constant dense<[1.0, 2.0]> : vector<2xf32>
+    %y = arith.constant dense<[3.0, 4.0]> : vector<2xf32>
+    %v = arith.select %a, %x, %y : vector<2xf32>
+    %r = vector.extract %v[1] : f32 from vector<2xf32>"""
+    assert per_thread(ops, "f32", a=("i1", condition)).tolist() == [2.0, 4.0] * 16
+
+
+def test_constants_of_bf16_are_rounded():
+    got = per_thread("%r = arith.constant 4.470800e-02 : bf16", "bf16")
+    assert got[0] == ml_dtypes.bfloat16(0.044708)
+    assert per_thread("%r = arith.constant 0x7F80 : bf16", "bf16")[0] == np.inf
+
+
+def test_constant_tensors_are_read_only_memory():
+    ops = """
+    %table = arith.constant dense<[10, 20, 30, 40]> : tensor<4xi32>
+    %r = tensor.extract %table[%a] : tensor<4xi32>"""
+    assert per_thread(ops, "i32", a=("index", np.array([3, 0, 2]))).tolist() == [40, 10, 30]
+    ops = """
+    %table = arith.constant dense<0> : tensor<4xi32>
+    %zero = arith.constant 0 : i32
+    %changed = tensor.insert %zero into %table[%a] : tensor<4xi32>
+    %r = tensor.extract %changed[%a] : tensor<4xi32>"""
+    with pytest.raises(ExecutionError, match="read-only"):
+        per_thread(ops, "i32", a=("index", np.array([0])))
+
+
+def test_bitcast_to_another_width_is_refused():
+    module = parse_ir(
+        """func.func @main(%a: f32) attributes {xla.entry, gpu.known_block_size = array<i32: 1, 1, 1>,
+               gpu.known_grid_size = array<i32: 1, 1, 1>} {
+             %r = arith.bitcast %a : f32 to i64
+             return
+           }""",
+        verify=False,
+    )
+    with pytest.raises(Unsupported, match="another width"):
+        execute(module, [np.zeros(1, np.float32)])

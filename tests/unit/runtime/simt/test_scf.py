@@ -1,0 +1,126 @@
+"""Structured control flow: threads that take different ways, or the same way a different number of times."""
+
+import numpy as np
+import pytest
+from unit.runtime.simt.kernels import per_thread
+
+from xla_emitters.errors import ExecutionError
+
+NUMBERS = np.arange(-20, 44, dtype=np.int32)
+
+
+def test_if_merges_both_ways():
+    ops = """
+    %zero = arith.constant 0 : i32
+    %negative = arith.cmpi slt, %a, %zero : i32
+    %r = scf.if %negative -> (i32) {
+      %m = arith.subi %zero, %a : i32
+      scf.yield %m : i32
+    } else {
+      %d = arith.addi %a, %a : i32
+      scf.yield %d : i32
+    }"""
+    got = per_thread(ops, "i32", a=("i32", NUMBERS))
+    np.testing.assert_array_equal(got, np.where(NUMBERS < 0, -NUMBERS, 2 * NUMBERS))
+
+
+def test_nested_ifs():
+    ops = """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i32
+    %c3 = arith.constant 3 : i32
+    %low = arith.andi %a, %c1 : i32
+    %high = arith.andi %a, %c2 : i32
+    %odd = arith.cmpi ne, %low, %c0 : i32
+    %second = arith.cmpi ne, %high, %c0 : i32
+    %r = scf.if %odd -> (i32) {
+      %x = scf.if %second -> (i32) { scf.yield %c3 : i32 } else { scf.yield %c1 : i32 }
+      scf.yield %x : i32
+    } else {
+      %y = scf.if %second -> (i32) { scf.yield %c2 : i32 } else { scf.yield %c0 : i32 }
+      scf.yield %y : i32
+    }"""
+    np.testing.assert_array_equal(per_thread(ops, "i32", a=("i32", NUMBERS)), NUMBERS % 4)
+
+
+@pytest.mark.parametrize("is_uniform", [True, False])
+def test_for_with_bounds_and_step_of_each_thread(is_uniform):
+    low = np.full(64, 3) if is_uniform else np.arange(64) % 7
+    high = np.full(64, 40) if is_uniform else np.arange(64) % 11 * 3
+    step = np.full(64, 2) if is_uniform else np.arange(64) % 4 + 1
+    ops = """
+    %zero = arith.constant 0 : index
+    %r = scf.for %i = %a to %b step %c iter_args(%sum = %zero) -> (index) {
+      %square = arith.muli %i, %i : index
+      %next = arith.addi %sum, %square : index
+      scf.yield %next : index
+    }"""
+    got = per_thread(ops, "index", a=("index", low), b=("index", high), c=("index", step))
+    wanted = [sum(i * i for i in range(*bounds)) for bounds in zip(low, high, step, strict=True)]
+    assert got.tolist() == wanted
+
+
+def test_a_step_of_zero_is_an_error():
+    ops = """
+    %r = scf.for %i = %a to %b step %a iter_args(%sum = %a) -> (index) {
+      scf.yield %sum : index
+    }"""
+    with pytest.raises(ExecutionError, match=r"scf\.for in block 0, thread 0 steps by zero or less"):
+        per_thread(ops, "index", a=("index", np.zeros(32)), b=("index", np.ones(32)))
+
+
+def collatz(n: int) -> int:
+    steps = 0
+    while n != 1:
+        n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
+    return steps
+
+
+def test_while_until_the_last_thread_is_done():
+    start = np.arange(1, 65, dtype=np.int64)
+    ops = """
+    %c0 = arith.constant 0 : i64
+    %c1 = arith.constant 1 : i64
+    %c2 = arith.constant 2 : i64
+    %c3 = arith.constant 3 : i64
+    %end, %r = scf.while (%n = %a, %steps = %c0) : (i64, i64) -> (i64, i64) {
+      %more = arith.cmpi ne, %n, %c1 : i64
+      scf.condition(%more) %n, %steps : i64, i64
+    } do {
+    ^bb0(%n: i64, %steps: i64):
+      %half = arith.divsi %n, %c2 : i64
+      %rest = arith.remsi %n, %c2 : i64
+      %triple = arith.muli %n, %c3 : i64
+      %up = arith.addi %triple, %c1 : i64
+      %even = arith.cmpi eq, %rest, %c0 : i64
+      %next = arith.select %even, %half, %up : i64
+      %count = arith.addi %steps, %c1 : i64
+      scf.yield %next, %count : i64, i64
+    }"""
+    assert per_thread(ops, "i64", a=("i64", start)).tolist() == [collatz(int(n)) for n in start]
+
+
+def test_index_switch():
+    values = np.arange(64) % 5
+    ops = """
+    %ten = arith.constant 10 : index
+    %twenty = arith.constant 20 : index
+    %r = scf.index_switch %a -> index
+    case 1 { scf.yield %ten : index }
+    case 3 { scf.yield %twenty : index }
+    default { scf.yield %a : index }"""
+    assert per_thread(ops, "index", a=("index", values)).tolist() == [{1: 10, 3: 20}.get(v, v) for v in values]
+
+
+def test_an_endless_loop_ends_with_an_error():
+    ops = """
+    %true = arith.constant true
+    %r = scf.while (%n = %a) : (i32) -> (i32) {
+      scf.condition(%true) %n : i32
+    } do {
+    ^bb0(%n: i32):
+      scf.yield %n : i32
+    }"""
+    with pytest.raises(ExecutionError, match="does it end"):
+        per_thread(ops, "i32", max_ops=1000, a=("i32", NUMBERS))

@@ -1,0 +1,80 @@
+"""The limits of inlining that take too much text for a FileCheck test."""
+
+from __future__ import annotations
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.xla_gpu import PureCallOp
+from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.transforms.inline import MAX_OPS, InlinePass
+
+
+def kernel(ops: int) -> str:
+    """A kernel that calls a function of `ops` ops (and a return)."""
+    body = ["%v0 = arith.negf %a : f32"]
+    body += [f"%v{i} = arith.negf %v{i - 1} : f32" for i in range(1, ops)]
+    return "\n".join(
+        [
+            "func.func @kernel(%x: f32) -> f32 {",
+            "%0 = xla_gpu.pure_call @f(%x) : (f32) -> f32",
+            "return %0 : f32",
+            "}",
+            "func.func private @f(%a: f32) -> f32 {",
+            *body,
+            f"return %v{ops - 1} : f32",
+            "}",
+        ]
+    )
+
+
+def inlined(ops: int) -> tuple[bool, list[str]]:
+    module = parse_ir(kernel(ops), verify=False)
+    with collect_remarks() as remarks:
+        InlinePass().apply(make_context(), module)
+    return not any(isinstance(op, PureCallOp) for op in module.walk()), [remark.text for remark in remarks]
+
+
+def test_caller_and_callee_together_stay_within_the_limit():
+    """The kernel has 2 ops, the function its ops and a return."""
+    assert inlined(MAX_OPS - 3) == (True, [])
+    done, remarks = inlined(MAX_OPS - 2)
+    assert not done
+    assert remarks == [f"skipped xla_gpu.pure_call: @f: the result would have more than {MAX_OPS} ops"]
+
+
+def test_a_function_of_which_one_of_two_calls_was_a_copy_still_moves_into_the_other():
+    """no_compute callees are copied while others use them, and moved by the last."""
+    module = parse_ir("""
+        func.func @kernel(%t: tensor<8xf32>, %i: index, %j: index) -> (f32, f32) {
+          %0 = xla_gpu.pure_call @f(%t, %i) : (tensor<8xf32>, index) -> f32
+          %1 = xla_gpu.pure_call @f(%t, %j) : (tensor<8xf32>, index) -> f32
+          return %0, %1 : f32, f32
+        }
+        func.func private @f(%t: tensor<8xf32>, %i: index) -> f32 attributes {no_compute} {
+          %0 = tensor.extract %t[%i] : tensor<8xf32>
+          return %0 : f32
+        }""")
+    InlinePass().apply(make_context(), module)
+    module.verify()
+    assert [op.name for op in module.walk()] == [
+        "builtin.module",
+        "func.func",
+        "tensor.extract",
+        "tensor.extract",
+        "func.return",
+    ]
+
+
+def test_a_public_callee_is_copied_and_kept():
+    module = parse_ir("""
+        func.func @kernel(%x: f32) -> f32 {
+          %0 = xla_gpu.pure_call @f(%x) : (f32) -> f32
+          return %0 : f32
+        }
+        func.func @f(%a: f32) -> f32 {
+          %0 = arith.negf %a : f32
+          return %0 : f32
+        }""")
+    with collect_remarks() as remarks:
+        InlinePass().apply(make_context(), module)
+    # It is not moved, and no sibling shares anything with it.
+    assert [remark.text for remark in remarks] == ["skipped xla_gpu.pure_call: @f: it is public, and has other callers perhaps"]

@@ -1,0 +1,149 @@
+"""Unrolling changes no number, and its copies keep their locations."""
+
+import numpy as np
+import pytest
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.traits import IsTerminator
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.runtime.simt import execute
+from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass, body_size, unroll_factor, weight
+
+KERNEL = """
+#at = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 64 + d1), domain: d0 in [0, 1], d1 in [0, 63]">
+func.func @k(%in: tensor<128xf32>, %out: tensor<2xf32>) -> tensor<2xf32>
+    attributes {xla.entry, gpu.known_block_size = array<i32: 2, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
+  %lower = arith.constant LOWER : index
+  %upper = arith.constant UPPER : index
+  %step = arith.constant STEP : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x {xla.range = [0 : index, 1 : index]}
+  %sum:2 = scf.for %v = %lower to %upper step %step iter_args(%a = %zero, %b = %zero) -> (f32, f32) {
+    %i = xla_gpu.apply_indexing #at(%t, %v)
+    %x = tensor.extract %in[%i] : tensor<128xf32>
+    BODY
+    %y = arith.subf %x, %a : f32
+    scf.yield %y, %a : f32, f32
+  }
+  %z = arith.addf %sum#0, %sum#1 : f32
+  %w = tensor.insert %z into %out[%t] : tensor<2xf32>
+  return %w : tensor<2xf32>
+}
+"""
+
+
+def kernel(lower: int, upper: int, step: int, padding: int = 0) -> str:
+    text = KERNEL.replace("LOWER", str(lower)).replace("UPPER", str(upper)).replace("STEP", str(step))
+    return text.replace("BODY", "\n".join(f"%pad{k} = arith.negf %x : f32" for k in range(padding)))
+
+
+def unrolled(text: str, max_unroll_factor: int = 4) -> ModuleOp:
+    module = parse_ir(text)
+    OptimizeLoopsPass(max_unroll_factor).apply(make_context(), module)
+    module.verify()
+    return module
+
+
+def run(module: ModuleOp) -> bytes:
+    x = np.random.default_rng(0).standard_normal(128).astype(np.float32)
+    return execute(module, [x, np.zeros(2, np.float32)], results=1)[0].tobytes()
+
+
+def loop_of(module: ModuleOp) -> scf.ForOp | None:
+    return next((op for op in module.walk() if isinstance(op, scf.ForOp)), None)
+
+
+@pytest.mark.parametrize("padding", [0, 30, 95, 500])
+@pytest.mark.parametrize("upper", [0, 1, 2, 3, 4, 5, 7, 8, 12, 60, 64])
+def test_same_numbers_before_and_after(upper: int, padding: int):
+    """Every trip count, with bodies that fit often, a few times, hardly, and not at all."""
+    text = kernel(0, upper, 1, padding)
+    assert run(unrolled(text)) == run(parse_ir(text))
+
+
+@pytest.mark.parametrize(("lower", "upper", "step"), [(0, 12, 2), (0, 7, 3), (1, 5, 1), (4, 2, 1)])
+def test_other_loops_stay(lower: int, upper: int, step: int):
+    text = kernel(lower, upper, step)
+    module = unrolled(text)
+    assert loop_of(module) is not None
+    assert run(module) == run(parse_ir(text))
+
+
+@pytest.mark.parametrize(
+    ("upper", "padding", "factor"),
+    [
+        (4, 0, 4),  # short: all
+        (64, 1, 64),  # 5 ops in the body: 80 copies would fit
+        (64, 4, 32),  # 8: 50 fit
+        (60, 9, 30),  # 13: 30 fit, and divide 60
+        (60, 11, 20),  # 15: 26 fit, 20 divide
+        (7, 60, 1),  # 64: 6 fit, none divides
+        (12, 396, 1),  # 400: one fits
+        (12, 397, 1),  # 401: none
+        (3, 397, 3),  # short: whatever the size
+    ],
+)
+def test_factor(upper: int, padding: int, factor: int):
+    """As many copies as 400 / size allows, a divisor of the trip count; all of up to four iterations. Source: spec/2 3.3."""
+    text = kernel(0, upper, 1, padding)
+    loop = loop_of(parse_ir(text))
+    assert loop is not None
+    assert body_size(loop) == padding + 4
+    module = unrolled(text)
+    extracts = [op for op in module.walk() if op.name == "tensor.extract"]
+    assert len(extracts) == factor
+    assert (loop_of(module) is None) == (factor == upper)
+
+
+def test_factor_always_divides():
+    for trips in range(1, 130):
+        for size in range(1, 500, 7):
+            factor = unroll_factor(trips, size, 4)
+            assert trips % factor == 0
+            assert factor == trips or factor * size <= 400 or factor == 1
+            better = [f for f in range(factor + 1, trips + 1) if trips % f == 0 and f * size <= 400]
+            assert factor == trips or not better
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("%r = arith.addf %x, %x : f32", 1),
+        ("%r = math.tanh %x : f32", 20),
+        ("%r = math.sqrt %x : f32", 1),
+        ("%r = math.ctpop %i : i32", 1),
+        ("%r = math.exp %v : vector<4xf32>", 80),
+        ("%r = arith.addf %v, %v : vector<4xf32>", 4),
+        ("%r = vector.extract %v[0] : f32 from vector<4xf32>", 1),
+    ],
+)
+def test_weight(op: str, expected: int):
+    module = parse_ir(f"""
+        func.func @f(%x: f32, %i: i32, %v: vector<4xf32>) {{
+          {op}
+          return
+        }}""")
+    (function,) = module.ops
+    assert weight(function.regions[0].block.first_op) == expected
+
+
+@pytest.mark.parametrize("upper", [4, 64])
+def test_copies_keep_their_locations(upper: int):
+    module = parse_ir(kernel(0, upper, 1, 20))
+    places = {op.name: FileLineColLoc(StringAttr(op.name), IntAttr(1), IntAttr(1)) for op in module.walk()}
+    for op in module.walk():
+        op.location = places[op.name]
+    OptimizeLoopsPass().apply(make_context(), module)
+    assert not [
+        op.name for op in module.walk() if isinstance(op.location, UnknownLoc) and not op.has_trait(IsTerminator)
+    ]
+    for op in module.walk():
+        if op.name in ("tensor.extract", "arith.subf", "arith.negf"):
+            assert op.location == places[op.name]
+
+
+def test_zero_stands_for_four():
+    text = kernel(0, 4, 1, 500)
+    assert loop_of(unrolled(text, 0)) is None
+    assert loop_of(unrolled(text, 3)) is not None
