@@ -90,12 +90,14 @@ def mutated(module: ModuleOp, mutation: Mutation) -> tuple[ModuleOp, Operation]:
 
 
 def negate_predicate(op: Operation) -> None:
-    """Integer predicates: eq ne slt sle sgt sge ult ule ugt uge; float ones: 0 to 15, where 15 - p is the negation of p."""
+    """Integer predicates: eq ne slt sle sgt sge ult ule ugt uge; float ones: false oeq ogt oge olt ole one ord and their opposites."""
     predicate = op.properties["predicate"]
     assert isa(predicate, IntegerAttr)
     number = predicate.value.data
     integers = {0: 1, 1: 0, 2: 5, 5: 2, 3: 4, 4: 3, 6: 9, 9: 6, 7: 8, 8: 7}
-    negated = integers[number] if isinstance(op, arith.CmpiOp | llvm.ICmpOp) else 15 - number
+    floats = {0: 15, 1: 13, 2: 12, 3: 11, 4: 10, 5: 9, 6: 8, 7: 14}
+    floats |= {negated: number for number, negated in floats.items()}
+    negated = integers[number] if isinstance(op, arith.CmpiOp | llvm.ICmpOp) else floats[number]
     op.properties["predicate"] = IntegerAttr(negated, predicate.type)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from runtime.small_programs import PROGRAMS, TARGET
 
+from xla_emitters.device import device
 from xla_emitters.explore.check import TOLERANT, check
 from xla_emitters.pipeline import PASSES
-from xla_emitters.device import device
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

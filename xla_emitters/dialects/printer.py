@@ -20,6 +20,8 @@ from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
     FunctionType,
     IndexType,
     IntegerAttr,
@@ -27,6 +29,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     UnitAttr,
     UnregisteredOp,
+    VectorType,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.printer import Printer
@@ -103,6 +106,10 @@ _DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
 }
 
 
+# Attributes that are often made anew, and of which equal ones have one text. Maps are not so: the names of their variables do not count.
+_PLAIN = (IntegerAttr, FloatAttr, DenseArrayBase, IntegerType, VectorType)
+
+
 class KernelPrinter(Printer):
     """xDSL's printer with the differences that the file's head names. One printer prints one text."""
 
@@ -115,6 +122,7 @@ class KernelPrinter(Printer):
         self._line_start = "\n"
         # Kept by identity: hashing a type costs more than printing it. The attribute is held so that its id stays its own.
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
+        self._plain_texts: dict[Attribute, str] = {}
         self._keys: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
         self._is_isolated: dict[type[Operation], bool] = {}
@@ -148,13 +156,18 @@ class KernelPrinter(Printer):
     def _text_of(self, attribute: Attribute) -> str:
         if (known := self._attribute_texts.get(id(attribute))) is not None:
             return known[1]
-        outer, self._written = self._written, []
-        if isinstance(attribute, IndexingMapAttr):
-            self._print_map(attribute)
-        else:
-            super().print_attribute(attribute)
-        text = "".join(self._written)
-        self._written = outer
+        is_plain = type(attribute) in _PLAIN
+        text = self._plain_texts.get(attribute) if is_plain else None
+        if text is None:
+            outer, self._written = self._written, []
+            if isinstance(attribute, IndexingMapAttr):
+                self._print_map(attribute)
+            else:
+                super().print_attribute(attribute)
+            text = "".join(self._written)
+            self._written = outer
+            if is_plain:
+                self._plain_texts[attribute] = text
         self._attribute_texts[id(attribute)] = (attribute, text)
         return text
 

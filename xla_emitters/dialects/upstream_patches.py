@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import Any
 
 from xdsl.dialects import affine, arith, gpu, llvm, scf, tensor, vector
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
-from xdsl.ir import Operation, OpTraits
-from xdsl.parser import Parser
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Operation, OpTraits
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     AlwaysSpeculatable,
@@ -35,6 +36,7 @@ from xdsl.traits import (
     RecursivelySpeculatable,
 )
 from xdsl.utils.hints import isa
+from xdsl.utils.lexer import Span
 
 _READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
 _WRITES = frozenset((EffectInstance(MemoryEffectKind.WRITE),))
@@ -179,6 +181,46 @@ def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
     printer.print_string(f"<{self.linkage.data}>")
 
 
+# ---- numbers ----------------------------------------------------------------------------------------------------------------------------
+
+# Private to xDSL's parser, which has no hook here: the class of one number in `dense<[...]>`, before the type is known.
+_Number: Any = getattr(AttrParser, "_TensorLiteralElement")  # noqa: B009
+_to_type_without_bits: Callable[[Any, AttrParser, Attribute], Any] = _Number.to_type
+
+
+def _to_type(self: Any, parser: AttrParser, type: Attribute) -> Any:
+    """The number as one of `type`. A hexadecimal one stands for a float's bits, as in `dense<0xFF800000> : vector<4xf32>` (-inf).
+
+    xDSL reads 4286578688.0 there, though it writes infinities and NaN so itself.
+    """
+    words = self.span.text.strip("()").split(",")
+    if not any(word.strip().lower().startswith("0x") for word in words):
+        return _to_type_without_bits(self, parser, type)
+    if isinstance(type, AnyFloat):
+        return _float_of(words[0].strip(), type)
+    if isa(type, ComplexType) and isinstance(part := type.element_type, AnyFloat):
+        return tuple(_float_of(word.strip(), part) for word in words)
+    return _to_type_without_bits(self, parser, type)
+
+
+def _float_of(word: str, type: AnyFloat) -> float:
+    if not word.lower().startswith("0x"):
+        return float(word)
+    return type.unpack(int(word, 16).to_bytes(type.compile_time_size, "little"), 1)[0]
+
+
+def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] | None:
+    """`(real, imaginary)`, if it comes next; one part may be hexadecimal and the other not, which xDSL refuses."""
+    start: int = self.pos
+    if self.parse_optional_punctuation("(") is None:
+        return None
+    real, _ = self._parse_bool_int_or_float()
+    self.parse_punctuation(",")
+    imaginary, last = self._parse_bool_int_or_float()
+    self.parse_punctuation(")")
+    return (real, imaginary), Span(start, last.end, self.lexer.input)
+
+
 CAUGHT_UP: list[str] = []
 """Rows that xDSL has no need of any more; see the file's head."""
 
@@ -202,6 +244,8 @@ def _apply() -> None:
         setattr(op, "parse", classmethod(parse))  # noqa: B010
         setattr(op, "print", print_op)  # noqa: B010
     setattr(llvm.LinkageAttr, "print_parameters", _print_linkage)  # noqa: B010
+    _Number.to_type = _to_type
+    setattr(AttrParser, "_parse_optional_complex", _parse_optional_complex)  # noqa: B010
 
 
 _apply()

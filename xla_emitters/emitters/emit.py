@@ -14,7 +14,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.analysis.fusion import FusionView, view_of
 from xla_emitters.device import Device
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo import HLO_OPS
+from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.errors import Unsupported
 
@@ -56,4 +59,33 @@ def emit_fusion(fusion: FusionOp | ComputationOp, device: Device) -> ModuleOp:
     raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
     """
     view = view_of(fusion)
+    _refuse_without_code(view)
     return emitter_for(view, device).emit(view, device)
+
+
+def opcodes_with_code() -> tuple[str, ...]:
+    """The HLO opcodes that a fusion may hold, in alphabetical order; some have code for some types only, and say so."""
+    return tuple(sorted(opcode for opcode, op in HLO_OPS.items() if _has_code(op)))
+
+
+def _has_code(op: type[HloOp]) -> bool:
+    if issubclass(op, ElementwiseOp) and op.emit_element is ElementwiseOp.emit_element:
+        return bool(op.ROW.code)
+    return op in (ParameterOp, TupleOp) or op.emit_element is not HloOp.emit_element
+
+
+def _refuse_without_code(view: FusionView) -> None:
+    """One error for all instructions that nothing can be emitted for, before anything is."""
+    missing = [op for op in view.instructions if not _has_code(type(op))]
+    if not missing:
+        return
+    first, *others = missing
+    raise Unsupported(
+        f"no code for HLO op '{first.opcode}' (instruction %{first.instruction_name.data})",
+        stage="emit",
+        place=place_of(first),
+        notes=tuple(
+            (place_of(op), f"nor for '{op.opcode}' (instruction %{op.instruction_name.data})") for op in others
+        ),
+        help=f"there is code for: {', '.join(opcodes_with_code())}",
+    )

@@ -5,7 +5,7 @@
 
 Context-free, one token at a time, so that a syntax error at the top of a large file costs nothing and a literal of a million numbers makes
 no list of tokens. Keywords, opcodes, types and attribute names are all NAME: the grammar knows which it wants where, so an instruction
-may be called `inf` or `f32`. A token is one of
+may be called `f32` (or `%inf`). A token is one of
 
     NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      `%` is kept in the text; `Token.name` is without
     INT FLOAT   -12   1.5e-3  -inf  nan  nan(0x7)

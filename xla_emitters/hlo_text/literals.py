@@ -30,8 +30,10 @@ from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 
-# Mantissa bits of the types that have IEEE's NaNs: all exponent bits set, any mantissa but 0. The others have one NaN, or none.
+# Mantissa bits of the types that have IEEE's NaNs: all exponent bits set, any mantissa but 0. The others have one NaN, or none, but
+# f8e4m3fn has one of either sign: all bits set but the sign's.
 _NAN_PAYLOAD_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52, "f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4}
+_SIGNED_NAN = {"f8e4m3fn": 0x7F}
 
 
 def integer_range(element: DType) -> range:
@@ -135,6 +137,8 @@ class _Reader:
                 cursor.advance()
                 cursor.expect("}", "after '...'")
                 return False
+            elif token.kind is TokenKind.END:
+                raise cursor.unexpected("'}' after the items of an array")
             elif depth < rank:
                 raise cursor.unexpected(f"'{{': the array has rank {rank}")
             else:
@@ -234,6 +238,8 @@ class _Reader:
         if bits is None:
             if rest:
                 raise self.cursor.error(f"a NaN of {self.part.name} has no payload", token)
+            if (pattern := _SIGNED_NAN.get(self.part.name)) is not None:
+                array.view(np.uint8)[i] = pattern | bool(sign) << 7
             return
         payload = int(rest[1:-1], 16) if rest else 1 << bits - 1
         if not 0 < payload < 1 << bits:
@@ -308,6 +314,8 @@ def _float_text(pattern: int, name: str) -> str:
     value = float(number[0])
     if isnan(value):
         return _nan_text(pattern, element)
+    if isinf(value):
+        return "inf" if value > 0 else "-inf"
     if value == 0:
         return "-0.0" if copysign(1, value) < 0 else "0"
     text = str(number[0]) if name in ("f32", "f64") else _shortest(value, element)
@@ -335,8 +343,10 @@ def _largest(element: DType) -> float:
 
 def _nan_text(pattern: int, element: DType) -> str:
     bits = _NAN_PAYLOAD_BITS.get(element.name)
-    if bits is None:
+    if bits is None and element.name not in _SIGNED_NAN:
         return "nan"
     sign = "-" if pattern >> element.bits - 1 else ""
+    if bits is None:
+        return f"{sign}nan"
     payload = pattern & (1 << bits) - 1
     return f"{sign}nan" if payload == 1 << bits - 1 else f"{sign}nan(0x{payload:x})"

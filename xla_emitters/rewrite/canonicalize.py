@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
@@ -81,7 +81,7 @@ class ComparedConstantToTheRight(RewritePattern):
     def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
         if not _is_constant(op.lhs.owner) or _is_constant(op.rhs.owner):
             return
-        op.properties["predicate"] = IntegerAttr(EXCHANGED[op.predicate.value.data], IntegerType(64))
+        op.properties["predicate"] = IntegerAttr(EXCHANGED[op.predicate.value.data], i64)
         op.operands = (op.rhs, op.lhs)
         rewriter.notify_op_modified(op)
 
@@ -91,7 +91,7 @@ class SelectOfFalseAndTrue(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.SelectOp, rewriter: PatternRewriter) -> None:
-        if op.result.type != IntegerType(1) or op.cond.type != IntegerType(1):
+        if op.result.type != i1 or op.cond.type != i1:
             return
         if constant_integer(op.lhs) == 0 and constant_integer(op.rhs) == -1:
             rewriter.replace(op, arith.XOrIOp(op.cond, op.rhs))

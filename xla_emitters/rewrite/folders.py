@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
@@ -156,7 +157,7 @@ def _hint(attribute: Attribute) -> str:
     if not isinstance(attribute, IntegerAttr):
         return "cst"
     value = cast(AnyInteger, attribute)
-    if value.type == IntegerType(1):
+    if value.type == i1:
         return "true" if value.value.data else "false"
     number = value.value.data
     suffix = "" if isinstance(value.type, IndexType) else f"_{value.type}"
@@ -361,7 +362,7 @@ def _fold_cmpi(op: arith.CmpiOp, constants: Constants) -> SSAValue | Attribute |
         return None
     predicate = op.predicate.value.data
     if op.lhs is op.rhs:
-        return integer_attr(CMPI[predicate](0, 0), IntegerType(1))
+        return integer_attr(CMPI[predicate](0, 0), i1)
     left, right = _signed_of(constants[0]), _signed_of(constants[1])
     if right is None:
         return None
@@ -375,15 +376,15 @@ def _fold_cmpi(op: arith.CmpiOp, constants: Constants) -> SSAValue | Attribute |
     if predicate >= FIRST_UNSIGNED:
         # Negative indices extend to ones: their unsigned order is the same in 32 and 64 bits.
         left, right = left & ((1 << bits) - 1), right & ((1 << bits) - 1)
-    return integer_attr(CMPI[predicate](left, right), IntegerType(1))
+    return integer_attr(CMPI[predicate](left, right), i1)
 
 
 def _fold_select(op: arith.SelectOp, constants: Constants) -> SSAValue | Attribute | None:
     if op.lhs is op.rhs:
         return op.lhs
-    if (condition := _signed_of(constants[0])) is not None and op.cond.type == IntegerType(1):
+    if (condition := _signed_of(constants[0])) is not None and op.cond.type == i1:
         return op.lhs if condition else op.rhs
-    if op.result.type == IntegerType(1) and op.cond.type == IntegerType(1):
+    if op.result.type == i1 and op.cond.type == i1:
         if (_signed_of(constants[1]), _signed_of(constants[2])) == (-1, 0):
             return op.cond
     return None
@@ -519,12 +520,12 @@ def compare_floats(predicate: int, a: float, b: float) -> bool:
 
 def _fold_cmpf(op: arith.CmpfOp, constants: Constants) -> SSAValue | Attribute | None:
     predicate = op.predicate.value.data
-    if predicate in (0, 15) and op.result.type == IntegerType(1):
-        return integer_attr(predicate == 15, IntegerType(1))
+    if predicate in (0, 15) and op.result.type == i1:
+        return integer_attr(predicate == 15, i1)
     left, right = _float_of(constants[0]), _float_of(constants[1])
     if left is None or right is None:
         return None
-    return integer_attr(compare_floats(predicate, left, right), IntegerType(1))
+    return integer_attr(compare_floats(predicate, left, right), i1)
 
 
 def _fold_extf(op: arith.ExtFOp, constants: Constants) -> SSAValue | Attribute | None:

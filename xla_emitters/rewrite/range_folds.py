@@ -11,7 +11,7 @@ Source: spec/2 3.3 "xla-simplify-arith".
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerType, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
@@ -22,7 +22,7 @@ from xla_emitters.rewrite.folders import FIRST_UNSIGNED, constant_op, integer_at
 
 def decide_comparison(op: arith.CmpiOp) -> bool | None:
     """The outcome of `op` for all values in the ranges of its operands, if it is one."""
-    if op.lhs.type == IntegerType(1):
+    if op.lhs.type == i1:
         return None  # a truth value has no order, and `true` is 1 in some attributes and -1 in others
     left, right = range_of_value(op.lhs), range_of_value(op.rhs)
     if left is None or right is None or not (left.is_feasible and right.is_feasible):
@@ -90,7 +90,7 @@ class DecideComparisons(RewritePattern):
         if not isinstance(op.lhs.type, IndexType | IntegerType):
             return
         if (outcome := decide_comparison(op)) is not None:
-            rewriter.replace(op, constant_op(integer_attr(outcome, IntegerType(1))))
+            rewriter.replace(op, constant_op(integer_attr(outcome, i1)))
 
 
 class DecideExtrema(RewritePattern):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
@@ -84,7 +84,7 @@ class DecideByEnclosingIf(RewritePattern):
         while region is not None:
             around = region.parent
             if isinstance(around, scf.IfOp) and around.cond is op.cond:
-                constant = rewriter.insert(constant_op(integer_attr(region is around.true_region, IntegerType(1))))
+                constant = rewriter.insert(constant_op(integer_attr(region is around.true_region, i1)))
                 op.operands[0] = constant.result
                 rewriter.notify_op_modified(op)
                 return

@@ -68,7 +68,7 @@ def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
 
 
 def write_tree(trace: Trace, directory: Path) -> None:
-    """One numbered file per step: `07-inline.mlir`; a step that changed nothing is a file that says so."""
+    """One numbered file per step: `07-inline.mlir`; a file that the step did not change says so in its first line."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -78,9 +78,8 @@ def write_tree(trace: Trace, directory: Path) -> None:
     before: str | None = None
     for number, step in enumerate(trace):
         suffix = {"hlo": "hlo", "partition": "txt", "llvm": "ll", "ptx": "ptx"}.get(step.stage or "", "mlir")
-        unchanged = step.ir == before
-        text = f"// unchanged by {step.name}\n" if unchanged else step.ir or ""
-        (directory / f"{number:02d}-{step.name}.{suffix}").write_text(text)
+        head = f"// unchanged by {step.name}\n" if step.ir == before else ""
+        (directory / f"{number:02d}-{step.name}.{suffix}").write_text(f"{head}{step.ir}\n")
         before = step.ir
 
 

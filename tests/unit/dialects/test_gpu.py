@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from unit.dialects.mlir_opt import assert_means_the_same
 from xdsl.traits import is_side_effect_free, is_speculatable
 
-from unit.dialects.mlir_opt import assert_means_the_same
 from xla_emitters.dialects import gpu
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.printer import print_ir

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same
-from xdsl.dialects.builtin import IntegerAttr, bf16, f32, i1, i32
-from xdsl.ir import Block
-from xdsl.traits import get_effects, is_speculatable
 
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import ParseError, VerifyError
 
 ARGUMENTS = (
     "%p: !llvm.ptr, %q: !llvm.ptr<3>, %c: i1, %h: i16, %i: i32, %j: i64, %b: bf16, %x: f32, %d: f64, "
     "%v: vector<4xf32>, %w: vector<4xi32>, %m: vector<4xi1>, %s: !llvm.struct<(f32, i1)>, %a: !llvm.array<2 x f32>"
 )
 
-FLOAT_UNARY = "fabs sqrt ceil floor trunc round roundeven rint nearbyint exp exp2 exp10 log log2 log10 sin cos tan asin acos atan sinh cosh tanh"
+FLOAT_UNARY = (
+    "fabs sqrt ceil floor trunc round roundeven rint nearbyint exp exp2 exp10 "
+    "log log2 log10 sin cos tan asin acos atan sinh cosh tanh"
+)
 FLOAT_BINARY = "copysign maxnum minnum maximum minimum pow atan2"
 INTEGER_BINARY = "smax smin umax umin"
 

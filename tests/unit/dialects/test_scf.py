@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from unit.dialects.mlir_opt import assert_means_the_same
+
 from xla_emitters.dialects import scf, tensor
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import VerifyError

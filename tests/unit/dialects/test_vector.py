@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from unit.dialects.mlir_opt import assert_means_the_same
 from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
 
-from unit.dialects.mlir_opt import assert_means_the_same
 from xla_emitters.dialects import vector
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import ParseError, VerifyError

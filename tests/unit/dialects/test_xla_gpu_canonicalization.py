@@ -35,7 +35,7 @@ def of_index(*lines: str, result: str = "%r", arguments: str = "%a: index, %b: i
     return f"func.func @f({arguments}) -> index {{\n{body}\n return {result} : index }}"
 
 
-# ---- apply_indexing -----------------------------------------------------------------------------------------------------------------------
+# ---- apply_indexing --------------------------------------------------------------------------------------------------
 
 
 def test_symbols_become_dims_and_keep_their_names():
@@ -230,7 +230,7 @@ def test_chains_compute_the_same_on_every_point(seed: int):
         assert evaluate(after, {"a": a, "b": b}) == evaluate(before, {"a": a, "b": b})
 
 
-# ---- loop ---------------------------------------------------------------------------------------------------------------------------------
+# ---- loop ------------------------------------------------------------------------------------------------------------
 
 
 def loop(*before: str, map: str, dims: str, arguments: str, ivs: str = "%i") -> str:

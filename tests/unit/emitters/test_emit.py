@@ -39,16 +39,24 @@ def test_every_emitters_reason_is_in_the_refusal():
     assert caught.value.details == ("loop emitter: result 0 has 8 elements, result 1 has 9",)
 
 
-def test_an_op_without_an_indexing_map_is_refused_by_name_and_place():
+def test_ops_without_code_are_refused_together_by_name_and_place():
     text = """
       sum { a = f32[] parameter(0)
             b = f32[] parameter(1)
             ROOT s = f32[] add(a, b) }
       ENTRY f { p = f32[8,8] parameter(0)
                 z = f32[] constant(0)
-                ROOT total = f32[8] reduce(p, z), dimensions={1}, to_apply=sum }"""
+                total = f32[8] reduce(p, z), dimensions={1}, to_apply=sum
+                ROOT again = f32[] reduce(total, z), dimensions={0}, to_apply=sum }"""
     entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
-    with pytest.raises(Unsupported, match="for HLO op 'reduce'") as caught:
+    with pytest.raises(Unsupported) as caught:
         emit_fusion(entry, device("h200"))
-    assert caught.value.place is not None
-    assert str(caught.value.place).startswith("x.hlo:7:")
+    error = caught.value
+    assert error.message == "no code for HLO op 'reduce' (instruction %total)"
+    assert str(error.place).startswith("x.hlo:7:")
+    ((place, note),) = error.notes
+    assert note == "nor for 'reduce' (instruction %again)"
+    assert str(place).startswith("x.hlo:8:")
+    assert error.help.startswith("there is code for: abs, acos, ")
+    assert " broadcast, " in error.help
+    assert " reduce, " not in error.help

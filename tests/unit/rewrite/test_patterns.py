@@ -18,12 +18,6 @@ from xla_emitters.rewrite.licm import loop_invariant_code_motion
 from xla_emitters.rewrite.patterns import apply_patterns
 
 
-def named(name: str) -> NameLoc:
-    from xdsl.dialects.builtin import NoneAttr
-
-    return NameLoc(StringAttr(name), NoneAttr())
-
-
 class DoubleIsSum(RewritePattern):
     """x * 2 is x + x."""
 
@@ -34,6 +28,7 @@ class DoubleIsSum(RewritePattern):
             rewriter.replace(op, arith.AddfOp(op.lhs, op.lhs))
 
 
+@pytest.mark.tiny
 def test_new_ops_take_the_location_of_the_op_that_they_replace():
     module = parse_ir("""
         func.func @f(%x: f32) -> f32 {

@@ -206,6 +206,7 @@ def test_scf_listing():
     ]
 
 
+@pytest.mark.tiny
 def test_flat_listing():
     """The seed's listing of flat tensors: one index for the read and the write, and no check that always holds."""
     module = stage("flat")
@@ -236,8 +237,9 @@ def test_flat_listing():
 
 @pytest.mark.parametrize("kernel_pass", {type(p): p for p, _ in PIPELINE}.values(), ids=lambda p: p.name)
 def test_each_pass_alone(kernel_pass: KernelPass):
-    """A pass takes the kernel as emission leaves it, from text, and what it makes is read back."""
+    """A pass takes the kernel as emission leaves it, from text; what it makes is read back, and every op has a location."""
     module = parse_ir(KERNEL)
     kernel_pass.apply(make_context(), module)
     module.verify()
-    parse_ir(print_ir(module))
+    again = parse_ir(print_ir(module, locations=True))
+    assert not [op.name for op in again.walk() if isinstance(op.location, UnknownLoc) and not is_excused(op)]

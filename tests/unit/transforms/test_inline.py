@@ -77,4 +77,6 @@ def test_a_public_callee_is_copied_and_kept():
     with collect_remarks() as remarks:
         InlinePass().apply(make_context(), module)
     # It is not moved, and no sibling shares anything with it.
-    assert [remark.text for remark in remarks] == ["skipped xla_gpu.pure_call: @f: it is public, and has other callers perhaps"]
+    assert [remark.text for remark in remarks] == [
+        "skipped xla_gpu.pure_call: @f: it is public, and has other callers perhaps"
+    ]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, FunctionType, IntegerType, NameLoc, StringAttr, i64
@@ -33,17 +33,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.types import dims_of, same_dims, same_shape, type_text
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import Place, Unsupported
-
-if TYPE_CHECKING:
-    from xla_emitters.indexing import IndexingMap
-
-Value: TypeAlias = "Array | tuple[Value, ...]"
-"""What an instruction computes: a logical, row-major array, or a tuple of values."""
+from xla_emitters.indexing import IndexingMap
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
-"""Runs the computation of that name on these values and returns its root's value."""
+"""Runs the computation of that name on these values and returns its root's: logical, row-major arrays, or tuples of values."""
 
 OperationT = TypeVar("OperationT", bound=Operation)
 

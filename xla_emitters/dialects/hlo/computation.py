@@ -48,7 +48,9 @@ from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInte
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
-from xla_emitters.dialects.hlo.types import array_type, as_array, same_shape, tuple_type, type_text
+from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, same_shape, tuple_type, type_text
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import identity_map
 
 
 @irdl_op_definition
@@ -223,6 +225,9 @@ class GetTupleElementOp(HloOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return operands[0][self.index.value.data]
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (identity_map(dims_of(self.result)),)
 
 
 class CallingOp(HloOp):

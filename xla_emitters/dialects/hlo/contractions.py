@@ -8,6 +8,7 @@ Source: spec/1 3.2, 3.6, 6.8.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -71,9 +72,9 @@ class ReducingOp(CallingOp):
         parts = [array_type(element, wanted) for element in elements]
         self.expect_type(parts[0] if half == 1 else tuple_type(parts), "its operands give")
 
+    @abstractmethod
     def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
         """The sizes of the result from those of the arrays."""
-        raise NotImplementedError
 
 
 @irdl_op_definition

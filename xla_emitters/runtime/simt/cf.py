@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 
 from xdsl.dialects import cf
 
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import BranchRuleResult, Parts, Rules
 from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.scalars import form_of
 
 RULES = Rules()
 
@@ -26,7 +30,7 @@ def by_condition(machine: Machine, condition: Array) -> Parts:
     return [(parts[0], 0), (parts[1], 1)]
 
 
-def by_case(cases: list[int], machine: Machine, flag: Array) -> Parts:
+def by_case(cases: Sequence[Array], machine: Machine, flag: Array) -> Parts:
     """Way 0 is the default, way n + 1 that of cases[n]."""
     found: Parts = []
     entered = machine.active
@@ -51,6 +55,16 @@ def branch(op: cf.BranchOp) -> BranchRuleResult:
 @RULES.branch(cf.ConditionalBranchOp)
 def conditional_branch(op: cf.ConditionalBranchOp) -> BranchRuleResult:
     return (op.cond,), by_condition, [op.then_arguments, op.else_arguments]
+
+
+@RULES.branch(cf.SwitchOp)
+def switch(op: cf.SwitchOp) -> BranchRuleResult:
+    form = form_of(op.flag.type)
+    cases: Sequence[int] = op.case_values.get_values() if op.case_values else ()
+    wanted = [scalars.constant(form, case) for case in cases]
+    left = iter(op.case_operands)
+    operands = [tuple(islice(left, count)) for count in op.case_operand_segments.get_values()]
+    return (op.flag,), partial(by_case, wanted), [op.default_operands, *operands]
 
 
 @RULES.op(cf.AssertOp)

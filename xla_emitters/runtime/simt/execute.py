@@ -24,10 +24,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.runtime.simt import (
     arith,
     builtin,

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from xdsl.dialects import func
 from xdsl.ir import SSAValue
 
+from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Rules, Scope, Step, write
 from xla_emitters.runtime.simt.machine import Frame, Machine
+from xla_emitters.runtime.simt.math import libdevice
 
 RULES = Rules()
 
@@ -19,11 +21,27 @@ def call(op: func.CallOp, scope: Scope) -> Step:
 
 
 def call_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
-    """A call of a function that the module defines. raises Unsupported when it does not."""
+    """A call of a function that the module defines, or of one of libdevice's. raises Unsupported when it is neither."""
+    if not scope.compiler.has_body(callee):
+        return _libdevice_step(scope, callee, arguments, results)
     function = scope.compiler.function(callee)
     inputs, outputs = scope.slots(arguments), scope.slots(results)
 
     def run(machine: Machine, frame: Frame) -> None:
         write(frame, outputs, function.call(machine, [frame[slot] for slot in inputs]))
+
+    return run
+
+
+def _libdevice_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
+    kernel = libdevice(callee)
+    if kernel is None:
+        raise Unsupported(
+            f"call of @{callee}, which the module does not define and libdevice does not have", stage="simt"
+        )
+    inputs, (output,) = scope.slots(arguments), scope.slots(results)
+
+    def run(machine: Machine, frame: Frame) -> None:
+        frame[output] = kernel(*[frame[slot] for slot in inputs])
 
     return run

@@ -44,7 +44,7 @@ from xla_emitters.runtime.simt.cf import by_condition, everyone
 from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.math import function, libdevice
+from xla_emitters.runtime.simt.math import function
 from xla_emitters.runtime.simt.memory import Buffer, Space
 from xla_emitters.runtime.simt.scalars import INDEX, Form, exact, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector import (
@@ -521,20 +521,7 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
 def call(op: llvm.CallOp, scope: Scope) -> Step:
     if op.callee is None:
         raise Unsupported("call of a function pointer", stage="simt")
-    name = op.callee.string_value()
-    if scope.compiler.has_body(name):
-        return call_step(scope, name, op.args, op.results)
-    kernel = libdevice(name)
-    if kernel is None:
-        raise Unsupported(
-            f"call of @{name}, which the module does not define and libdevice does not have", stage="simt"
-        )
-    operands, (result,) = scope.slots(op.args), scope.slots(op.results)
-
-    def run(machine: Machine, frame: Frame) -> None:
-        frame[result] = kernel(*[frame[slot] for slot in operands])
-
-    return run
+    return call_step(scope, op.callee.string_value(), op.args, op.results)
 
 
 @RULES.branch(llvm.BrOp)

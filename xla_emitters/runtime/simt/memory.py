@@ -26,10 +26,10 @@ from typing import NoReturn
 import numpy as np
 from xdsl.ir import Operation
 
+from xla_emitters.analysis.launch import Launch
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.rewrite.locations import place_of
-from xla_emitters.analysis.launch import Launch
 
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)

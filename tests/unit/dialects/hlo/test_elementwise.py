@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import operator
-from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -19,7 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 from xla_emitters.dialects.hlo.elementwise import OPS
 from xla_emitters.dialects.hlo.types import array_type, dims_of
-from xla_emitters.dtypes import DTYPES, Kind, dtype
+from xla_emitters.dtypes import Kind, dtype
 
 CLASSES = {cls.name.removeprefix("hlo.").replace("_", "-"): cls for cls in OPS}
 
@@ -309,7 +308,8 @@ def test_functions_of_16_bit_floats_are_within_one_unit(opcode: str, type: str):
         want = FUNCTIONS[opcode](x.astype(np.float64)).astype(np.float32).astype(dtype(type).numpy)
     assert np.array_equal(np.isnan(got), np.isnan(want))
     # 1 / (1 + exp(-x)) is 0 where exp overflows: below the smallest normal number nothing is promised.
-    numbers = ~np.isnan(want) & (np.abs(want) >= ml_dtypes.finfo(dtype(type).numpy).smallest_normal)
+    with np.errstate(all="ignore"):
+        numbers = ~np.isnan(want) & (np.abs(want) >= ml_dtypes.finfo(dtype(type).numpy).smallest_normal)
     distance = ordered(got[numbers]) - ordered(want[numbers])
     assert np.abs(distance).max() <= 1
 
@@ -343,9 +343,9 @@ def test_float_arithmetic_rounds_once(opcode: str, type: str):
     rng = np.random.default_rng(0)
     raw = rng.integers(0, 1 << min(dt.bits, 31), (2, 20000)).astype(np.dtype(f"u{dt.bits // 8}"))
     x, y = raw.view(dt.numpy)
-    finite = np.isfinite(x.astype(np.float64)) & np.isfinite(y.astype(np.float64))
-    x, y = x[finite], y[finite]
     with np.errstate(all="ignore"):
+        finite = np.isfinite(x.astype(np.float64)) & np.isfinite(y.astype(np.float64))
+        x, y = x[finite], y[finite]
         function = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}[opcode]
         exact = function(x.astype(np.float64), y.astype(np.float64))
         got = evaluate(opcode, x, y, types=type)
@@ -447,98 +447,7 @@ def test_reduce_precision_to_half_flushes_what_half_holds_as_denormal():
     assert same(got[small], np.copysign(np.float32(0), x[small]))
 
 
-# ------------------------------------------------------------------------------------------- convert
-
-
-INTEGER_TYPES = [dt.name for dt in DTYPES if dt.is_integer and dt.name not in ("s1", "u1")]
-
-
-@pytest.mark.parametrize("target", INTEGER_TYPES)
-@pytest.mark.parametrize("source", ["bf16", "f16", "f8e4m3fn", "f8e5m2"])
-def test_convert_float_to_integer_saturates(source: str, target: str):
-    dt = dtype(target)
-    x = all_of(source)
-    low, high = (-(1 << dt.bits - 1), (1 << dt.bits - 1) - 1) if dt.kind is Kind.SIGNED else (0, (1 << dt.bits) - 1)
-
-    def want(v: float) -> int:
-        if math.isnan(v):
-            return 0
-        return max(low, min(high, math.trunc(v))) if math.isfinite(v) else high if v > 0 else low
-
-    got = evaluate("convert", x, types=source, result=target)
-    assert got.astype(object).tolist() == [want(float(v)) for v in x]
-
-
-@pytest.mark.parametrize("source", INTEGER_TYPES)
-@pytest.mark.parametrize("target", ["f16", "bf16", "f32", "f64"])
-def test_convert_integer_to_float_rounds_once(source: str, target: str):
-    dt = dtype(source)
-    signed = dt.kind is Kind.SIGNED
-    raw = set(range(min(1 << dt.bits, 4096)))
-    for shift in range(0, dt.bits):
-        for near in (
-            -1,
-            0,
-            1,
-            (1 << shift) >> 8,
-            ((1 << shift) >> 8) + 1,
-            (1 << shift) >> 24,
-            ((1 << shift) >> 24) + 1,
-        ):
-            raw.add((1 << shift) + near)
-            raw.add(-((1 << shift) + near))
-    values = sorted({wrapped(v, dt.bits, signed) for v in raw})
-    got = evaluate("convert", integers(values, source), types=source, result=target)
-    assert [float(v) for v in got] == [nearest(Fraction(v), target) for v in values]
-
-
-def nearest(value: Fraction, target: str) -> float:
-    """`value` in a float format, to nearest even, by exact arithmetic."""
-    info = ml_dtypes.finfo(dtype(target).numpy)
-    if value == 0:
-        return 0.0
-    exponent = math.frexp(float(value))[1] - 1
-    if abs(value) < Fraction(2) ** exponent:
-        exponent -= 1
-    spacing = Fraction(2) ** (max(exponent, int(info.minexp)) - int(info.nmant))
-    result = Fraction(round(value / spacing)) * spacing
-    return math.copysign(math.inf, value) if abs(result) > Fraction(float(info.max)) else float(result)
-
-
-@pytest.mark.parametrize("target", ["f16", "bf16", "f8e5m2"])
-def test_convert_from_f64_rounds_once(target: str):
-    """Values a little above a tie: by way of f32 they would become the tie, and round down."""
-    ties = np.arange(1, 200) / 64 + 2.0 ** -(int(ml_dtypes.finfo(dtype(target).numpy).nmant) + 1)
-    x = np.concatenate([ties, ties + 2.0**-45, ties - 2.0**-45, -(ties + 2.0**-45), [1e300, -1e300, 1e-300, 0.0, -0.0]])
-    got = evaluate("convert", x, types="f64", result=target)
-    for v, g in zip(x, got, strict=True):
-        assert float(g) == nearest(Fraction(float(v)), target)
-    assert np.signbit(got[-1])
-
-
-@pytest.mark.parametrize("source", ["s8", "u8", "s32", "f32", "bf16", "pred", "c64"])
-def test_convert_to_pred_is_not_equal_zero(source: str):
-    x = np.array([0, 1, 2, 100]).astype(dtype(source).numpy)
-    assert evaluate("convert", x, types=source, result="pred").tolist() == [False, True, True, True]
-
-
-def test_convert_of_nan_to_pred_is_true():
-    assert evaluate("convert", np.array([np.nan, -0.0], np.float32), types="f32", result="pred").tolist() == [
-        True,
-        False,
-    ]
-
-
-@pytest.mark.parametrize("target", INTEGER_TYPES)
-@pytest.mark.parametrize("source", INTEGER_TYPES)
-def test_convert_between_integers_wraps(source: str, target: str):
-    a, b = dtype(source), dtype(target)
-    values = [
-        wrapped(v, a.bits, a.kind is Kind.SIGNED)
-        for v in (0, 1, 5, 7, 8, 127, 128, 200, 255, 32768, -1, -3, -128, 1 << 40)
-    ]
-    got = evaluate("convert", integers(values, source), types=source, result=target)
-    assert got.astype(object).tolist() == [wrapped(v, b.bits, b.kind is Kind.SIGNED) for v in values]
+# ------------------------------------------------------------------------------------------- bits
 
 
 def test_bitcast_convert_keeps_bits():

@@ -1,0 +1,155 @@
+"""Values are defined where they are used; the message says where they are not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from xdsl.dialects import cf, func
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, i1
+from xdsl.ir import Block, Region
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.verification import immediate_dominators, verify_ir
+from xla_emitters.errors import VerifyError
+
+WRONG = {
+    "before its definition": """func.func @f(%x: i32) -> i32 {
+        %1 = arith.addi %2, %x : i32
+        %2 = arith.addi %x, %x : i32
+        return %1 : i32 }""",
+    "in its own region": """func.func @f(%n: index) {
+        %l = scf.for %i = %n to %n step %n iter_args(%a = %n) -> (index) {
+          scf.yield %l : index
+        }
+        return }""",
+    "outside its region": """func.func @f(%c: i1, %x: i32) -> i32 {
+        %3 = arith.addi %2, %2 : i32
+        scf.if %c {
+          %2 = arith.addi %x, %x : i32
+          scf.yield
+        }
+        return %3 : i32 }""",
+    "in a block that its own does not dominate": """func.func @f(%c: i1, %x: i32) -> i32 {
+        cf.cond_br %c, ^bb1, ^bb2
+      ^bb1:
+        %1 = arith.addi %x, %x : i32
+        cf.br ^bb3
+      ^bb2:
+        cf.br ^bb3
+      ^bb3:
+        return %1 : i32 }""",
+}
+RIGHT = {
+    "in a block that its own dominates": """func.func @f(%c: i1, %x: i32) -> i32 {
+        %1 = arith.addi %x, %x : i32
+        cf.cond_br %c, ^bb1, ^bb2
+      ^bb1:
+        cf.br ^bb2
+      ^bb2:
+        %2 = arith.addi %1, %x : i32
+        cf.br ^bb3
+      ^bb3:
+        return %2 : i32 }""",
+    "in a block that stands before": """func.func @f(%x: i32) -> i32 {
+        cf.br ^bb2
+      ^bb1:
+        return %1 : i32
+      ^bb2:
+        %1 = arith.addi %x, %x : i32
+        cf.br ^bb1 }""",
+    "in a block that nothing reaches": """func.func @f(%x: i32) -> i32 {
+        return %x : i32
+      ^bb1:
+        %2 = arith.addi %1, %x : i32
+        %1 = arith.addi %x, %x : i32
+        return %2 : i32 }""",
+    "around a loop": """func.func @f(%c: i1, %x: i32) -> i32 {
+        cf.br ^bb1(%x : i32)
+      ^bb1(%y: i32):
+        %1 = arith.addi %y, %x : i32
+        cf.cond_br %c, ^bb1(%1 : i32), ^bb2
+      ^bb2:
+        return %1 : i32 }""",
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_value_is_not_used_where_it_is_not_defined(case: str):
+    with pytest.raises(VerifyError, match="is used where it is not defined") as caught:
+        parse_ir(WRONG[case], "k.mlir")
+    assert caught.value.place is not None
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_a_value_may_be_used(case: str):
+    parse_ir(RIGHT[case])
+
+
+def test_a_function_sees_nothing_around_it():
+    text = """
+      func.func @g(%x: i32) {
+        "test.op"() ({
+          func.func @f() -> i32 {
+            return %x : i32
+          }
+          "test.termop"() : () -> ()
+        }) : () -> ()
+        return
+      }"""
+    with pytest.raises(
+        VerifyError, match=r"func\.func: Operation using value defined out of its IsolatedFromAbove parent"
+    ):
+        parse_ir(text)
+
+
+def test_a_block_ends_in_a_terminator():
+    with pytest.raises(VerifyError, match=r"func\.func: its block is empty, but must end in a terminator"):
+        parse_ir('"func.func"() <{function_type = () -> (), sym_name = "f"}> ({ ^bb0: }) : () -> ()')
+
+
+def test_the_place_is_the_locations_when_there_is_no_text():
+    function = func.FuncOp("f", ((), (i1,)))
+    wrong = func.ReturnOp()
+    wrong.location = NameLoc(StringAttr("add_0"), FileLineColLoc(StringAttr("gelu.hlo"), IntAttr(19), IntAttr(3)))
+    function.body.block.add_op(wrong)
+    with pytest.raises(VerifyError) as caught:
+        verify_ir(function)
+    assert str(caught.value.place) == "gelu.hlo:19:3"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_immediate_dominators_are_those_of_the_definition(seed: int):
+    """d dominates b iff b cannot be reached without d; the immediate dominator is the dominator that all others dominate."""
+    rng = random.Random(seed)
+    blocks = [Block() for _ in range(8)]
+    region = Region(blocks)
+    edges: dict[Block, list[Block]] = {}
+    for block in blocks:
+        targets = rng.sample(blocks[1:], rng.randint(0, 2))
+        edges[block] = targets
+        if len(targets) == 1:
+            block.add_op(cf.BranchOp(targets[0]))
+        elif targets:
+            condition = Block(arg_types=[i1]).args[0]
+            block.add_op(cf.ConditionalBranchOp(condition, targets[0], [], targets[1], []))
+    entry = region.blocks[0]
+
+    def reached(without: Block | None) -> set[Block]:
+        seen: set[Block] = set()
+        stack = [entry] if entry is not without else []
+        while stack:
+            block = stack.pop()
+            if block not in seen and block is not without:
+                seen.add(block)
+                stack += edges[block]
+        return seen
+
+    everything = reached(None)
+    dominators = {b: {d for d in everything if d is b or b not in reached(d)} for b in everything}
+    found = immediate_dominators(entry)
+    assert set(found) == everything
+    for block in everything - {entry}:
+        strict = dominators[block] - {block}
+        assert found[block] in strict
+        assert all(other in dominators[found[block]] for other in strict)
