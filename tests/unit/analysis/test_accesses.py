@@ -203,7 +203,7 @@ SHAPES = [
     (trips, one, other, where, length)
     for trips in ((1, 4), (3, 4))
     for one in itertools.product((20, 21), (0, 4), (0, 1))
-    for other in itertools.product((20, 23), (0, 4, -4), (1, -1))
+    for other in itertools.product((21, 23), (0, 4, -4), (1, -1))
     for where in ("inner", "around")
     for length in (1, 2)
 ]

@@ -34,6 +34,12 @@ RIGHT = {
         %y = tensor.extract %out[%j] : tensor<8xf32>
         %b = tensor.insert %y into %a[%i] : tensor<8xf32>
         return %b : tensor<8xf32>""",
+    "old value, which an update before it made": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %b = tensor.insert %x into %a[%j] : tensor<8xf32>
+        %y = tensor.extract %a[%i] : tensor<8xf32>
+        %c = tensor.insert %y into %b[%c0] : tensor<8xf32>
+        return %c : tensor<8xf32>""",
     "old value before a vector": """
         %k = arith.constant 4 : index
         %v = arith.constant dense<0.0> : vector<4xf32>
@@ -175,6 +181,12 @@ WRONG = {
           scf.yield %b, %a : tensor<8xf32>, tensor<8xf32>
         }
         return %l#0 : tensor<8xf32>""",
+    "exchanges values of one tensor": """
+        %n = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %l:2 = scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %out, %b = %n) -> (tensor<8xf32>, tensor<8xf32>) {
+          scf.yield %b, %a : tensor<8xf32>, tensor<8xf32>
+        }
+        return %l#0 : tensor<8xf32>""",
     "does not yield": """
         %y = scf.if %p -> (f32) {
           %a = tensor.insert %x into %out[%i] : tensor<8xf32>
@@ -276,6 +288,7 @@ def test_updates_that_may_not(what: str, body: str):
         "an iteration ends with an older value": "'scf.for': an iteration ends with an older value",
         "carries one buffer twice": "'scf.for': it carries one buffer twice",
         "exchanges tensors": "'scf.for': it exchanges tensors between iterations",
+        "exchanges values of one tensor": "'scf.for': it exchanges tensors between iterations",
         "does not yield": "'scf.if': it writes a tensor that it does not yield",
         "yields an older value in one branch": "'scf.if': it writes a tensor that it does not yield",
         "one of two buffers": "its tensor may be one of two buffers",

@@ -145,19 +145,19 @@ def test_elided_data_is_none():
 
 
 def every_pattern(element: DType) -> Any:
-    """All values of a type of up to 16 bits; of a wider one, its corners and a spread of bit patterns."""
+    """All values of a type of up to 8 bits, one in seven of 16; of a wider one, its corners and a spread of bit patterns."""
     if element.kind is Kind.PRED:
         return np.array([True, False])
     if element.is_integer:
         allowed = integer_range(element)
-        values = list(allowed) if element.bits <= 16 else [allowed[0], -1 if allowed[0] else 5, 0, 1, allowed[-1]]
+        values = list(allowed) if element.bits <= 8 else [allowed[0], -1 if allowed[0] else 5, 0, 1, allowed[-1]]
         return np.array(values, np.uint64 if allowed[0] == 0 else np.int64).astype(element.numpy)
     if element.kind is Kind.COMPLEX:
         parts = every_pattern(dtype("f32" if element.name == "c64" else "f64"))
         return parts[: len(parts) // 2 * 2].view(element.numpy)
     used = {"f4e2m1fn": 4, "f6e3m2fn": 6, "f6e2m3fn": 6}.get(element.name, element.bits)
     if used <= 16:
-        return np.arange(1 << used).astype(f"u{element.bytes}").view(element.numpy)
+        return np.arange(0, 1 << used, 1 if used <= 8 else 7).astype(f"u{element.bytes}").view(element.numpy)
     spread = np.random.default_rng(7).integers(0, 1 << 63, 3000, dtype=np.uint64) * np.uint64(2)
     corners = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 0.1, 16777217.0], np.float64).astype(element.numpy)
     return np.concatenate([corners, spread.view(f"u{element.bytes}").view(element.numpy)])
