@@ -21,16 +21,16 @@ install: tools $(STAMP)  ## .venv with xla-emitters, and the LLVM tools
 # LLVM 22's tools come from the distribution: nothing else may stand in for them.
 tools:
 	@if ! { command -v mlir-opt-22 || [ -x /usr/lib/llvm-22/bin/mlir-opt ] || [ -n "$$XLA_EMITTERS_MLIR_OPT" ]; } >/dev/null 2>&1; then \
-	  echo "installing mlir-22-tools and llvm-22"; \
+	  mkdir -p build; echo "installing mlir-22-tools and llvm-22"; \
 	  if ! command -v apt-get >/dev/null; then \
 	    echo "error: mlir-opt 22 is missing and this system has no apt-get;" \
 	      "install MLIR and LLVM 22 and set XLA_EMITTERS_MLIR_OPT (see README.md)" >&2; exit 4; fi; \
 	  if [ -n "$(SUDO)" ] && ! command -v sudo >/dev/null; then \
 	    echo "error: mlir-opt 22 is missing; as root: apt-get install mlir-22-tools llvm-22" >&2; exit 4; fi; \
 	  { $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
-	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >/tmp/xla-emitters-apt.log 2>&1 || { \
-	    tail -n 20 /tmp/xla-emitters-apt.log >&2; \
-	    echo "error: could not install mlir-22-tools and llvm-22 (whole log: /tmp/xla-emitters-apt.log)" >&2; exit 4; }; \
+	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >build/apt.log 2>&1 || { \
+	    tail -n 20 build/apt.log >&2; \
+	    echo "error: could not install mlir-22-tools and llvm-22 (whole log: build/apt.log)" >&2; exit 4; }; \
 	fi
 
 $(STAMP): pyproject.toml

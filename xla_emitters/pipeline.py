@@ -18,7 +18,6 @@ from pathlib import Path
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
-from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.analysis.buffers import buffers_of
 from xla_emitters.analysis.fusion import view_of
@@ -30,7 +29,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.emitters.partitioner import partition, sanitize
-from xla_emitters.errors import InternalError, ParseError, UsageError, XlaEmittersError
+from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
@@ -43,7 +42,7 @@ from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
 from xla_emitters.lowering.toolchain import compile_to_llvm_ir, compile_to_ptx_by_steps, start_compile
-from xla_emitters.rewrite.kernel_pass import KernelPass, collect_remarks
+from xla_emitters.rewrite.kernel_pass import KernelPass, collect_remarks, run_pass, verify_after
 from xla_emitters.runtime.kernel import Argument, ArraySpec, Kernel, Program
 from xla_emitters.trace import Remark, Step, Trace
 from xla_emitters.transforms.canonicalize import CanonicalizePass
@@ -153,9 +152,7 @@ def compile(
     >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
     (24576, 1, 1)
     """
-    return compile_module(
-        read_module(source), target=target, fusion=fusion, stage=stage, record=record, verify=verify
-    )
+    return compile_module(read_module(source), target=target, fusion=fusion, stage=stage, record=record, verify=verify)
 
 
 def read_module(source: str | Path) -> ModuleOp:
@@ -288,12 +285,7 @@ class Recorder:
         """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
         start = time.perf_counter()
         with collect_remarks() as remarks:
-            try:
-                kernel_pass.apply(context, module)
-            except (XlaEmittersError, RecursionError, MemoryError):
-                raise
-            except Exception as error:
-                raise InternalError(f"{kernel_pass.name}: {type(error).__name__}: {error}", stage=kernel_pass.name) from error
+            run_pass(kernel_pass, context, module)
         self._after(kernel_pass.name, stage, module, time.perf_counter() - start, remarks)
 
     def tool(self, stage: str, run: Callable[[], str]) -> str:
@@ -319,14 +311,6 @@ class Recorder:
         ir = print_ir(module) if recorded else None
         counts = op_counts(module) if self._record != "none" else {}
         self.trace.steps.append(Step(name, stage, ir, seconds, counts, tuple(remarks)))
-
-
-def verify_after(name: str, module: ModuleOp) -> None:
-    """Runs the IR verifier. raises InternalError naming the pass that broke the module."""
-    try:
-        module.verify()
-    except VerifyException as error:
-        raise InternalError(f"the IR after {name} does not verify: {error}", stage=name) from error
 
 
 def op_counts(root: Operation) -> dict[str, int]:

@@ -21,7 +21,7 @@ Source: spec/2 3.3 (the conditions of vectorize-loads-stores and lower-tensors),
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func, scf, tensor, vector
@@ -109,27 +109,37 @@ class Access:
         return self.buffer is None or other.buffer is None or self.buffer == other.buffer
 
 
+def is_tensor(value: SSAValue) -> bool:
+    return type(value.type) is TensorType  # isinstance asks xDSL's metaclass, ten times as long
+
+
+def has_tensor(values: Iterable[SSAValue]) -> bool:
+    return any(type(value.type) is TensorType for value in values)
+
+
 # Ops that hand tensors on without touching an element.
 CARRIERS = (scf.ForOp, scf.IfOp, scf.YieldOp, func.ReturnOp, arith.ConstantOp)
 
 
 def accesses_of(op: Operation) -> Iterator[Access]:
     """What `op` itself (not the ops nested in it) reads and writes; an op that is not known reads and writes its tensors anywhere."""
+    if not has_tensor(op.operands):
+        return
     match op:
         case tensor.ExtractOp():
             yield Access(op, op.tensor, False, _only(op.indices))
         case tensor.InsertOp():
             yield Access(op, op.dest, True, _only(op.indices))
-        case vector.TransferReadOp() if isinstance(op.source.type, TensorType):
+        case vector.TransferReadOp() if is_tensor(op.source):
             yield Access(op, op.source, False, *_transfer(op, op.indices, op.result.type))
-        case vector.TransferWriteOp() if isinstance(op.source.type, TensorType):
+        case vector.TransferWriteOp() if is_tensor(op.source):
             yield Access(op, op.source, True, *_transfer(op, op.indices, op.vector.type))
-        case xla_gpu.PureCallOp() | func.CallOp() if not any(isinstance(t, TensorType) for t in op.result_types):
+        case xla_gpu.PureCallOp() | func.CallOp() if not has_tensor(op.results):
             # A function that wrote an argument would have to return it.
-            yield from (Access(op, value, False, None) for value in op.operands if isinstance(value.type, TensorType))
+            yield from (Access(op, value, False, None) for value in op.operands if is_tensor(value))
         case _ if not isinstance(op, CARRIERS):
             for value in op.operands:
-                if isinstance(value.type, TensorType):
+                if is_tensor(value):
                     yield Access(op, value, False, None)
                     yield Access(op, value, True, None)
         case _:

@@ -79,7 +79,7 @@ def aliases_of(view: FusionView) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it is written to."""
     module = view.call and enclosing_module(view.call)
     aliases = module and module.attributes.get("hlo.input_output_alias")
-    if view.call is None or not isa(aliases, ArrayAttr[AliasAttr]):
+    if view.call is None or aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
         return {}
     entry = view.call.parent_op()
     assert isinstance(entry, ComputationOp)

@@ -28,7 +28,16 @@ from xdsl.dialects import arith, func, scf, tensor, vector
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from xla_emitters.analysis.accesses import Access, Buffer, accesses_in, accesses_of, buffer_of, never_meet
+from xla_emitters.analysis.accesses import (
+    Access,
+    Buffer,
+    accesses_in,
+    accesses_of,
+    buffer_of,
+    has_tensor,
+    is_tensor,
+    never_meet,
+)
 from xla_emitters.dialects import xla_gpu
 
 
@@ -63,7 +72,10 @@ class _Found(Exception):
 
 
 Version = int
-ACCESSES = tensor.ExtractOp | tensor.InsertOp | vector.TransferReadOp | vector.TransferWriteOp
+ACCESSES: frozenset[type[Operation]] = frozenset(
+    (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp)
+)
+KNOWN = ACCESSES | {func.CallOp, xla_gpu.PureCallOp, scf.YieldOp}
 STALE_WRITE = "it updates an older value of a tensor that has been updated in place"
 
 
@@ -120,11 +132,9 @@ class _Walk:
                     self._op(op)
 
     def _op(self, op: Operation) -> None:
-        if not isinstance(op, ACCESSES | func.CallOp | xla_gpu.PureCallOp | scf.YieldOp):
-            # A region could hand out any tensor as its result.
-            handled = (*op.operand_types, *(op.result_types if op.regions else ()))
-            if any(isinstance(type_, TensorType) for type_ in handled):
-                self._refuse(op, "it is not known what it does to its tensors")
+        # A region could hand out any tensor as its result.
+        if type(op) not in KNOWN and (has_tensor(op.operands) or (op.regions and has_tensor(op.results))):
+            self._refuse(op, "it is not known what it does to its tensors")
         for access in accesses_of(op):
             if access.is_write:
                 self._write(access)
@@ -135,9 +145,9 @@ class _Walk:
         for region in op.regions:
             for block in region.blocks:
                 self._ops(block.ops)
-        if not isinstance(op, ACCESSES):
+        if type(op) not in ACCESSES:
             for result in op.results:
-                if isinstance(result.type, TensorType):
+                if is_tensor(result):
                     self._start(result)
 
     def _start(self, value: SSAValue) -> None:

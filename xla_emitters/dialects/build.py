@@ -34,12 +34,13 @@ NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]]
 def constant_index(builder: Builder, value: int) -> SSAValue:
     """`arith.constant value : index`; among the constants that its block begins with, each value stands once."""
     at = builder.insertion_point
+    wanted = IntegerAttr(value, INDEX)
     op = at.block.first_op
     while isinstance(op, arith.ConstantOp) and op is not at.insert_before:
-        if op.value == IntegerAttr(value, INDEX):
+        if op.value == wanted:
             return op.result
         op = op.next_op
-    constant = arith.ConstantOp(IntegerAttr(value, INDEX))
+    constant = arith.ConstantOp(wanted)
     builder.insertion_point = at if op is at.insert_before or op is None else InsertPoint.before(op)
     builder.insert(constant)
     builder.insertion_point = at

@@ -18,7 +18,6 @@ from xdsl.dialects import get_all_dialects
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, Operation
 from xdsl.parser import Parser
-from xdsl.universe import XDSL_UNIVERSE
 from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, verify_ir
@@ -63,6 +62,8 @@ def replace_upstream_dialects() -> None:
 
     Two plugins may not define one name, so this changes xDSL's table of its own dialects, before it is merged with the plugins'.
     """
+    from xdsl.universe import XDSL_UNIVERSE  # lists all of xDSL's passes and targets, which a compilation does not need
+
     XDSL_UNIVERSE.all_dialects |= REPLACED_DIALECTS
 
 

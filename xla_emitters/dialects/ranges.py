@@ -8,11 +8,10 @@ Source: spec/1 1.6 "Static range of an SSA value".
 from __future__ import annotations
 
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
+from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
@@ -21,15 +20,16 @@ RANGE_ATTR = "xla.range"
 
 def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
     """`[lower : index, upper : index]`"""
-    return ArrayAttr[Attribute]([IntegerAttr(lower, IndexType()), IntegerAttr(upper, IndexType())])
+    return ArrayAttr([IntegerAttr(lower, INDEX), IntegerAttr(upper, INDEX)])
 
 
 def interval_of(attribute: Attribute | None) -> Interval | None:
     """The interval that a `xla.range` attribute stands for; None if it is none."""
-    if not isa(attribute, ArrayAttr[IntegerAttr]) or len(attribute.data) != 2:
-        return None
-    lower, upper = attribute.data
-    return Interval(lower.value.data, upper.value.data)
+    match attribute:
+        case ArrayAttr(data=(IntegerAttr() as lower, IntegerAttr() as upper)):
+            return Interval(lower.value.data, upper.value.data)
+        case _:
+            return None
 
 
 def range_of_value(value: SSAValue) -> Interval | None:

@@ -27,7 +27,6 @@ from xdsl.dialects.builtin import (
     BoolAttr,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    IndexType,
     LocationAttr,
     TensorType,
     UnknownLoc,
@@ -52,7 +51,7 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
 )
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
-from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
+from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map
@@ -102,8 +101,8 @@ def declare(subgraph: Subgraph) -> func.FuncOp:
     dims = subgraph.index_dims
     function = func.FuncOp(
         subgraph.name,
-        ([*tensors, *([IndexType()] * len(dims))], result_types(subgraph.root)),
-        Region(Block(arg_types=[*tensors, *([IndexType()] * len(dims))])),
+        ([*tensors, *([INDEX] * len(dims))], result_types(subgraph.root)),
+        Region(Block(arg_types=[*tensors, *([INDEX] * len(dims))])),
         visibility="private",
         arg_attrs=ArrayAttr(
             [
@@ -157,6 +156,8 @@ class FunctionBuilder(Builder):
         key = (op.name, *op.operands, *op.properties.values())
         for known in self._known.setdefault(key, []):
             if encloses(known.parent, self.insertion_point.block):
+                # Else its operands would count it among their users for ever, and no pass could remove them.
+                op.erase()
                 return known  # pyright: ignore[reportReturnType]
         self._known[key].append(op)
         return super().insert(op, InsertPoint.at_start(self._top) if isinstance(op, arith.ConstantOp) else None)

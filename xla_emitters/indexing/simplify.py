@@ -54,6 +54,10 @@ from xla_emitters.indexing.expression import (
 )
 from xla_emitters.indexing.interval import Interval
 
+# Two or three rounds are usual, one more per digit where a number is put together again from its digits. Each round keeps
+# the value, so an expression that two rules turned into each other for ever would still come out right.
+_MOST_ROUNDS = 256
+
 
 class Domain(NamedTuple):
     """The points a map is about: a box, one interval per variable, cut by constraints."""
@@ -140,7 +144,10 @@ class Simplifier:
         if known is not None:
             return known
         current = e.canonicalize()
-        while (after := self._pass(current).canonicalize()) is not current:
+        for _ in range(_MOST_ROUNDS):
+            after = self._pass(current).canonicalize()
+            if after is current:
+                break
             current = after
         self._simplified[e] = self._simplified[current] = current
         return current
@@ -347,7 +354,7 @@ def _peel_once(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Inter
         factor = e.rhs.value
         scaled = interval if factor > 0 else -interval
         # Up to the next multiple from below, down to it from above; an end without a bound keeps none.
-        return e.lhs, Interval(-(-scaled // abs(factor)).upper, (scaled // abs(factor)).upper)
+        return e.lhs, Interval((-(-scaled // abs(factor))).lower, (scaled // abs(factor)).upper)
     if e.kind is FLOORDIV and e.rhs.kind is CONSTANT:
         divisor = e.rhs.value
         inside = interval * abs(divisor) + Interval(0, abs(divisor) - 1)

@@ -27,14 +27,8 @@ from xla_emitters.lowering.index_arithmetic import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
-_CONVERTED = (
-    arith.AddiOp,
-    arith.SubiOp,
-    arith.MuliOp,
-    arith.DivUIOp,
-    arith.DivSIOp,
-    arith.RemUIOp,
-    arith.RemSIOp,
+_CONVERTED: frozenset[type[Operation]] = frozenset(
+    (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivUIOp, arith.DivSIOp, arith.RemUIOp, arith.RemSIOp)
 )
 _CASTS = ("arith.index_cast", "arith.index_castui")
 
@@ -47,7 +41,7 @@ class ConvertIndexTypePass(KernelPass):
         conversion = _Conversion(IntegerType(index_width(op)))
         ops = list(op.walk())
         for found in ops:
-            if isinstance(found, _CONVERTED) and isinstance(found.result.type, IndexType):
+            if type(found) in _CONVERTED and isinstance(found.results[0].type, IndexType):
                 conversion.convert(found)
         for found in ops:
             if found.name in _CASTS and found.parent is not None:

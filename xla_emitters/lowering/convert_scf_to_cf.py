@@ -71,11 +71,11 @@ class ConvertScfToCfPass(KernelPass):
 def _lower_if(op: scf.IfOp) -> None:
     before, rest = _split(op, with_results=True)
     then = _move_body(op, op.true_region.block, rest)
-    _end_with_jump(then, rest)
+    _end_with_jump(op, then, rest)
     otherwise = rest
     if op.false_region.blocks:
         otherwise = _move_body(op, op.false_region.block, rest)
-        _end_with_jump(otherwise, rest)
+        _end_with_jump(op, otherwise, rest)
     _finish(op, before, cf.ConditionalBranchOp(op.cond, then, (), otherwise, ()), rest.args)
 
 
@@ -88,7 +88,7 @@ def _lower_for(op: scf.ForOp) -> None:
     ending = _terminator(body)
     builder = located_builder(InsertPoint.before(ending), op)
     following = builder.insert(arith.AddiOp(body.args[0], op.step)).result
-    _replace_terminator(body, cf.BranchOp(head, following, *ending.operands))
+    _replace_terminator(op, body, cf.BranchOp(head, following, *ending.operands))
     for old, new in zip(list(body.args), head.args, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
@@ -104,9 +104,9 @@ def _lower_while(op: scf.WhileOp) -> None:
     before, rest = _split(op)
     test = _move_body(op, op.before_region.block, rest)
     body = _move_body(op, op.after_region.block, rest)
-    _end_with_jump(body, test)
+    _end_with_jump(op, body, test)
     condition, *values = _terminator(test).operands
-    _replace_terminator(test, cf.ConditionalBranchOp(condition, body, values, rest, ()))
+    _replace_terminator(op, test, cf.ConditionalBranchOp(condition, body, values, rest, ()))
     _finish(op, before, cf.BranchOp(test, *op.arguments), values)
 
 
@@ -115,7 +115,7 @@ def _lower_index_switch(op: scf.IndexSwitchOp) -> None:
     cases = [_move_body(op, region.block, rest) for region in op.case_regions]
     default = _move_body(op, op.default_region.block, rest)
     for block in (*cases, default):
-        _end_with_jump(block, rest)
+        _end_with_jump(op, block, rest)
     integer = IntegerType(index_width(op))
     flag = located_builder(InsertPoint.at_end(before), op).insert(arith.IndexCastOp(op.arg, integer)).result
     # Without cases the list of values is left out.
@@ -153,14 +153,15 @@ def _terminator(block: Block) -> Operation:
     return block.last_op
 
 
-def _end_with_jump(block: Block, target: Block) -> None:
+def _end_with_jump(op: Operation, block: Block, target: Block) -> None:
     """The block's yield becomes a jump that passes what was yielded."""
-    _replace_terminator(block, cf.BranchOp(target, *_terminator(block).operands))
+    _replace_terminator(op, block, cf.BranchOp(target, *_terminator(block).operands))
 
 
-def _replace_terminator(block: Block, jump: Operation) -> None:
+def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
+    """Put `jump` in the place of the block's terminator, with `op`'s location: a yield without operands is not in the text, nor is its place."""
     old = _terminator(block)
-    located_builder(InsertPoint.before(old), old).insert(jump)
+    located_builder(InsertPoint.before(old), op).insert(jump)
     old.detach()
     old.erase()
 

@@ -131,7 +131,7 @@ def _check(module: ModuleOp, stage: str) -> None:
     width = index_width(module)
     for op in module.walk():
         types = (*op.operand_types, *op.result_types)
-        tensors = [type_ for type_ in types if isa(type_, TensorType)]
+        tensors = [type_ for type_ in types if type(type_) is TensorType]
         if not tensors:
             continue
         if not isinstance(op, LOWERED):
@@ -331,7 +331,7 @@ class _Lowering:
         builder = located_builder(InsertPoint.before(op), op)
         index = op.indices[0] if op.indices else None
         value = self._load(builder, op.tensor, index, storage, storage.addressed)
-        if storage.bits < 8 and index is not None:
+        if storage.bits < 8:
             value = self._unpack(builder, value, index, storage)
         self._replace(op, _from_memory(builder, value, op.result.type))
 
@@ -352,8 +352,10 @@ class _Lowering:
         load = llvm.LoadOp(address, loaded, alignment=alignment, invariant=memory.invariant)
         return builder.insert(load).dereferenced_value
 
-    def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
-        """The element at `index` out of the byte that holds it."""
+    def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
+        """The element at `index` out of the byte that holds it; None is the only element, in the low bits."""
+        if index is None:
+            return builder.insert(arith.TruncIOp(byte, IntegerType(storage.bits))).result
         per_byte = 8 // storage.bits
         number = builder.insert(IndexCastUIOp(index, self.index_type)).result
         place = builder.insert(arith.AndIOp(number, self._integer(builder, per_byte - 1))).result

@@ -210,9 +210,16 @@ class _FunctionLowering:
     ) -> Operation:
         """Insert the llvm or nvvm op called `name` before the op in turn."""
         made = self.ctx.get_op(name).create(
-            operands=operands, result_types=types, properties=properties or {}, successors=successors
+            operands=operands,
+            result_types=types,
+            properties=properties or {},
+            location=self.op.location,
+            successors=successors,
         )
-        return located_builder(InsertPoint.before(self.op), self.op).insert(made)
+        block = self.op.parent
+        assert block is not None
+        block.insert_op_before(made, self.op)
+        return made
 
     def value(
         self, name: str, operands: Sequence[SSAValue], type: Attribute, properties: dict[str, Attribute] | None = None

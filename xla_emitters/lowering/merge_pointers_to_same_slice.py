@@ -7,7 +7,8 @@
     func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
       %x = func.call @f(%a) : (!llvm.ptr) -> f32
 
-Uses of an argument go to the first one with its slice index. The entry, and every function that others may call or define, keeps all its
+Uses of an argument go to the first one with its slice index, which then keeps the promises of both: accesses were made by either's
+alignment. The entry, and every function that others may call or define, keeps all its
 arguments, used or not: they are its interface. Private ones with a body lose the duplicates, and so do their calls. `noalias` is true
 because distinct slices do not overlap; an argument with `xla.not_invariant` is one that something else may write, and gets none.
 A call that hands two different buffers to arguments of one slice breaks a promise of xla-propagate-slice-indices, and is reported.
@@ -22,7 +23,7 @@ from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.llvm import LLVMPointerType
@@ -33,6 +34,7 @@ from xla_emitters.rewrite.locations import place_of
 SLICE_INDEX = "xla.slice_index"
 NOT_INVARIANT = "xla.not_invariant"
 NOALIAS = "llvm.noalias"
+PROMISES = ("llvm.align", "llvm.dereferenceable")
 ENTRY = "xla.entry"
 
 Item = TypeVar("Item")
@@ -88,6 +90,10 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
         # A list, so that every argument of the group loses the attribute.
         if not any([attributes[position].pop(NOT_INVARIANT, None) for position in (first, *others)]):
             attributes[first][NOALIAS] = UnitAttr()
+        for promise in PROMISES:
+            promised = [found for position in (first, *others) if (found := attributes[position].get(promise))]
+            if promised:
+                attributes[first][promise] = max(promised, key=_number)
         duplicates |= dict.fromkeys(others, first)
 
     if function.body.blocks:
@@ -104,6 +110,10 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
         DictionaryAttr(dict(sorted(argument.items()))) for argument in _without(attributes, duplicates)
     )
     return duplicates
+
+
+def _number(attribute: Attribute) -> int:
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def _is_private(function: func.FuncOp) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
@@ -59,13 +59,13 @@ class ConstantToTheRight(RewritePattern):
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         left, right = op.operands
-        if _is_constant(left.owner) and not _is_constant(right.owner):
+        if _is_constant(left) and not _is_constant(right):
             op.operands = (right, left)
             rewriter.notify_op_modified(op)
 
 
-def _is_constant(owner: object) -> bool:
-    return isinstance(owner, Operation) and is_constant(owner)
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and is_constant(value.op)
 
 
 _CONSTANT_TO_THE_RIGHT = ConstantToTheRight()
@@ -79,7 +79,7 @@ class ComparedConstantToTheRight(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
-        if not _is_constant(op.lhs.owner) or _is_constant(op.rhs.owner):
+        if not _is_constant(op.lhs) or _is_constant(op.rhs):
             return
         op.properties["predicate"] = IntegerAttr(EXCHANGED[op.predicate.value.data], i64)
         op.operands = (op.rhs, op.lhs)

@@ -128,7 +128,7 @@ class _Cse:
                 self._new_epoch()
 
     def _op(self, op: Operation, found: list[Key]) -> None:
-        if is_terminator(op) or op.successors or has_trait_type(type(op), SymbolOpInterface):
+        if is_terminator(op) or op.successor_uses or has_trait_type(type(op), SymbolOpInterface):
             return
         if is_dead(op):
             self._erase(op)
@@ -150,12 +150,11 @@ class _Cse:
             self._merge(op, existing)
 
     def _key(self, op: Operation) -> Key:
-        kind: object = op.op_name.data if isinstance(op, UnregisteredOp) else type(op)
         operands = [id(operand) for operand in op.operands]
         if is_commutative_type(type(op)):
             operands.sort()
         return (
-            kind,
+            op.name,  # of an op that is not registered: its attribute op_name__ says which
             tuple(operands),
             self._dictionary(op.properties),
             self._dictionary(op.attributes),
@@ -166,7 +165,8 @@ class _Cse:
     def _dictionary(self, attributes: dict[str, Attribute]) -> tuple[tuple[str, int], ...]:
         if not attributes:
             return ()
-        return tuple(sorted((name, self.numbers[value]) for name, value in attributes.items()))
+        numbered = [(name, self.numbers[value]) for name, value in attributes.items()]
+        return tuple(sorted(numbered)) if len(numbered) > 1 else tuple(numbered)
 
     def _merge(self, op: Operation, existing: Operation) -> None:
         existing.location = fuse_locations(existing.location, op.location)

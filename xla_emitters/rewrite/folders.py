@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     i1,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 
@@ -166,12 +166,12 @@ def _hint(attribute: Attribute) -> str:
 
 def constant_value(value: SSAValue) -> Attribute | None:
     """The attribute of a value that a constant op defines."""
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp):
-        return owner.value
-    if isinstance(owner, Operation) and is_constant(owner):
-        return ConstantLike.get_constant_value(value)
-    return None
+    if not isinstance(value, OpResult):
+        return None
+    op = value.op
+    if type(op) is arith.ConstantOp:
+        return op.properties["value"]
+    return ConstantLike.get_constant_value(value) if is_constant(op) else None
 
 
 def constant_integer(value: SSAValue) -> int | None:
@@ -204,7 +204,7 @@ def integer_attr(value: int, integer_type: Attribute) -> IntegerAttr:
 
 
 def _signed_of(attribute: Attribute | None) -> int | None:
-    if not isinstance(attribute, IntegerAttr):
+    if attribute is None or not isinstance(attribute, IntegerAttr):
         return None
     constant = cast(AnyInteger, attribute)
     bits = width(constant.type)
@@ -450,7 +450,7 @@ def float_attr(value: float, float_type: Attribute) -> FloatAttr:
 
 
 def _float_of(attribute: Attribute | None) -> float | None:
-    return attribute.value.data if isinstance(attribute, FloatAttr) else None
+    return attribute.value.data if attribute is not None and isinstance(attribute, FloatAttr) else None
 
 
 def _divide(a: float, b: float) -> float:

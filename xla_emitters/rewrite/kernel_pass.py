@@ -12,6 +12,7 @@
     xla-unswitch-loops: skipped scf.for: the branch is not alone in the body at tanh_0 (gelu.hlo:19:3)
 
 Remarks go to whoever asked for them with `collect_remarks`, and nowhere otherwise: a pass pays one look-up for a remark that nobody reads.
+`run_pass` runs a pass, one of ours or of xDSL's, so that whatever goes wrong in it names it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException
 
+from xla_emitters.dialects.verification import verify_ir
+from xla_emitters.errors import InternalError, VerifyError, XlaEmittersError
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.trace import Remark
 
@@ -61,3 +67,36 @@ class KernelPass(ModulePass):
         if remark not in collection.seen:
             collection.seen.add(remark)
             collection.remarks.append(remark)
+
+
+def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, verify: bool = False) -> None:
+    """Applies a pass to `module`, in place.
+
+    verify   check the IR that it leaves
+    raises   what the pass means to raise: our errors, and xDSL's diagnostics from xDSL's passes; InternalError naming the pass for
+             anything else, and for IR that does not verify
+    """
+    try:
+        module_pass.apply(context, module)
+    except (XlaEmittersError, RecursionError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, DiagnosticException) and not isinstance(module_pass, KernelPass):
+            raise
+        name = module_pass.name
+        raise InternalError(f"{name}: {type(error).__name__}: {error}", stage=name) from error
+    if verify:
+        verify_after(module_pass.name, module)
+
+
+def verify_after(name: str, module: ModuleOp) -> None:
+    """Checks the IR. raises InternalError that names the pass which broke it."""
+    try:
+        verify_ir(module)
+    except VerifyError as error:
+        raise InternalError(
+            f"the IR after {name} does not verify: {error.message}",
+            stage=name,
+            place=error.place,
+            details=error.details,
+        ) from error

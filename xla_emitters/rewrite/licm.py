@@ -17,12 +17,12 @@ from xdsl.ir import Operation, Region
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, is_terminator
 
-LOOPS = (scf.ForOp, scf.WhileOp)
+LOOPS: frozenset[type[Operation]] = frozenset((scf.ForOp, scf.WhileOp))
 
 
 def loop_invariant_code_motion(root: Operation) -> bool:
     """Moves invariant ops out of the loops inside `root`; whether any moved."""
-    loops = [op for op in root.walk(region_first=True) if isinstance(op, LOOPS)]
+    loops = [op for op in root.walk(region_first=True) if type(op) in LOOPS]
     moved = False
     for loop in loops:
         for region in loop.regions:

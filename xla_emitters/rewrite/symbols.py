@@ -12,7 +12,11 @@ from xdsl.ir import Attribute, Operation
 def symbols_in(op: Operation) -> Iterator[str]:
     """The names of the symbols that `op`'s own attributes refer to, without `@`; one per reference."""
     for attribute in (*op.properties.values(), *op.attributes.values()):
-        yield from _symbols(attribute)
+        if type(attribute) in HOLDERS:
+            yield from _symbols(attribute)
+
+
+HOLDERS: frozenset[type[Attribute]] = frozenset((SymbolRefAttr, ArrayAttr, DictionaryAttr))
 
 
 def _symbols(attribute: Attribute) -> Iterator[str]:

@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
+from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -24,7 +29,7 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.rewrite.kernel_pass import collect_remarks, run_pass
 from xla_emitters.tools.failures import reported
 from xla_emitters.universe import all_passes
 
@@ -46,7 +51,6 @@ class OptMain(xDSLOptMain):
 
     def register_all_passes(self) -> None:
         passes = dict(Universe.get_multiverse().all_passes) | all_passes()
-        passes |= {alias: passes[name] for alias, name in MLIR_NAMES.items()}
         for name, factory in passes.items():
             self.register_pass(name, factory)
 
@@ -85,7 +89,18 @@ class OptMain(xDSLOptMain):
 
     def setup_pipeline(self) -> None:
         try:
-            super().setup_pipeline()
+            specs = [
+                replace(spec, name=MLIR_NAMES.get(spec.name, spec.name)) for spec in parse_pipeline(self.args.passes)
+            ]
+            for spec in specs:
+                if spec.name not in self.available_passes:
+                    near = get_close_matches(spec.name, self.available_passes, n=1)
+                    raise UsageError(
+                        f"there is no pass '{spec.name}'",
+                        stage="opt",
+                        help=f"did you mean '{near[0]}'?" if near else "xla-emitters-opt --help lists them",
+                    )
+            self.pipeline = PassPipeline(tuple(self.available_passes[spec.name]().from_spec(spec) for spec in specs))
         except (ArgSpecParseError, ValueError) as error:
             raise UsageError(str(error), stage="opt") from error
         except Exception as error:
@@ -95,8 +110,16 @@ class OptMain(xDSLOptMain):
             raise UsageError(str(error), stage="opt") from error
 
     def apply_passes(self, prog: ModuleOp) -> None:
+        """xDSL's driver prints times and IR between passes to standard output; here that is for the result alone."""
+        passes = self.pipeline.passes
         with collect_remarks() as remarks:
-            super().apply_passes(prog)
+            for number, module_pass in enumerate(passes, 1):
+                start = time.perf_counter()
+                run_pass(module_pass, self.ctx, prog, verify=not self.args.disable_verify)
+                if self.args.time_passes:
+                    print(f"{module_pass.name}  {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
+                if self.args.print_between_passes and number < len(passes):
+                    print(f"// -----// IR after {module_pass.name} //----- //\n{print_ir(prog)}", file=sys.stderr)
         if self.args.remarks:
             for remark in remarks:
                 print(remark, file=sys.stderr)

@@ -57,15 +57,17 @@ CHEAP_MATH = (
     math_dialect.TruncOp,
 )
 # What a loop must not hold to be unrolled.
-HEAVY = (
-    scf.ForOp,
-    func.CallOp,
-    math_dialect.AcosOp,
-    math_dialect.AcoshOp,
-    math_dialect.AsinOp,
-    math_dialect.AsinhOp,
-    math_dialect.AtanhOp,
-    math_dialect.SinhOp,
+HEAVY: frozenset[type[Operation]] = frozenset(
+    (
+        scf.ForOp,
+        func.CallOp,
+        math_dialect.AcosOp,
+        math_dialect.AcoshOp,
+        math_dialect.AsinOp,
+        math_dialect.AsinhOp,
+        math_dialect.AtanhOp,
+        math_dialect.SinhOp,
+    )
 )
 
 
@@ -88,7 +90,7 @@ class OptimizeLoopsPass(KernelPass):
             return self.skip(loop, trips)
         if trips < 2:
             return self.skip(loop, "it runs at most once")
-        if heavy := next((op for op in loop.body.walk() if isinstance(op, HEAVY)), None):
+        if heavy := next((op for op in loop.body.walk() if type(op) in HEAVY), None):
             return self.skip(loop, f"it holds {heavy.name}")
         size = body_size(loop)
         factor = unroll_factor(trips, size, self.max_unroll_factor or DEFAULT_UNROLL_FACTOR)

@@ -29,6 +29,7 @@ Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf, tensor, vector
@@ -330,11 +331,11 @@ class _Rewrite:
 
 def zero_of(type_: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr:
     """Zero of an integer, float or vector type."""
-    if isa(type_, VectorType[IntegerType]):
-        return DenseIntOrFPElementsAttr.from_list(type_, [0])
-    if isa(type_, VectorType[AnyFloat]):
-        return DenseIntOrFPElementsAttr.from_list(type_, [0.0])
-    if isa(type_, IntegerType):
+    if isa(type_, VectorType):
+        if isinstance(type_.element_type, IntegerType):
+            return DenseIntOrFPElementsAttr.from_list(cast("VectorType[IntegerType]", type_), [0])
+        return DenseIntOrFPElementsAttr.from_list(cast("VectorType[AnyFloat]", type_), [0.0])
+    if isinstance(type_, IntegerType):
         return IntegerAttr(0, type_)
     assert isinstance(type_, AnyFloat)
     return FloatAttr(0.0, type_)

@@ -229,6 +229,20 @@ func.func private @use(i4, f4E2M1FN) -> i4
 
 // -----
 
+// The only nibble of a tensor without dimensions is the low one.
+func.func @nibble(%in: tensor<i4>, %out: tensor<4xi4>) -> tensor<4xi4> {
+  %x = tensor.extract %in[] : tensor<i4>
+  %unused = func.call @use(%x) : (i4) -> i4
+  return %out : tensor<4xi4>
+}
+func.func private @use(i4) -> i4
+// CHECK-LABEL: @nibble
+// CHECK-NEXT:  %[[BYTE:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i8
+// CHECK-NEXT:  %[[X:.*]] = arith.trunci %[[BYTE]] : i8 to i4
+// CHECK-NEXT:  call @use(%[[X]])
+
+// -----
+
 // Constants of two and more elements are globals, one for equal ones; splats and single elements are values.
 func.func @constants(%out: tensor<4xf32>, %i: index) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index

@@ -30,6 +30,18 @@ func.func private @f(%a: !llvm.ptr {xla.slice_index = 1 : index}, %b: !llvm.ptr 
 
 // -----
 
+// The pointer that stands for both is aligned as the better of the two, for the store relies on that.
+func.func @aligned(%a: !llvm.ptr {llvm.align = 16 : index, llvm.dereferenceable = 64 : index, xla.slice_index = 0 : index},
+                   %b: !llvm.ptr {llvm.align = 256 : index, xla.slice_index = 0 : index}, %v: vector<8xf32>) attributes {xla.entry} {
+  llvm.store %v, %b : vector<8xf32>, !llvm.ptr
+  return
+}
+// CHECK-LABEL: @aligned
+// CHECK-SAME:  (%[[A:[a-z0-9_]+]]: !llvm.ptr {llvm.align = 256 : index, llvm.dereferenceable = 64 : index, llvm.noalias},
+// CHECK-NEXT:  llvm.store %{{.*}}, %[[A]]
+
+// -----
+
 // Something else may write a not_invariant argument: no noalias. Arguments without a slice are left alone.
 func.func @shared(%a: !llvm.ptr {xla.not_invariant, xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.invariant, xla.slice_index = 1 : index},
                   %c: !llvm.ptr, %i: i32) attributes {xla.entry} {

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.hlo.constant import ConstantOp, is_dense, reads_back_differently
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 
@@ -29,13 +28,10 @@ def test_printed_text_reads_back_as_the_same_module(path: Path):
     assert print_hlo(again) == text
 
 
-@pytest.mark.parametrize("path", FILES[::7], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES[::5], ids=lambda path: path.stem)
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])
 def test_ir_text_reads_back_as_the_same_module(path: Path, generic: bool):
     module = parse_hlo(path.read_text(), path.name)
-    constants = [op.value for op in module.walk() if isinstance(op, ConstantOp)]
-    if generic and any(is_dense(value) and reads_back_differently(value) for value in constants):
-        pytest.skip("xDSL reads its own spelling of inf and NaN in dense attributes as integers")
     assert module.is_structurally_equivalent(parse_ir(print_ir(module, generic=generic)))
 
 

@@ -255,8 +255,9 @@ def small_expressions():
     return [*ones, *twos[::3], *threes[::6]]
 
 
-@pytest.mark.parametrize("bounds", [((-3, 5), (0, 2)), ((0, 7), (4, 4))])
-@pytest.mark.parametrize("replace_points", [True, False])
+@pytest.mark.parametrize(
+    ("bounds", "replace_points"), [(((-3, 5), (0, 2)), True), (((0, 7), (4, 4)), True), (((0, 7), (4, 4)), False)]
+)
 def test_simplify_keeps_every_value(bounds, replace_points):
     box = [Interval(*ends) for ends in bounds]
     points = np.array(list(itertools.product(*(range(low, high + 1) for low, high in bounds)))).T
@@ -351,6 +352,8 @@ def test_simplifying_a_domain_keeps_exactly_its_points(e, bounds):
         ("d0 mod 4 in [0, 0], d0 mod 6 in [0, 0], d0 in [1, 50]", "d0 in [12, 48], d0 mod 12 in [0, 0]"),
         ("d0 mod 40 in [7, 7], d0 in [0, 50]", "d0 in [7, 47], d0 mod 40 in [7, 7]"),
         ("d0 mod 60 in [7, 7], d0 in [0, 50]", "d0 in [7, 7]"),
+        ("d0 * 2 in [-9223372036854775808, 9]", "d0 in [0, 4]"),
+        ("d0 * -2 + 5 in [-9223372036854775808, -4]", "d0 in [5, 99]"),
     ],
 )
 def test_what_a_constraint_says_goes_to_the_variables(before, after):
@@ -392,6 +395,12 @@ def test_what_a_lone_variable_cannot_say_stays_a_constraint(constraint):
 )
 def test_a_domain_without_points_is_known_empty(items):
     assert IndexingMap.parse(f"(d0) -> (d0), domain: d0 in [0, 9], {items}").simplify().is_known_empty
+
+
+def test_no_bound_stays_no_bound():
+    text = "(d0) -> (d0), domain: d0 in [0, 99], {}"
+    doubled = IndexingMap.parse(text.format("(d0 mod 7) * -2 + 1 in [-9, 9223372036854775807]"))
+    assert str(doubled.simplify()) == text.format("d0 mod 7 in [-9223372036854775808, 5]")
 
 
 def test_constraints_do_not_prove_each_other_away():
@@ -449,7 +458,7 @@ def test_a_divisor_that_varies_is_bounded_too():
 
 def test_a_long_sum_and_a_deep_nest():
     total = X
-    for number in range(1, 2000):
+    for number in range(1, 1000):
         total = total + (X % 7) * number + Y // number
     Simplifier(Ranges(box_of((0, 99), (0, 99)), {}), True).simplify(total)
     nest = X

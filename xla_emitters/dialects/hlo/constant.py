@@ -190,18 +190,18 @@ def _print_literal(value: Attribute, printer: Printer) -> None:
 
 
 def reads_back_differently(value: Dense) -> bool:
-    """Whether xDSL would print `value` as something that it reads as another value: then its bytes are printed.
+    """Whether xDSL would print `value` as something that is another value: then its bytes are printed.
 
-    It reads the bit pattern that it prints for inf, NaN and large whole numbers as an integer, and prints a mix of 0 and -0 as a splat.
+    It prints zeros of both signs as one zero for all, and NaN without its payload.
     """
     element = dtype_of(value.type.get_element_type())
     if element.kind not in (Kind.FLOAT, Kind.COMPLEX):
         return False
-    wide = np.complex128 if element.kind is Kind.COMPLEX else np.float64
-    numbers = undense(value).astype(wide).reshape(-1).view(np.float64)
+    with np.errstate(invalid="ignore"):
+        wide = np.complex128 if element.kind is Kind.COMPLEX else np.float64
+        numbers = undense(value).astype(wide).reshape(-1).view(np.float64)
     signs = np.signbit(numbers[numbers == 0])
-    is_large = (np.abs(numbers) >= 1e6) & (numbers == np.trunc(numbers))
-    return bool((~np.isfinite(numbers) | is_large).any() or (signs.any() and not signs.all()))
+    return bool(np.isnan(numbers).any() or (signs.any() and not signs.all()))
 
 
 def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:

@@ -90,7 +90,8 @@ def multiply_high(dt: DType, x: Array, y: Array) -> Array:
     if bits < 64:
         wide = np.int64 if dt.kind is Kind.SIGNED else np.uint64
         return (x.astype(wide) * y.astype(wide)) >> wide(bits)
-    return ((x.astype(object) * y.astype(object)) >> bits).astype(x.dtype)
+    # Python's integers hold the product; of arrays without dimensions NumPy makes plain ones.
+    return np.asarray(x.astype(object) * y.astype(object) >> bits, object).astype(x.dtype)
 
 
 # ------------------------------------------------------------------------------------------- bits

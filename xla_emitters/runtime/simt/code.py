@@ -199,7 +199,7 @@ class Node:
 
 @dataclass
 class Graph:
-    """Blocks with branches between them, in the order of `_loops_together`; the first is the entry."""
+    """Blocks with branches between them, in the order of `loops_together`; the first is the entry."""
 
     nodes: list[Node]
 
@@ -377,7 +377,7 @@ class Scope:
 
     def graph(self, region: Region) -> Graph:
         """The code of a region with branches. raises Unsupported for a terminator without a branch rule."""
-        blocks = _loops_together(_reachable(region))
+        blocks = loops_together(reachable(region))
         numbers = {block: number for number, block in enumerate(blocks)}
         nodes: list[Node] = []
         for block in blocks:
@@ -416,7 +416,7 @@ def _user_in(block: Block, user: Operation) -> Operation | None:
     return holder
 
 
-def _loops_together(blocks: Sequence[Block]) -> list[Block]:
+def loops_together(blocks: Sequence[Block]) -> list[Block]:
     """The blocks in an order in which each comes before its successors, but for back edges, and a loop's blocks stand together.
 
     blocks   those to order, the entry first; branches to others are ignored
@@ -434,7 +434,7 @@ def _loops_together(blocks: Sequence[Block]) -> list[Block]:
             # The head is gone, so that inner loops come apart; search from where the head branches to.
             left = set(rest)
             starts = [block for block in _successors(head) if block in left]
-            order += _loops_together(list(dict.fromkeys(starts + rest)))
+            order += loops_together(list(dict.fromkeys(starts + rest)))
     return order
 
 
@@ -485,7 +485,8 @@ def _successors(block: Block) -> Sequence[Block]:
     return block.last_op.successors if block.last_op else ()
 
 
-def _reachable(region: Region) -> list[Block]:
+def reachable(region: Region) -> list[Block]:
+    """The blocks that can be reached from the first one, which comes first."""
     found = [region.blocks[0]]
     seen = set(found)
     for block in found:

@@ -173,6 +173,17 @@ def test_binary_integer_ops_at_the_edges(opcode: str, type: str):
     assert got.tolist() == [wrapped(reference(opcode, a, b, dt.bits, signed), dt.bits, signed) for a, b in pairs]
 
 
+@pytest.mark.parametrize("opcode", BINARY)
+@pytest.mark.parametrize("type", ["s4", "u8", "s64", "u64"])
+def test_binary_integer_ops_take_arrays_without_dimensions(opcode: str, type: str):
+    """NumPy makes plain numbers of those, which have no types that wrap."""
+    dt = dtype(type)
+    signed = dt.kind is Kind.SIGNED
+    x, y = (np.array(value).astype(dt.numpy) for value in (7, 5))
+    got = evaluate(opcode, x, y, types=type)
+    assert int(got) == wrapped(reference(opcode, 7, 5, dt.bits, signed), dt.bits, signed)
+
+
 def test_integer_power_uses_all_bits_of_the_exponent():
     """Six bits, as XLA's emitter takes, would make 3^64 one and 3^65 three."""
     got = evaluate("power", np.array([3, 3, 2], np.uint32), np.array([64, 65, 64], np.uint32), types="u32")

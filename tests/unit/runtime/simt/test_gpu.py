@@ -30,9 +30,9 @@ func.func @main(%out: tensor<{BLOCKS * THREADS}x4xindex>) -> tensor<{BLOCKS * TH
   %bx = gpu.block_id x
   %by = gpu.block_id y
   %bz = gpu.block_id z
-  %row = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(tx, ty, tz, bx, by, bz) ->
-    (((((bz * 2 + by) * 5 + bx) * 3 + tz) * 2 + ty) * 4 + tx), domain: tx in [0, 3], ty in [0, 1], tz in [0, 2],
-    bx in [0, 4], by in [0, 1], bz in [0, 1]">(%tx, %ty, %tz, %bx, %by, %bz)
+  %row = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(tx, ty, tz, bx, by, bz) -> "
+    "(((((bz * 2 + by) * 5 + bx) * 3 + tz) * 2 + ty) * 4 + tx), domain: tx in [0, 3], ty in [0, 1], tz in [0, 2], "
+    "bx in [0, 4], by in [0, 1], bz in [0, 1]">(%tx, %ty, %tz, %bx, %by, %bz)
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -64,8 +64,8 @@ def test_special_registers_read_the_same():
     %l = nvvm.read.ptx.sreg.laneid : i32
     %w = nvvm.read.ptx.sreg.warpid : i32
     %s = nvvm.read.ptx.sreg.warpsize : i32
-    %first = arith.muli %w, %s : i32
-    %thread2 = arith.addi %first, %l : i32
+    %warp_start = arith.muli %w, %s : i32
+    %thread2 = arith.addi %warp_start, %l : i32
     %row = arith.muli %b, %n : i32
     %k = arith.addi %row, %t : i32
     %difference = arith.subi %thread2, %t : i32

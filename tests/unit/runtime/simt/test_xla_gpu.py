@@ -62,8 +62,8 @@ func.func @main(%out: tensor<4x3xindex>) -> tensor<4x3xindex> attributes {{xla.e
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
-  %a:3 = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0)[s0] -> (7, d0 floordiv 2 - s0, min(d0, 2)),
-    domain: d0 in [0, 3], s0 in [0, 1]">(%thread)[%c1]
+  %a:3 = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0)[s0] -> (7, d0 floordiv 2 - s0, min(d0, 2)), "
+    "domain: d0 in [0, 3], s0 in [0, 1]">(%thread)[%c1]
   %0 = tensor.insert %a#0 into %out[%thread, %c0] : tensor<4x3xindex>
   %1 = tensor.insert %a#1 into %0[%thread, %c1] : tensor<4x3xindex>
   %2 = tensor.insert %a#2 into %1[%thread, %c2] : tensor<4x3xindex>
@@ -107,8 +107,8 @@ def test_upstreams_spelling_runs_too():
 func.func @main(%out: tensor<8xindex>) -> tensor<8xindex> attributes {{xla.entry, {launch(4, 2)}}} {{
   %t = gpu.thread_id x
   %b = gpu.block_id x
-  %l = xla.loop (%t, %b)[%i] -> (%k) in #xla.indexing_map<"(d0, d1)[s0] -> (d1 * 4 + d0 + s0), domain: d0 in [0, 3],
-      d1 in [0, 1], s0 in [0, 0]"> iter_args(%iter = %out) -> (tensor<8xindex>) {{
+  %l = xla.loop (%t, %b)[%i] -> (%k) in #xla.indexing_map<"(d0, d1)[s0] -> (d1 * 4 + d0 + s0), domain: d0 in [0, 3], "
+      "d1 in [0, 1], s0 in [0, 0]"> iter_args(%iter = %out) -> (tensor<8xindex>) {{
     %w = tensor.insert %k into %iter[%k] : tensor<8xindex>
     xla.yield %w : tensor<8xindex>
   }}
@@ -124,8 +124,8 @@ def test_a_map_that_leads_out_of_bounds_names_the_op():
 func.func @main(%out: tensor<7xindex>) -> tensor<7xindex> attributes {{xla.entry, {launch(4, 2)}}} {{
   %t = gpu.thread_id x
   %b = gpu.block_id x
-  %l = xla_gpu.loop (%t, %b)[%i] -> (%k) in #xla_gpu.indexing_map<"(d0, d1)[s0] -> (d1 * 4 + d0 + s0), domain: d0 in [0, 3],
-      d1 in [0, 1], s0 in [0, 0]"> iter_args(%iter = %out) -> (tensor<7xindex>) {{
+  %l = xla_gpu.loop (%t, %b)[%i] -> (%k) in #xla_gpu.indexing_map<"(d0, d1)[s0] -> (d1 * 4 + d0 + s0), domain: d0 in [0, 3], "
+      "d1 in [0, 1], s0 in [0, 0]"> iter_args(%iter = %out) -> (tensor<7xindex>) {{
     %w = tensor.insert %k into %iter[%k] : tensor<7xindex>
     xla_gpu.yield %w : tensor<7xindex>
   }}

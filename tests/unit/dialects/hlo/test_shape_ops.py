@@ -1,0 +1,252 @@
+"""Ops that move elements: values against NumPy, maps against values by visiting every element, rules against what must be refused."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp
+from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.errors import VerifyError
+from xla_emitters.hlo_text import parse_hlo
+
+
+def last(*lines: str) -> HloOp:
+    """The root of a computation of these instructions."""
+    body = "\n".join(lines)
+    module = parse_hlo(f"e {{\n{body}\n}}")
+    module.verify()
+    *_, root = (op for op in module.walk() if isinstance(op, HloOp))
+    return root
+
+
+def value(op: HloOp, *arrays: Any) -> np.ndarray:
+    return op.evaluate([np.asarray(array) for array in arrays], lambda *_: None)
+
+
+def counted(*shape: int) -> np.ndarray:
+    """Every element different: 1, 2, ... in row-major order."""
+    return np.arange(1, 1 + int(np.prod(shape)), dtype=np.int32).reshape(shape)
+
+
+X = "x = s32[2,3,4] parameter(0)"
+x = counted(2, 3, 4)
+
+MOVES = [
+    ((X, "r = s32[5,2,3,4] broadcast(x), dimensions={1,2,3}"), np.broadcast_to(x, (5, 2, 3, 4))),
+    ((X, "r = s32[4,2,7,3] broadcast(x), dimensions={1,3,0}"), np.broadcast_to(x.transpose(2, 0, 1)[:, :, None], (4, 2, 7, 3))),
+    (("x = s32[] parameter(0)", "r = s32[2,2] broadcast(x), dimensions={}"), np.full((2, 2), 1)),
+    ((X, "r = s32[6,4] reshape(x)"), x.reshape(6, 4)),
+    ((X, "r = s32[1,2,12,1] reshape(x)"), x.reshape(1, 2, 12, 1)),
+    ((X, "r = s32[4,2,3] transpose(x), dimensions={2,0,1}"), x.transpose(2, 0, 1)),
+    ((X, "r = s32[2,3,4] reverse(x), dimensions={0,2}"), x[::-1, :, ::-1]),
+    ((X, "r = s32[1,3,2] slice(x), slice={[1:2], [0:3:1], [1:4:2]}"), x[1:2, :, 1:4:2]),
+    ((X, "r = s32[0,3,4] slice(x), slice={[1:1], [0:3], [0:4]}"), x[1:1]),
+    ((X, "r = s32[24] bitcast(x)"), x.reshape(24)),
+    # The same memory with the dimensions named the other way round: a transpose.
+    (("x = s32[2,3]{0,1} parameter(0)", "r = s32[3,2]{1,0} bitcast(x)"), counted(2, 3).T),
+    # Memory order of the operand is column major: flattening it is not NumPy's reshape.
+    (("x = s32[2,3]{0,1} parameter(0)", "r = s32[6] bitcast(x)"), counted(2, 3).T.reshape(6)),
+    (("x = s32[2,3,4]{1,2,0} parameter(0)", "r = s32[6,4]{0,1} bitcast(x)"), counted(2, 3, 4).transpose(0, 2, 1).reshape(4, 6).T),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "expected"), MOVES, ids=[lines[1].split(" = ")[1] for lines, _ in MOVES])
+def test_values_are_numpys_and_maps_are_the_values(lines: tuple[str, ...], expected: np.ndarray):
+    op = last(*lines)
+    operand = counted(*dims_of(op.operands[0]))
+    result = value(op, operand)
+    assert result.shape == dims_of(op.result)
+    assert result.tolist() == expected.tolist()
+    (map,) = op.output_to_input()
+    for index in itertools.product(*(range(size) for size in result.shape)):
+        assert map.constraints_satisfied(index)
+        assert result[index] == operand[map.evaluate(index)]
+
+
+def test_a_bitcast_between_element_types_keeps_the_bits():
+    op = last("x = f32[3] parameter(0)", "r = u32[3] bitcast(x)")
+    array = np.array([1.0, -0.0, np.inf], np.float32)
+    assert value(op, array).tolist() == [0x3F800000, 0x80000000, 0x7F800000]
+
+
+def test_a_bitcast_may_change_the_width_of_elements():
+    op = last("x = f32[2] parameter(0)", "r = u16[4] bitcast(x)")
+    assert value(op, np.array([1.0, 2.0], np.float32)).tolist() == [0, 0x3F80, 0, 0x4000]
+
+
+def test_concatenate():
+    op = last(
+        "x = s32[2,1] parameter(0)", "y = s32[2,3] parameter(1)", "r = s32[2,4] concatenate(x, y), dimensions={1}"
+    )
+    assert isinstance(op, ConcatenateOp)
+    assert op.offsets == (0, 1)
+    parts = [counted(2, 1), counted(2, 3) + 100]
+    result = value(op, *parts)
+    assert result.tolist() == np.concatenate(parts, 1).tolist()
+    for index in itertools.product(range(2), range(4)):
+        found = [
+            part[map.evaluate(index)]
+            for part, map in zip(parts, op.output_to_input(), strict=True)
+            if index[1] in range(map.dims[1].bounds.lower, map.dims[1].bounds.upper + 1)
+        ]
+        assert found == [result[index]]
+
+
+@pytest.mark.parametrize("padding", list(itertools.product((-2, 0, 1, 3), (-1, 0, 2), (0, 1, 2))))
+def test_pad_puts_elements_where_its_definition_says(padding: tuple[int, int, int]):
+    """Element i stands at low + i * (interior + 1), if that is inside; everything else is the padding value."""
+    low, high, interior = padding
+    array = counted(5)
+    size = max(0, low + high + 5 + 4 * interior)
+    expected = np.full(size, -7)
+    for i, element in enumerate(array):
+        if 0 <= (at := low + i * (interior + 1)) < size:
+            expected[at] = element
+    op = last(
+        "x = s32[5] parameter(0)",
+        "z = s32[] parameter(1)",
+        f"r = s32[{size}] pad(x, z), padding={low}_{high}_{interior}",
+    )
+    result = value(op, array, np.int32(-7))
+    assert result.tolist() == expected.tolist()
+    map, of_value = op.output_to_input()
+    assert of_value.num_results == 0
+    for at in range(size):
+        bounds = map.dims[0].bounds
+        is_inside = bounds.lower <= at <= bounds.upper and bool(map.constraints_satisfied((at,)))
+        assert is_inside == (expected[at] != -7)
+        if is_inside:
+            assert array[map.evaluate((at,))] == expected[at]
+
+
+@pytest.mark.parametrize(
+    ("start", "clamped"), [((0, 1), (0, 1)), ((-5, 9), (0, 2)), ((1, 2), (1, 2)), ((2, -1), (1, 0))]
+)
+def test_dynamic_windows_are_clamped_to_lie_inside(start: tuple[int, int], clamped: tuple[int, int]):
+    scalars = [np.array(s, np.int32) for s in start]
+    inputs = (
+        "x = s32[3,4] parameter(0)",
+        "u = s32[2,2] parameter(1)",
+        "i = s32[] parameter(2)",
+        "j = s32[] parameter(3)",
+    )
+    row, column = clamped
+    taken = last(*inputs, "r = s32[2,2] dynamic-slice(x, i, j), dynamic_slice_sizes={2,2}")
+    assert value(taken, counted(3, 4), *scalars).tolist() == counted(3, 4)[row : row + 2, column : column + 2].tolist()
+    put = last(*inputs, "r = s32[3,4] dynamic-update-slice(x, u, i, j)")
+    expected = counted(3, 4)
+    expected[row : row + 2, column : column + 2] = counted(2, 2) + 100
+    assert value(put, counted(3, 4), counted(2, 2) + 100, *scalars).tolist() == expected.tolist()
+
+
+def test_results_are_arrays_of_their_own():
+    """A view that changes with its operand would make the reference wrong when memory is reused."""
+    operand = counted(2, 3)
+    for text in ("s32[1,3] slice(x), slice={[1:2], [0:3]}", "s32[2,3] reverse(x), dimensions={0}"):
+        op = last("x = s32[2,3] parameter(0)", f"r = {text}")
+        assert not np.shares_memory(value(op, operand), operand)
+
+
+# -------------------------------------------------------------------------------------------------------------------------- code
+
+
+class Recorder:
+    """An element context whose operands are the indices asked for."""
+
+    def __init__(self, rank: int):
+        self.block = Block(arg_types=[IndexType()] * rank)
+        self.builder = Builder(InsertPoint.at_end(self.block))
+        self.indices = tuple(self.block.args)
+        self.asked: list[SSAValue] = []
+
+    def insert(self, op: Any) -> Any:
+        return self.builder.insert(op)
+
+    def operand(self, i: int, indices: Any = None) -> Any:
+        self.asked = list(indices)
+        return self.block.args[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("s32[5,2,3,4] broadcast(x), dimensions={1,2,3}", [1, 2, 3]),
+        ("s32[4,2,3] transpose(x), dimensions={2,0,1}", [1, 2, 0]),
+    ],
+)
+def test_a_broadcast_or_transpose_only_chooses_indices(text: str, asked: list[int]):
+    op = last(X, f"r = {text}")
+    assert isinstance(op, MoveOp)
+    e = Recorder(len(dims_of(op.result)))
+    op.emit_element(e)
+    assert e.asked == [e.block.args[i] for i in asked]
+    assert not e.block.ops
+
+
+def test_a_reshape_computes_its_indices():
+    op = last(X, "r = s32[6,4] reshape(x)")
+    e = Recorder(2)
+    op.emit_element(e)
+    assert [str(o.name) for o in e.block.ops] == ["xla_gpu.apply_indexing"] * 2
+    assert e.asked[2] is e.block.args[1]
+
+
+# ------------------------------------------------------------------------------------------------------------------------- rules
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("s32[5,2,3] broadcast(x), dimensions={1,2}", "broadcast of s32[2,3,4] with 2 dimensions"),
+        ("s32[2,3,5] broadcast(x), dimensions={0,1,2}", "broadcast changes a size"),
+        ("s32[2,3,4] broadcast(x), dimensions={0,1,3}", "are not different dimensions of an array of rank 3"),
+        ("f32[2,3,4] broadcast(x), dimensions={0,1,2}", "'broadcast' keeps the element type"),
+        ("s32[6,5] reshape(x)", "'reshape' changes the number of elements"),
+        ("s64[24] bitcast(x)", "'bitcast' changes the number of bits"),
+        ("s32[4,3,2] transpose(x), dimensions={2,1}", "with 2 dimensions"),
+        ("s32[4,3,2] transpose(x), dimensions={2,1,1}", "not different dimensions"),
+        ("s32[2,4,3] transpose(x), dimensions={2,1,0}", "'transpose' cannot have this result shape"),
+        ("s32[2,3,4] reverse(x), dimensions={3}", "not different dimensions"),
+        ("s32[2,3,4] slice(x), slice={[0:2], [0:3]}", "with 2 ranges"),
+        ("s32[2,3,5] slice(x), slice={[0:2], [0:3], [0:5]}", "slice range [0:5:1] is not within dimension 2"),
+        ("s32[2,3,4] slice(x), slice={[0:2], [0:3], [0:4:0]}", "slice range [0:4:0]"),
+        ("s32[2,3,3] slice(x), slice={[0:2], [0:3], [0:4:2]}", "'slice' cannot have this result shape"),
+        ("s32[4,3,4] concatenate(x, x), dimensions={0,1}", "goes along one dimension"),
+        ("s32[4,3,5] concatenate(x, x), dimensions={0}", "'concatenate' cannot have this result shape"),
+        ("s32[3,3,4] concatenate(x, i), dimensions={0}", "differ in more than the size along one dimension"),
+        ("s32[2,3,4] pad(x, x), padding=0_0x0_0x0_0", "not a scalar of the operand's type"),
+        ("s32[2,3,4] pad(x, i), padding=0_0x0_0", "padding of 2 dimensions does not fit"),
+        ("s32[2,3,4] pad(x, i), padding=0_1x0_0x0_0", "'pad' cannot have this result shape"),
+        ("s32[1,1,1] dynamic-slice(x, i, i), dynamic_slice_sizes={1,1,1}", "with 2 start indices"),
+        ("s32[1,1,1] dynamic-slice(x, i, i, x), dynamic_slice_sizes={1,1,1}", "a start index is an integer scalar"),
+        ("s32[1,1,5] dynamic-slice(x, i, i, i), dynamic_slice_sizes={1,1,5}", "no window of sizes {1,1,5} lies inside"),
+        ("s32[2,3,4] dynamic-update-slice(x, i, i, i, i)", "the update does not fit the operand"),
+    ],
+)  # fmt: skip
+def test_a_shape_that_does_not_fit_is_refused(line: str, message: str):
+    with pytest.raises(VerifyError) as error:
+        last(X, "i = s32[] parameter(1)", f"r = {line}")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f32[?,2] broadcast(x), dimensions={0}",
+        "f32[2,?] reshape(x)",
+        "f32[?] reverse(x), dimensions={0}",
+        "f32[3] slice(x), slice={[1:4]}",
+        "f32[?] concatenate(x, x), dimensions={0}",
+    ],
+)
+def test_sizes_that_are_not_known_are_not_compared(line: str):
+    last("x = f32[?] parameter(0)", f"r = {line}")

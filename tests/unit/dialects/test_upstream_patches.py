@@ -1,0 +1,69 @@
+"""What is patched in xDSL is still missing there, and is right here."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects import arith, llvm, scf, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, f32
+from xdsl.ir import Block, Operation, Region
+from xdsl.traits import ConditionallySpeculatable, MemoryEffect, Pure, is_speculatable
+
+from xla_emitters.dialects import upstream_patches
+from xla_emitters.dialects.upstream_patches import SYNTAX, TRAITS
+
+INDEX = IndexType()
+
+
+def test_no_row_is_one_that_xdsl_does_not_need_any_more():
+    """When this fails, xDSL has caught up: take the rows out of upstream_patches.py."""
+    assert upstream_patches.CAUGHT_UP == []
+
+
+@pytest.mark.parametrize(("op", "kind"), [(op, kind) for op, _, kind in TRAITS])
+def test_every_row_is_applied(op: type[Operation], kind: type):
+    assert any(isinstance(trait, kind) for trait in op.traits)
+
+
+@pytest.mark.parametrize("op", [op for op, _, _ in SYNTAX])
+def test_every_op_of_the_table_has_a_custom_form(op: type[Operation]):
+    assert op.print is not Operation.print
+
+
+@pytest.mark.parametrize("op", [llvm.SDivOp, llvm.UDivOp, llvm.SRemOp, llvm.URemOp])
+def test_division_is_never_hoisted(op: type[Operation]):
+    """It shares its traits' object with the shifts, which may be."""
+    assert any(isinstance(trait, MemoryEffect) for trait in op.traits)
+    assert not any(isinstance(trait, ConditionallySpeculatable) for trait in op.traits)
+
+
+def test_a_patch_of_one_op_does_not_reach_its_family():
+    assert Pure() in arith.RemUIOp.traits.traits
+    assert Pure() not in arith.CeilDivUIOp.traits.traits
+
+
+def loop(step: int | None) -> scf.ForOp:
+    outside = Block(arg_types=[INDEX])
+    zero = arith.ConstantOp(IntegerAttr(0, INDEX))
+    stride = arith.ConstantOp(IntegerAttr(step, INDEX)).result if step is not None else outside.args[0]
+    body = Block(arg_types=[INDEX])
+    body.add_op(scf.YieldOp())
+    return scf.ForOp(zero, zero, stride, [], Region(body))
+
+
+@pytest.mark.parametrize(("step", "wanted"), [(1, True), (4, True), (0, False), (-1, False), (None, False)])
+def test_a_loop_is_hoisted_only_if_it_surely_ends(step: int | None, wanted: bool):
+    assert is_speculatable(loop(step)) is wanted
+
+
+def test_a_loop_with_a_division_by_what_may_be_zero_is_not_hoisted():
+    made = loop(1)
+    block = made.body.block
+    block.insert_ops_before([arith.DivSIOp(block.args[0], block.args[0])], block.first_op)  # pyright: ignore[reportArgumentType]
+    assert not is_speculatable(made)
+
+
+@pytest.mark.parametrize(("dim", "wanted"), [(0, True), (1, True), (2, False), (-1, False)])
+def test_a_dimension_that_a_tensor_has_may_be_asked_anywhere(dim: int, wanted: bool):
+    block = Block(arg_types=[TensorType(f32, [4, -1])])
+    constant = arith.ConstantOp(IntegerAttr(dim, INDEX))
+    assert is_speculatable(tensor.DimOp(block.args[0], constant.result)) is wanted

@@ -1,0 +1,254 @@
+"""The `xla_gpu` ops: their text, their rules, what they fold to, what they do."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, bf16, f32
+from xdsl.ir import Block, Operation
+from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp, PureCallOp, YieldOp
+from xla_emitters.errors import ParseError, VerifyError
+from xla_emitters.indexing import IndexingMap
+
+# The seed document's listing "MLIR Conversion", word for word.
+SEED_LOOP = """
+#map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> ("
+ "bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + vector_index),"
+ "domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
+
+func.func @main(%input: tensor<6x512x4096xbf16> , %output: tensor<6x512x4096xbf16>)
+   -> tensor<6x512x4096xbf16> {
+ %thread_id_x = gpu.thread_id  x {xla.range = [0 : index, 127 : index]}
+ %block_id_x = gpu.block_id  x {xla.range = [0 : index, 24575 : index]}
+
+ %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x)[%vector_index] -> (%dim0, %dim1, %dim2)
+     in #map iter_args(%iter = %output) -> (tensor<6x512x4096xbf16>) {
+   %pure_call = xla_gpu.pure_call @gelu(%input, %dim0, %dim1, %dim2)
+      : (tensor<6x512x4096xbf16>, index, index, index) -> bf16
+   %inserted = tensor.insert %pure_call into %iter[%dim0, %dim1, %dim2] : tensor<6x512x4096xbf16>
+   xla_gpu.yield %inserted : tensor<6x512x4096xbf16>
+ }
+ return %xla_loop : tensor<6x512x4096xbf16>
+}
+
+func.func private @gelu(%arg0: tensor<6x512x4096xbf16>, %i: index, %j: index, %k: index) -> bf16 {
+  %cst = arith.constant 5.000000e-01 : bf16
+  return %cst : bf16
+}
+"""
+
+FORMS = (
+    "%r:2 = xla_gpu.apply_indexing #two(%a, %b)[%c]",
+    "%r = xla_gpu.apply_indexing #symbol[%c] {xla.range = [0 : index, 3 : index]}",
+    "%r = xla_gpu.apply_indexing #none",
+    "%r = xla_gpu.loop (%a, %b)[%i] -> (%x, %y) in #two iter_args(%it = %t) -> (tensor<8xf32>) {\n"
+    "xla_gpu.yield %it : tensor<8xf32>\n} {xla.range = [0 : index, 42 : index]}",
+    "%r:2 = xla_gpu.loop ()[%i] -> (%x) in #symbol iter_args(%it = %t, %n = %v) -> (tensor<8xf32>, f32) {\n"
+    "xla_gpu.yield %it, %n : tensor<8xf32>, f32\n}",
+    "xla_gpu.loop ()[%i] -> (%x) in #symbol {\nxla_gpu.yield\n}",
+    "%r = xla_gpu.pure_call @g(%t, %a) : (tensor<8xf32>, index) -> f32",
+    "%r = xla_gpu.pure_call @g(%t, %a) {noinline} : (tensor<8xf32>, index) -> f32",
+)
+AROUND = """
+#two = #xla_gpu.indexing_map<"(d0, d1)[s0] -> (d0 + s0, d1), domain: d0 in [0, 3], d1 in [0, 3], s0 in [0, 1]">
+#symbol = #xla_gpu.indexing_map<"()[s0] -> (s0 * 2), domain: s0 in [0, 1]">
+#none = #xla_gpu.indexing_map<"() -> (7)">
+func.func private @g(tensor<8xf32>, index) -> f32
+func.func @f(%a: index, %b: index, %c: index, %t: tensor<8xf32>, %v: f32, %w: i32) {
+LINE
+return
+}
+"""
+
+
+def in_function(line: str) -> str:
+    return AROUND.replace("LINE", line)
+
+
+def op_of(line: str) -> Operation:
+    module = parse_ir(in_function(line))
+    found = [op for op in module.walk() if op.name.startswith("xla_gpu.") and not isinstance(op, YieldOp)]
+    return found[0]
+
+
+@pytest.mark.tiny
+def test_the_seeds_loop_is_read_and_printed():
+    printed = print_ir(parse_ir(SEED_LOOP))
+    assert print_ir(parse_ir(printed)) == printed
+    assert printed.splitlines()[0] == (
+        '#map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, (bl_x floordiv 8) mod 512, '
+        "(bl_x mod 8) * 512 + th_x * 4 + vector_index), "
+        'domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">'
+    )
+    wanted = " ".join(SEED_LOOP.split("%xla_loop")[1].split("}")[0].split())
+    assert wanted in " ".join(printed.split())
+
+
+@pytest.mark.parametrize("line", FORMS)
+def test_every_form_is_printed_as_it_is_read(line: str):
+    module = parse_ir(in_function(line))
+    printed = print_ir(module)
+    for form in (
+        printed,
+        print_ir(module, generic=True),
+        print_ir(module, spelling="upstream"),
+        print_ir(module, locations=True),
+    ):
+        assert print_ir(parse_ir(form)) == printed
+    body = " ".join(printed.split(", %w: i32) {\n")[1].split())
+    for alias, name in (("#two", "#map"), ("#symbol", "#map"), ("#none", "#map")):
+        line = line.replace(alias, name)
+    assert body.startswith(" ".join(line.split()))
+
+
+def test_a_loop_is_built_with_its_block():
+    map = IndexingMap.parse(
+        "(th_x, bl_x)[vector_index] -> (bl_x, th_x * 4 + vector_index), "
+        "domain: th_x in [0, 127], bl_x in [0, 5], vector_index in [0, 3]"
+    )
+    outside = Block(arg_types=[IndexType(), IndexType(), TensorType(f32, [8])])
+    loop = LoopOp(outside.args[:2], outside.args[2:], map)
+    loop.body.block.add_op(YieldOp(*loop.iter_args))
+    assert [argument.name_hint for argument in loop.body.block.args] == ["vector_index", "dim0", "dim1", "iter"]
+    assert (len(loop.induction_vars), len(loop.map_results), len(loop.iter_args)) == (1, 2, 1)
+    assert loop.map is map
+    loop.verify()
+    assert (
+        print_ir(loop)
+        .splitlines()[1]
+        .startswith(
+            "%xla_loop = xla_gpu.loop (%arg0, %arg1)[%vector_index] -> (%dim0, %dim1) in #map iter_args(%iter = %arg2)"
+        )
+    )
+
+
+def test_a_call_is_built_from_a_name():
+    call = PureCallOp("gelu_multiply_0", [], [bf16])
+    assert call.callee == "gelu_multiply_0"
+    assert print_ir(call) == "%pure_call = xla_gpu.pure_call @gelu_multiply_0() : () -> bf16"
+
+
+# ---- rules ------------------------------------------------------------------------------------------------------------
+
+BROKEN_TEXT = {
+    "%r = xla_gpu.apply_indexing #two(%a)[%c]": "the map has 2 dims and 1 symbols, but there are 1 and 1 operands",
+    "%r = xla_gpu.apply_indexing #two(%a, %b, %c)": "the map has 2 dims and 1 symbols, but there are 3 and 0 operands",
+    "%r = xla_gpu.apply_indexing 7(%a)": "expected an indexing map",
+    "%r = xla_gpu.loop (%a)[%i] -> (%x, %y) in #two {}": "but the loop 1, 1 and 2",
+    "%r = xla_gpu.loop (%a, %b)[%i, %j] -> (%x, %y) in #two {}": "but the loop 2, 2 and 2",
+    "%r = xla_gpu.loop (%a, %b)[%i] -> (%x) in #two {}": "but the loop 2, 1 and 1",
+    "%r = xla_gpu.loop (%a %b)[%i] -> (%x, %y) in #two {}": "",
+    "%r = xla_gpu.loop (%a, %b)[%i] -> (%x, %y) in #two iter_args(%n = %t) -> () {}": "expected 0 operand types but had 1",
+}
+
+
+@pytest.mark.parametrize("line", BROKEN_TEXT)
+def test_text_that_is_wrong_is_refused_where_it_is(line: str):
+    with pytest.raises(ParseError) as caught:
+        parse_ir(in_function(line))
+    assert BROKEN_TEXT[line] in caught.value.message
+    assert caught.value.place is not None
+    assert caught.value.place.line == 7
+
+
+GENERIC_LOOP = (
+    '%r = "xla_gpu.loop"(%a, %b, %t) <{{indexing_map_attr = #two, operandSegmentSizes = array<i32: {sizes}>}}> ({{\n'
+    "^bb0({arguments}):\n {last} }}) : (index, index, tensor<8xf32>) -> tensor<8xf32>"
+)
+ARGUMENTS = "%i: index, %x: index, %y: index, %n: tensor<8xf32>"
+YIELD = '"xla_gpu.yield"(%n) : (tensor<8xf32>) -> ()'
+GENERIC_APPLY = '{results} = "xla_gpu.apply_indexing"({operands}) <{{indexing_map_attr = #two}}> : {type}'
+BROKEN_RULES = {
+    GENERIC_APPLY.format(
+        results="%r", operands="%a", type="(index) -> index"
+    ): "the map has 3 variables, but there are 1 operands",
+    GENERIC_APPLY.format(
+        results="%r", operands="%a, %b, %c", type="(index, index, index) -> index"
+    ): "the map has 2 results, the op 1",
+    '%r = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0), domain: d0 in [0, 3], d0 mod 2 in [0, 0]">'
+    "(%a)": "no map with constraints",
+    GENERIC_APPLY.format(results="%r:2", operands="%w, %b, %c", type="(i32, index, index) -> (index, index)"): "index",
+    GENERIC_LOOP.format(sizes="1, 2", arguments=ARGUMENTS, last=YIELD): "2 inits, but 1 results",
+    GENERIC_LOOP.format(
+        sizes="2, 1", arguments="%x: index, %y: index, %n: tensor<8xf32>", last=YIELD
+    ): "the map has 1 range variables, but the body 0 induction variables",
+    GENERIC_LOOP.format(
+        sizes="2, 1", arguments="%i: i32, %x: index, %y: index, %n: tensor<8xf32>", last=YIELD
+    ): "block argument 0 is i32; it must be index",
+    GENERIC_LOOP.format(
+        sizes="2, 1",
+        arguments="%i: index, %x: index, %y: index, %n: tensor<9xf32>",
+        last='"xla_gpu.yield"(%t) : (tensor<8xf32>) -> ()',
+    ): "result 0 is tensor<8xf32>, but its init tensor<8xf32> and its iter arg tensor<9xf32>",
+    GENERIC_LOOP.format(
+        sizes="2, 1", arguments=ARGUMENTS, last='"xla_gpu.yield"(%v) : (f32) -> ()'
+    ): "yields (f32), but the loop's results are (tensor<8xf32>)",
+    GENERIC_LOOP.format(sizes="2, 1", arguments=ARGUMENTS, last='"scf.yield"(%n) : (tensor<8xf32>) -> ()'): "",
+    "%r = xla_gpu.pure_call @h(%t, %a) : (tensor<8xf32>, index) -> f32": "there is no function @h",
+    "%r = xla_gpu.pure_call @g(%t) : (tensor<8xf32>) -> f32": "is called as (tensor<8xf32>) -> (f32)",
+    "%r = xla_gpu.pure_call @g(%t, %a) : (tensor<8xf32>, index) -> f64": "@g is (tensor<8xf32>, index) -> (f32)",
+    "xla_gpu.yield": "",
+}
+
+
+@pytest.mark.parametrize("line", BROKEN_RULES)
+def test_a_broken_rule_is_named_where_it_is_broken(line: str):
+    with pytest.raises(VerifyError) as caught:
+        parse_ir(in_function(line))
+    assert BROKEN_RULES[line] in caught.value.message
+    assert caught.value.place is not None
+    assert caught.value.place.line >= 7
+
+
+# ---- folds and effects ------------------------------------------------------------------------------------------------
+
+
+def test_apply_indexing_folds_when_every_result_is_an_operand_or_a_number():
+    block = Block(arg_types=[IndexType(), IndexType()])
+    domain = "domain: d0 in [0, 3], d1 in [0, 3]"
+    folded = ApplyIndexingOp(block.args, IndexingMap.parse(f"(d0, d1) -> (d1, 5, d0), {domain}")).fold()
+    assert folded == [block.args[1], IntegerAttr(5, IndexType()), block.args[0]]
+    assert ApplyIndexingOp(block.args, IndexingMap.parse(f"(d0, d1) -> (d1, d0 + 1), {domain}")).fold() is None
+
+
+def test_a_folded_number_becomes_a_constant_op():
+    from xdsl.folder import Folder
+
+    op = ApplyIndexingOp([], IndexingMap.parse("() -> (7)"))
+    found = Folder(make_context()).try_fold(op)
+    assert found is not None
+    (value,), (constant,) = found
+    assert isinstance(constant, arith.ConstantOp)
+    assert value is constant.result
+    assert constant.value == IntegerAttr(7, IndexType())
+
+
+def test_calls_and_maps_only_compute():
+    for line in (FORMS[0], FORMS[6]):
+        assert is_side_effect_free(op_of(line))
+        assert is_speculatable(op_of(line))
+
+
+def test_a_loop_does_what_its_body_does():
+    quiet = op_of(FORMS[3])
+    assert is_side_effect_free(quiet)
+    assert is_speculatable(quiet)
+    loud = op_of("xla_gpu.loop ()[%i] -> (%x) in #symbol {\ngpu.barrier\nxla_gpu.yield\n}")
+    assert get_effects(loud) is None
+    assert not is_speculatable(loud)
+
+
+def test_a_loop_without_iter_args_needs_no_yield():
+    loop = op_of("xla_gpu.loop ()[%i] -> (%x) in #symbol {\n}")
+    assert isinstance(loop, LoopOp)
+    assert isinstance(loop.body.block.last_op, YieldOp)
+
+
+def test_the_ops_of_todays_xla_that_are_only_read():
+    text = in_function('"xla_gpu.pdl_wait"() : () -> ()\n"xla_gpu.pdl_launch_dependents"() : () -> ()')
+    assert print_ir(parse_ir(print_ir(parse_ir(text)))) == print_ir(parse_ir(text))
+    assert get_effects(op_of('"xla_gpu.pdl_wait"() : () -> ()')) is None
