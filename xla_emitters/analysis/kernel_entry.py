@@ -11,8 +11,10 @@ Source: spec/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
@@ -67,7 +69,7 @@ def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
 
 
 def _three(attribute: Attribute | None) -> tuple[int, int, int] | None:
-    if not isinstance(attribute, DenseArrayBase) or len(attribute) != 3:
+    if not isa(attribute, DenseArrayBase) or len(attribute) != 3 or not isinstance(attribute.elt_type, IntegerType):
         return None
-    x, y, z = (int(value) for value in attribute.get_values())
+    x, y, z = cast("DenseArrayBase[IntegerType]", attribute).get_values()
     return x, y, z

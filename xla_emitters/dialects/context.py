@@ -21,7 +21,7 @@ from xdsl.parser import Parser
 from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, verify_ir
-from xla_emitters.errors import ParseError, Place
+from xla_emitters.errors import ParseError, Place, VerifyError
 
 DialectFactory = Callable[[], Dialect]
 
@@ -122,8 +122,12 @@ def parse_ir(
         place = _place(text, name, parser.pos, parser.pos) if parser else None
         raise ParseError("nested too deeply to be read", stage="ir.parse", place=place) from None
     except ESCAPING_ERRORS as error:
-        place = _place(text, name, parser.pos, parser.pos) if parser else None
-        message = str(error).strip() or f"not understood ({type(error).__name__})"
+        # Raised while an op is made: it stands at the op's name.
+        place = _place_of_op(text, name, parser.start) if parser else None
+        op_name = place.text[place.column - 1 : place.end_column - 1].strip('"') if place else name
+        message = f"{op_name}: {str(error).strip() or f'not understood ({type(error).__name__})'}"
+        if isinstance(error, xdsl_errors.VerifyException):
+            raise VerifyError(message, stage="ir.verify", place=place) from error
         raise ParseError(message, stage="ir.parse", place=place) from error
     if verify:
         starts = parser.starts

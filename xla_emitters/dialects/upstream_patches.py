@@ -221,6 +221,15 @@ def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] 
     return (real, imaginary), Span(start, last.end, self.lexer.input)
 
 
+# (class, method, ours)
+METHODS: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (llvm.LinkageAttr, "print_parameters", _print_linkage),
+    (_Number, "to_type", _to_type),
+    (AttrParser, "_parse_optional_complex", _parse_optional_complex),
+)
+XDSLS_OWN: dict[str, Callable[..., Any]] = {name: getattr(holder, name) for holder, name, _ in METHODS}
+"""The methods as xDSL has them, so that a test can see whether they have been put right there."""
+
 CAUGHT_UP: list[str] = []
 """Rows that xDSL has no need of any more; see the file's head."""
 
@@ -243,9 +252,8 @@ def _apply() -> None:
         # Set by name: to a type checker a class's methods are fixed.
         setattr(op, "parse", classmethod(parse))  # noqa: B010
         setattr(op, "print", print_op)  # noqa: B010
-    setattr(llvm.LinkageAttr, "print_parameters", _print_linkage)  # noqa: B010
-    _Number.to_type = _to_type
-    setattr(AttrParser, "_parse_optional_complex", _parse_optional_complex)  # noqa: B010
+    for holder, name, ours in METHODS:
+        setattr(holder, name, ours)
 
 
 _apply()

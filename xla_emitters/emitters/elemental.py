@@ -55,7 +55,7 @@ from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map
-from xla_emitters.rewrite.locations import locate
+from xla_emitters.rewrite.locations import UNKNOWN, locate
 
 INDEX_NAMES = "ijklmn"
 
@@ -145,7 +145,7 @@ class FunctionBuilder(Builder):
 
     def __init__(self, block: Block, location: LocationAttr | None = None):
         super().__init__(InsertPoint.at_end(block))
-        self.location = location or UnknownLoc()
+        self.location = location or UNKNOWN
         self._top = block
         self._known: dict[tuple[object, ...], list[Operation]] = {}
         self.operation_insertion_handler.append(lambda op: locate(op, self.location))

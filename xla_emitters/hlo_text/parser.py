@@ -503,7 +503,7 @@ class _ModuleParser:
         try:
             op.verify_rule()
             if isinstance(op, CallingOp):
-                op.verify_callee(self.computations[op.callee.root_reference.data])
+                op.verify_callees(self.computations.__getitem__)
         except VerifyException as error:
             raise self._verify_error(error, opcode, spans, op) from None
 

@@ -8,7 +8,8 @@
 
 f32 calls `__nv_<name>f`, f64 `__nv_<name>`; f16 and bf16 go through f32. With fastmath<afn> f32, f16 and bf16 call the fast
 variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction or two, and rounds correctly (absf, sqrt, fma, floor, ceil,
-trunc, round, roundeven, copysign, and the bit counts), stays for xla-lower-to-llvm-gpu. Vectors stay; no emitter makes them.
+trunc, round, roundeven, copysign, and the bit counts), stays for xla-lower-to-llvm-gpu. Vectors stay; no emitter makes them. A declaration
+is located at all ops that it was made for.
 Source: spec/2 3.3 "xla-lower-to-llvm-gpu"; names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm);
 NVIDIA's libdevice user guide.
 """
@@ -25,7 +26,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.locations import fuse_locations, located_builder
 
 # op -> (name in libdevice, whether there is a __nv_fast_ variant for f32)
 _FUNCTIONS: dict[str, tuple[str, bool]] = {
@@ -75,7 +76,7 @@ class ConvertMathToLibdevicePass(KernelPass):
 def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
     type = op.results[0].type
     name, has_fast = _FUNCTIONS[op.name]
-    if type == Float64Type():
+    if isinstance(type, Float64Type):
         symbol = f"__nv_{name}"
     else:
         symbol = f"__nv_fast_{name}f" if has_fast and _allows_approximation(op) else f"__nv_{name}f"
@@ -89,7 +90,9 @@ def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) 
     ]
     call = builder.insert(func.CallOp(symbol, arguments, [computed_in]))
     result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_narrow else call.res[0]
-    _declare(symbol, [argument.type for argument in arguments], computed_in, module, declared)
+    if symbol not in declared:
+        declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
+    declared[symbol].location = fuse_locations(declared[symbol].location, op.location)
 
     result.name_hint = op.results[0].name_hint
     op.results[0].replace_all_uses_with(result)
@@ -103,16 +106,12 @@ def _allows_approximation(op: Operation) -> bool:
     return isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data
 
 
-def _declare(
-    symbol: str, arguments: list[Attribute], result: Attribute, module: ModuleOp, declared: dict[str, func.FuncOp]
-) -> None:
-    """Declare a function at the module's start, once."""
-    if symbol in declared:
-        return
+def _declare(symbol: str, arguments: list[Attribute], result: Attribute, module: ModuleOp) -> func.FuncOp:
+    """Declares a function at the module's start."""
     declaration = func.FuncOp.external(symbol, arguments, [result])
-    declared[symbol] = declaration
     block = module.body.block
     if block.first_op is None:
         block.add_op(declaration)
     else:
         block.insert_op_before(declaration, block.first_op)
+    return declaration

@@ -159,7 +159,7 @@ def _end_with_jump(op: Operation, block: Block, target: Block) -> None:
 
 
 def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
-    """Put `jump` in the place of the block's terminator, with `op`'s location: a yield without operands is not in the text, nor is its place."""
+    """Put `jump` in the place of the block's terminator. Its location is `op`'s: text does not have that of a yield of nothing."""
     old = _terminator(block)
     located_builder(InsertPoint.before(old), op).insert(jump)
     old.detach()

@@ -13,6 +13,9 @@ Division and remainder come in two forms, the caller chooses:
     unsigned   divui, remui: one op; only where the dividend is known not to be negative (`is_unsigned`)
     signed     rounding towards minus infinity, for any dividend: divsi or remsi and a correction
 
+Maps speak of whole numbers, ops of an index of 32 or 64 bits. A sum or product that wraps is still right in its low bits; what is divided
+or compared must not have wrapped, so the ranges must say that it cannot have (`overflowing_part`).
+
 Source: spec/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is allowed), MLIR's documentation of affine.apply
 (floordiv, ceildiv and mod round as above).
 """
@@ -117,6 +120,28 @@ def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
     return True
 
 
+def overflowing_part(expr: Expr, range_of: RangeOf, width: int, *, unsigned: bool) -> Expr | None:
+    """A sum or product in `expr` that is divided, or compared by max or min, and may not fit an index of `width` bits; or None.
+
+    unsigned   the unsigned forms will be used, for which an index goes to 2^width - 1
+    """
+    if expr.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT):
+        return None
+    sums = (ExprKind.ADD, ExprKind.MUL)
+    for part in (expr.lhs, expr.rhs):
+        if part.kind in sums and expr.kind not in sums and not _fits(range_of(part), width, unsigned=unsigned):
+            return part
+        if (found := overflowing_part(part, range_of, width, unsigned=unsigned)) is not None:
+            return found
+    return None
+
+
+def _fits(values: Interval, width: int, *, unsigned: bool = False) -> bool:
+    """Whether a number of `width` bits holds all of `values`. The ends of int64 stand for what may lie beyond them."""
+    lowest, end = (0, 1 << width) if unsigned else (-(1 << width - 1), 1 << width - 1)
+    return not values.is_saturated and lowest <= values.lower and values.upper < end
+
+
 @dataclass
 class ExpressionLowering:
     """Builds one op's expressions; an expression met twice is built once.
@@ -174,7 +199,8 @@ class ExpressionLowering:
         for term in terms[1:]:
             total = total + term if expr.kind is ExprKind.ADD else total * term
             operation = arith.AddiOp if expr.kind is ExprKind.ADD else arith.MuliOp
-            flags = _NSW if self._fits(total) else _NO_FLAGS
+            is_known = self.range_of is not None and _fits(self.range_of(total), self._width)
+            flags = _NSW if is_known else _NO_FLAGS
             value = self.builder.insert(operation(value, self.value(term), overflow=flags)).result
         return value
 
@@ -187,12 +213,6 @@ class ExpressionLowering:
     def _distance_of(self, value: SSAValue) -> int:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
         return self._distances.get(block, 0) if block else 0
-
-    def _fits(self, expr: Expr) -> bool:
-        if self.range_of is None:
-            return False
-        found = self.range_of(expr)
-        return -(1 << self._width - 1) <= found.lower and found.upper < 1 << self._width - 1
 
     # Division
 

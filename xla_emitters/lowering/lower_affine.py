@@ -8,8 +8,8 @@
     %i = arith.select %negative, %up, %rest : index
 
 floordiv and ceildiv likewise, by a division of something that is not negative; max and min are maxsi and minsi. A sum or product
-carries nsw where the map's ranges allow it. affine.apply too, of which nothing is known. A divisor that is not a positive
-constant is refused. After this pass there is no apply_indexing and no affine.apply.
+carries nsw where the map's ranges allow it. affine.apply too, of which nothing is known. Refused are a divisor that is not a positive
+constant, and a dividend that the index type may not hold. After this pass there is no apply_indexing and no affine.apply.
 xDSL's own lower-affine gives a bare remsi for mod, which is wrong below zero; hence this pass.
 Source: spec/2 3.1 (lower-affine, rows 34 and 40), spec/3 trap 3; MLIR's documentation of the affine dialect.
 """
@@ -24,10 +24,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.lowering.index_arithmetic import ExpressionLowering, expressions_of
-from xla_emitters.lowering.simplify_affine import replace_by
+from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.lowering.index_arithmetic import ExpressionLowering, expressions_of, index_width, overflowing_part
+from xla_emitters.lowering.simplify_affine import map_of_apply_indexing, replace_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.locations import located_builder, place_of
+
+WIDER = "say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>"
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,9 @@ class LowerAffinePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(op.walk()):
             if isinstance(found, ApplyIndexingOp):
-                expressions, range_of = found.map.results, found.map.range_of
+                map = map_of_apply_indexing(found)
+                self._refuse_overflow(found, map)
+                expressions, range_of = map.results, map.range_of
             elif isinstance(found, affine.ApplyOp):
                 expressions, range_of = expressions_of(found), None
             else:
@@ -45,3 +51,14 @@ class LowerAffinePass(KernelPass):
             builder = located_builder(InsertPoint.before(found), found)
             lowering = ExpressionLowering(builder, found, found.operands, range_of, unsigned=False)
             replace_by(found, [lowering.value(expr) for expr in expressions])
+
+    def _refuse_overflow(self, op: ApplyIndexingOp, map: IndexingMap) -> None:
+        width = index_width(op)
+        for expr in map.results:
+            if (part := overflowing_part(expr, map.range_of, width, unsigned=False)) is not None:
+                raise Unsupported(
+                    f"an index of {width} bits does not hold every value of '{part}', which {op.name} divides or compares",
+                    stage=self.name,
+                    details=tuple(filter(None, [place_of(op)])),
+                    help=WIDER if width < 64 else "",
+                )

@@ -26,7 +26,13 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap, Interval, Variable
-from xla_emitters.lowering.index_arithmetic import ExpressionLowering, expressions_of, is_unsigned
+from xla_emitters.lowering.index_arithmetic import (
+    ExpressionLowering,
+    expressions_of,
+    index_width,
+    is_unsigned,
+    overflowing_part,
+)
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -38,7 +44,7 @@ class SimplifyAffinePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(op.walk()):
             if isinstance(found, ApplyIndexingOp):
-                self._lower(found, _map_of_apply_indexing(found))
+                self._lower(found, map_of_apply_indexing(found))
             elif isinstance(found, affine.ApplyOp):
                 self._lower(found, _map_of_affine_apply(found))
 
@@ -50,6 +56,9 @@ class SimplifyAffinePass(KernelPass):
         map = map.simplify()
         if not all(is_unsigned(expr, map.range_of) for expr in map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may be negative")
+        width = index_width(op)
+        if any(overflowing_part(expr, map.range_of, width, unsigned=True) for expr in map.results):
+            return self.skip(op, "a dividend, or an operand of max or min, may not fit an index")
         lowering = ExpressionLowering(
             located_builder(InsertPoint.before(op), op), op, op.operands, map.range_of, unsigned=True
         )
@@ -66,7 +75,7 @@ def replace_by(op: Operation, values: list[SSAValue]) -> None:
     op.erase()
 
 
-def _map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
+def map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
     """The op's map with its symbols as dims, each variable in its range as the map and the operand's definition say."""
     map = op.map.symbols_to_dims()
     dims = tuple(

@@ -49,7 +49,7 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         match op:
             case FusionOp() | CallOp():
-                return _walk(_computation(computation, op.callee.root_reference.data), operands, step)
+                return _walk(_computation(computation, op.callees()[0].symbol.root_reference.data), operands, step)
             case TupleOp() | GetTupleElementOp():
                 return op.evaluate(operands, _no_call)
             case _:

@@ -335,7 +335,7 @@ def zero_of(type_: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsA
         if isinstance(type_.element_type, IntegerType):
             return DenseIntOrFPElementsAttr.from_list(cast("VectorType[IntegerType]", type_), [0])
         return DenseIntOrFPElementsAttr.from_list(cast("VectorType[AnyFloat]", type_), [0.0])
-    if isinstance(type_, IntegerType):
+    if isa(type_, IntegerType):
         return IntegerAttr(0, type_)
     assert isinstance(type_, AnyFloat)
     return FloatAttr(0.0, type_)

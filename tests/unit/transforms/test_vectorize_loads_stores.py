@@ -118,6 +118,18 @@ def test_copies_are_copied():
     assert run(after, False) == run(parse_ir(text), False)
 
 
+def test_one_element_for_all_is_no_copy():
+    """The inserted value comes out of a vector of the right length, but not from the same position."""
+    text = kernel(4, "th_x * 16 + v", "th_x * 16 + v").replace("tensor.insert %y", "tensor.insert %one")
+    text = text.replace(
+        "  %l = scf.for", "  %all = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : vector<4xf32>\n  %l = scf.for"
+    )
+    text = text.replace("    %y =", "    %one = vector.extract %all[%c1] : f32 from vector<4xf32>\n    %y =")
+    after = vectorized(text)
+    assert [op for op in after.walk() if op.name == "vector.insert"]
+    assert run(after, False) == run(parse_ir(text), False)
+
+
 def test_every_new_op_has_the_location_of_the_op_that_it_stands_for():
     module = parse_ir(kernel(4, "th_x * 16 + v", "th_x * 16 + v"))
     places = {op.name: FileLineColLoc(StringAttr(op.name), IntAttr(1), IntAttr(1)) for op in module.walk()}

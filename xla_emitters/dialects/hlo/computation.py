@@ -19,7 +19,8 @@ Source: spec/1 6.2, 6.10.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import (
@@ -230,17 +231,26 @@ class GetTupleElementOp(HloOp):
         return (identity_map(dims_of(self.result)),)
 
 
+@dataclass(frozen=True)
+class Callee:
+    """A computation that an instruction calls.
+
+    symbol  its name
+    takes   the types that its parameters must have, but for layouts
+    gives   the type that its root must have; None: any
+    """
+
+    symbol: SymbolRefAttr
+    takes: Sequence[Attribute]
+    gives: Attribute | None
+
+
 class CallingOp(HloOp):
-    """An instruction that applies a computation: to its operands, or to elements of them."""
-
-    @property
-    @abstractmethod
-    def callee(self) -> SymbolRefAttr:
-        """The computation's name."""
+    """An instruction that applies computations: to its operands, or to elements of them."""
 
     @abstractmethod
-    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
-        """The types that the computation's parameters and its root must have, but for layouts."""
+    def callees(self) -> tuple[Callee, ...]:
+        """The computations that it calls and what must hold of them."""
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -248,17 +258,24 @@ class CallingOp(HloOp):
         module = enclosing_module(self)
         if module is None:
             return
-        found = SymbolTable.lookup_symbol(module, self.callee)
-        if not isinstance(found, ComputationOp):
-            raise RuleBroken(f"no computation named '{self.callee.root_reference.data}'")
-        self.verify_callee(found)
+
+        def find(name: str) -> ComputationOp:
+            found = SymbolTable.lookup_symbol(module, name)
+            if not isinstance(found, ComputationOp):
+                raise RuleBroken(f"no computation named '{name}'")
+            return found
+
+        self.verify_callees(find)
 
     def verify_shape(self) -> None:
-        """What holds between operands, attributes and result, the computation aside."""
+        """What holds between operands, attributes and result, the computations aside."""
 
-    def verify_callee(self, callee: ComputationOp) -> None:
-        """Whether `callee` takes and gives what this instruction needs; raises RuleBroken."""
-        wanted, result = self.signature()
+    def verify_callees(self, find: Callable[[str], ComputationOp]) -> None:
+        """Whether each computation takes and gives what this instruction needs; raises RuleBroken."""
+        for callee in self.callees():
+            self._verify_callee(find(callee.symbol.root_reference.data), callee.takes, callee.gives)
+
+    def _verify_callee(self, callee: ComputationOp, wanted: Sequence[Attribute], result: Attribute | None) -> None:
         parameters = callee.parameters
         name = callee.sym_name.data
         if len(parameters) != len(wanted):
@@ -275,7 +292,7 @@ class CallingOp(HloOp):
                     details=(f"it is {type_text(parameter.result.type)}; '{self.opcode}' gives it {type_text(type)}",),
                     also=(parameter, "the parameter is here"),
                 )
-        if not same_shape(callee.root.type, result):
+        if result is not None and not same_shape(callee.root.type, result):
             raise RuleBroken(
                 f"the root of computation '{name}' does not fit '{self.opcode}'",
                 details=(f"it is {type_text(callee.root.type)}; '{self.opcode}' needs {type_text(result)}",),
@@ -302,12 +319,8 @@ class FusionOp(CallingOp):
     kind = prop_def(StringAttr)
     output_to_operand_aliasing = opt_prop_def(StringAttr)
 
-    @property
-    def callee(self) -> SymbolRefAttr:
-        return self.calls
-
-    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
-        return [operand.type for operand in self.operands], self.result.type
+    def callees(self) -> tuple[Callee, ...]:
+        return (Callee(self.calls, [operand.type for operand in self.operands], self.result.type),)
 
     def verify_shape(self) -> None:
         if self.kind.data not in self.KINDS:
@@ -339,13 +352,10 @@ class CallOp(CallingOp):
     name = "hlo.call"
 
     to_apply = prop_def(SymbolRefAttr)
+    is_composite = opt_prop_def(IntegerAttr)
 
-    @property
-    def callee(self) -> SymbolRefAttr:
-        return self.to_apply
-
-    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
-        return [operand.type for operand in self.operands], self.result.type
+    def callees(self) -> tuple[Callee, ...]:
+        return (Callee(self.to_apply, [operand.type for operand in self.operands], self.result.type),)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return call(self.to_apply.root_reference.data, operands)
@@ -360,12 +370,10 @@ class MapOp(CallingOp):
     to_apply = prop_def(SymbolRefAttr)
     dimensions = opt_prop_def(DenseArrayBase)
 
-    @property
-    def callee(self) -> SymbolRefAttr:
-        return self.to_apply
-
-    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
-        return [scalar_of(operand.type) for operand in self.operands], scalar_of(self.result.type)
+    def callees(self) -> tuple[Callee, ...]:
+        return (
+            Callee(self.to_apply, [scalar_of(operand.type) for operand in self.operands], scalar_of(self.result.type)),
+        )
 
     def verify_shape(self) -> None:
         for operand in self.operands:

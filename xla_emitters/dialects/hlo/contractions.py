@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least, integers
-from xla_emitters.dialects.hlo.computation import CallingOp, scalar_of
+from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     array_type,
@@ -38,14 +38,10 @@ class ReducingOp(CallingOp):
     OPERANDS: ClassVar = at_least(2)
     to_apply = prop_def(SymbolRefAttr)
 
-    @property
-    def callee(self) -> SymbolRefAttr:
-        return self.to_apply
-
-    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
+    def callees(self) -> tuple[Callee, ...]:
         results = [scalar_of(part) for part in tuple_types(self.result.type)]
         values = [scalar_of(operand.type) for operand in self.operands[: len(self.operands) // 2]]
-        return [*results, *values], scalar_of(self.result.type)
+        return (Callee(self.to_apply, [*results, *values], scalar_of(self.result.type)),)
 
     def verify_shape(self) -> None:
         if len(self.operands) % 2:
@@ -252,14 +248,10 @@ class ScatterOp(CallingOp):
     indices_are_sorted = opt_prop_def(IntegerAttr)
     unique_indices = opt_prop_def(IntegerAttr)
 
-    @property
-    def callee(self) -> SymbolRefAttr:
-        return self.to_apply
-
-    def signature(self) -> tuple[Sequence[Attribute], Attribute]:
+    def callees(self) -> tuple[Callee, ...]:
         count = len(self.operands) // 2
         scalars = [scalar_of(operand.type) for operand in self.operands]
-        return [*scalars[:count], *scalars[count + 1 :]], scalar_of(self.result.type)
+        return (Callee(self.to_apply, [*scalars[:count], *scalars[count + 1 :]], scalar_of(self.result.type)),)
 
     def verify_shape(self) -> None:
         count = len(self.operands) // 2

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, f32
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i1
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
@@ -263,7 +263,7 @@ class ElementwiseOp(HloOp):
         if in_f32:
             values = [emit_float_cast(e, value, f32) for value in values]
         value = emit(e, deciding, *values)
-        if value.type == IntegerType(1):
+        if value.type == i1:
             value = extend_i1(e, value)
         elif in_f32:
             value = emit_float_cast(e, value, result.storage_type)

@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import IntegerType, f32
+from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -79,7 +79,7 @@ def _select(e: Inserter, condition: SSAValue, then: SSAValue | int, otherwise: S
 
 
 def select(e: Inserter, _: DType, predicate: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
-    bit = e.insert(arith.TruncIOp(predicate, IntegerType(1))).result
+    bit = e.insert(arith.TruncIOp(predicate, i1)).result
     return _select(e, bit, then, otherwise)
 
 
@@ -158,8 +158,8 @@ def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     type = x.type
     assert isa(type, IntegerType)
     one = constant(e, 1, type)
-    zero, step = constant(e, 0, IntegerType(32)), constant(e, 1, IntegerType(32))
-    body = Block(arg_types=[IntegerType(32), type, type, type])
+    zero, step = constant(e, 0, i32), constant(e, 1, i32)
+    body = Block(arg_types=[i32, type, type, type])
     _, result, square, exponent = body.args
     b = Builder(InsertPoint.at_end(body))
     odd = _compare(b, "ne", b.insert(arith.AndIOp(exponent, one)).result, 0)
@@ -171,7 +171,7 @@ def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
             b.insert(arith.ShRUIOp(exponent, one)).result,
         )
     )
-    loop = e.insert(scf.ForOp(zero, constant(e, _width(x), IntegerType(32)), step, [one, x, y], body))
+    loop = e.insert(scf.ForOp(zero, constant(e, _width(x), i32), step, [one, x, y], body))
     if dt.kind is Kind.UNSIGNED:
         return loop.results[0]
     parity = _compare(e, "eq", e.insert(arith.AndIOp(y, one)).result, 0)

@@ -274,7 +274,6 @@ class Function:
 # ---------------------------------------------------------------------------------------------- compiling
 
 FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
-GlobalOp: TypeAlias = llvm.GlobalOp
 
 
 @dataclass
@@ -285,7 +284,7 @@ class Compiler:
     """
 
     rules: Rules
-    symbols: dict[str, FunctionOp | GlobalOp] = field(default_factory=dict[str, "FunctionOp | GlobalOp"])
+    symbols: dict[str, FunctionOp | llvm.GlobalOp] = field(default_factory=dict[str, "FunctionOp | llvm.GlobalOp"])
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
 
     @staticmethod
@@ -365,12 +364,14 @@ class Scope:
     ) -> dict[Operation, list[SSAValue]]:
         """Which values of `block` are used last by which op: their own when there is no use, none when they leave the block."""
         order = {op: number for number, op in enumerate(ops)}
+        defined: list[tuple[SSAValue, int | None]] = [(argument, None) for argument in block.args]
+        defined += [(result, order[op]) for op in ops for result in op.results]
         dying: dict[Operation, list[SSAValue]] = {}
-        for value in (*block.args, *(result for op in ops for result in op.results)):
+        for value, definition in defined:
             users = [_user_in(block, use.operation) for use in value.uses]
             if value in kept or any(user not in order for user in users):
                 continue
-            last = max((order[user] for user in users), default=order.get(value.owner, None))  # pyright: ignore
+            last = max((order[user] for user in users if user), default=definition)
             if last is not None:
                 dying.setdefault(ops[last], []).append(value)
         return dying

@@ -43,7 +43,7 @@ def count_of(value_type: Attribute) -> int:
 
 def elements_of(value: Value) -> Elements:
     """The elements of a vector, or a scalar as the only one."""
-    return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportReturnType]  # vectors hold arrays only
+    return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportReturnType]  # a vector holds arrays
 
 
 # ---------------------------------------------------------------------------------------------- elements

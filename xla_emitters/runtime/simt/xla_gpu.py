@@ -9,7 +9,6 @@ bounds; elsewhere it keeps its iter args.
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,9 @@ from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form
 RULES = Rules()
 
 
-def as_lanes(form: Form, value: Any) -> Array:
+def as_lanes(form: Form, value: Array | int) -> Array:
     """A number or an array as lanes: a map's result without variables is a plain number."""
-    return value if isinstance(value, np.ndarray) else scalars.constant(form, int(value))  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, np.ndarray) else scalars.constant(form, value)
 
 
 @RULES.op(xla_gpu.ApplyIndexingOp)

@@ -1,0 +1,180 @@
+"""The road's end: PTX that ptxas takes for every architecture, and for GELU no worse than XLA's own."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import ToolError
+from xla_emitters.lowering.toolchain import (
+    Assembly,
+    assemble,
+    compile_to_ptx_by_steps,
+    count_instructions,
+    disassemble,
+    find_tools,
+)
+from xla_emitters.pipeline import compile
+from xla_emitters.runtime.kernel import Program
+from xla_emitters.tools.main import main
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
+GELU = next(path for path in EXAMPLES if path.stem == "gelu")
+GELU_BY_XLA = Path(__file__).parents[1] / "unit" / "lowering" / "gelu_by_xla.ptx"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+
+
+def missing(*names: str) -> str:
+    """Which of the tools are missing, for a skip's reason; "" when none is."""
+    found = find_tools()
+    return "; ".join(str(found[name]) for name in names if isinstance(found[name], ToolError))
+
+
+LLVM = ("mlir-opt", "libdevice")
+needs_llvm = pytest.mark.skipif(bool(missing(*LLVM)), reason=missing(*LLVM))
+STEPS = (*LLVM, "mlir-translate", "llvm-link", "opt", "llc")
+needs_steps = pytest.mark.skipif(bool(missing(*STEPS)), reason=missing(*STEPS))
+NVIDIA = (*LLVM, "ptxas", "nvdisasm")
+needs_nvidia = pytest.mark.skipif(bool(missing(*NVIDIA)), reason=missing(*NVIDIA))
+
+
+@cache
+def compiled(path: Path, target: str) -> Program:
+    return compile(path, target=target)
+
+
+def body(ptx: str) -> list[str]:
+    """PTX without comments and blank lines."""
+    lines = (re.sub(r"//.*", "", line).strip() for line in ptx.splitlines())
+    return [line for line in lines if line]
+
+
+@needs_nvidia
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
+    """Nothing spills, nothing is shared, and the entry is the kernel that the program names."""
+    program = compiled(path, architecture)
+    for kernel in program.kernels:
+        assert f".target {architecture}" in kernel.ptx
+        assert ".extern" not in kernel.ptx
+        (entry,) = assemble(kernel.ptx, architecture).entries
+        assert entry.name == kernel.name
+        assert entry.registers > 0
+        assert (entry.spill_bytes, entry.shared_bytes) == (0, 0)
+        threads = ", ".join(str(extent) for extent in kernel.launch.block)
+        assert f".reqntid {threads}" in kernel.ptx
+
+
+@needs_llvm
+def test_gelu_moves_eight_bytes_at_once() -> None:
+    """Four bf16 in one load and four in one store: nothing else touches global memory."""
+    (kernel,) = compiled(GELU, "h200").kernels
+    accesses = [line.split()[0] for line in body(kernel.ptx) if re.match(r"(ld|st)\.global", line)]
+    load, store = accesses
+    # Through the read-only path, since the parameter is invariant.
+    assert load.startswith("ld.global.nc.")
+    assert store.startswith("st.global.")
+    assert access_bytes(load) == access_bytes(store) == 8
+
+
+def measured(ptx: str, architecture: str) -> tuple[Assembly, int, str]:
+    """(what ptxas says, SASS instructions of the whole text without NOP, SASS)."""
+    assembly = assemble(ptx, architecture)
+    sass = disassemble(assembly.cubin)
+    return assembly, count_instructions(sass), sass
+
+
+@needs_nvidia
+def test_gelu_is_no_worse_than_xlas() -> None:
+    """XLA's own PTX for the same fusion, target sm_90a, through the same ptxas: registers and SASS instructions are the bound."""
+    (kernel,) = compiled(GELU, "h200").kernels
+    ours, instructions, sass = measured(kernel.ptx, "sm_90")
+    theirs, their_instructions, _ = measured(GELU_BY_XLA.read_text(), "sm_90a")
+    assert ours.spill_bytes == theirs.spill_bytes == 0
+    assert ours.registers <= theirs.registers
+    assert instructions <= their_instructions
+    for access in ("LDG", "STG"):
+        (found,) = re.findall(rf"\b{access}\.\S+", sass)
+        assert ".64" in found
+
+
+@needs_steps
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_four_processes_give_the_body_that_one_gives(path: Path) -> None:
+    program = compiled(path, "h200")
+    for kernel, trace in zip(program.kernels, program.traces, strict=True):
+        ir = trace["llvm-dialect"].ir
+        assert ir is not None
+        assert body(compile_to_ptx_by_steps(parse_ir(ir), kernel.architecture)) == body(kernel.ptx)
+
+
+@needs_steps
+def test_intermediates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`compile --keep-intermediates` prints what it always prints and leaves every file of the second way."""
+    assert main(["compile", str(GELU), "--keep-intermediates", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert body(out) == body(compiled(GELU, "h200").kernels[0].ptx)
+    assert err == ""
+    (directory,) = tmp_path.iterdir()
+    assert directory.name == "fusion"
+    kept = {path.name: path.read_text() for path in directory.iterdir()}
+    assert sorted(kept) == ["kernel-linked.ll", "kernel-opt.ll", "kernel.ll", "kernel.mlir", "kernel.ptx"]
+    assert "define ptx_kernel void @fusion(" in kept["kernel.ll"]
+    assert "define internal float @__nv_tanhf" in kept["kernel-linked.ll"]
+    assert "@__nv_tanhf" not in kept["kernel-opt.ll"]
+    assert body(kept["kernel.ptx"]) == body(out)
+
+
+@needs_steps
+def test_the_stage_llvm_is_optimised_llvm_ir(capsys: pytest.CaptureFixture[str]) -> None:
+    """libdevice is inlined, loads are vectors and known not to change, ids have their ranges."""
+    assert main(["compile", str(GELU), "--stage", "llvm"]) == 0
+    text = capsys.readouterr().out
+    assert "define ptx_kernel void @fusion(ptr noalias" in text
+    assert "call float @__nv_tanhf" not in text
+    assert re.search(r"load <4 x bfloat>, ptr .*!invariant.load", text)
+    assert len(re.findall(r"store <4 x bfloat>", text)) == 1
+    assert "range(i32 0, 128)" in text
+    assert "range(i32 0, 24576)" in text
+
+
+def access_bytes(instruction: str) -> int:
+    """Bytes that a PTX load or store moves.
+
+    >>> access_bytes("ld.global.nc.v2.b32")
+    8
+    """
+    found = re.search(r"(?:\.v(\d))?\.[bfus](\d+)$", instruction)
+    assert found, instruction
+    return int(found[1] or 1) * int(found[2]) // 8
+
+
+@needs_llvm
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_bytes_are_moved_together(architecture: str) -> None:
+    """pred[6,512,4096]: one-byte elements, a thread's all in one access, or in accesses of 16 bytes where it has more."""
+    path = next(path for path in EXAMPLES if path.stem == "not_pred")
+    (kernel,) = compiled(path, architecture).kernels
+    bytes_per_thread = kernel.arguments[0].bytes // (kernel.launch.blocks * kernel.launch.threads)
+    assert bytes_per_thread >= 4
+    accesses = [line.split()[0] for line in body(kernel.ptx) if re.match(r"(ld|st)\.global", line)]
+    for kind in ("ld", "st"):
+        widths = [access_bytes(access) for access in accesses if access.startswith(kind)]
+        assert sum(widths) == bytes_per_thread, accesses
+        assert min(widths) >= min(bytes_per_thread, 16), accesses
+
+
+@needs_llvm
+def test_a_bounds_check_guards_the_last_block() -> None:
+    """s8[1000003] has an odd count: the kernel compares and branches before it touches memory."""
+    path = next(path for path in EXAMPLES if path.stem == "not_s8")
+    lines = body(compiled(path, "h200").kernels[0].ptx)
+    compare = next(number for number, line in enumerate(lines) if line.startswith("setp"))
+    branch = next(number for number, line in enumerate(lines) if re.match(r"@%p\d+ bra", line))
+    access = next(number for number, line in enumerate(lines) if re.match(r"(ld|st)\.global", line))
+    assert compare < branch < access

@@ -1,0 +1,170 @@
+"""Ops in which several devices take part: all-reduce, all-gather, all-to-all, permutes ..., at once or as a start and a done.
+
+    %r = hlo.all_reduce %x {name = "r", replica_groups = "{{0,1}}", to_apply = @add} : tensor<8xf32>
+
+Rows of `rule_ops`: they parse, verify and print; they are not code of one device.
+Source: spec/1 6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import HloOp, at_least, integers
+from xla_emitters.dialects.hlo.computation import Callee
+from xla_emitters.dialects.hlo.rule_ops import (
+    RuleOp,
+    RuleRow,
+    as_operand,
+    as_operands,
+    class_of,
+    element_scalar,
+    element_of_tuple,
+    one_or_tuple,
+    scalar,
+)
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, tuple_type, tuple_types
+from xla_emitters.dtypes import Kind
+
+
+def _reducer(op: RuleOp) -> tuple[Callee, ...]:
+    """Two scalars to one, of the element type of the operands (those of several types: the first's)."""
+    (name,) = op.symbols("to_apply")
+    element = element_scalar(op.type_of(0))
+    return (Callee(name, [element, element], element),)
+
+
+def _scaled(grows: bool) -> Callable[[RuleOp], Attribute]:
+    """The operands, longer or shorter along a dimension by the size of a group of devices, which the text's result says."""
+
+    def result(op: RuleOp) -> Attribute:
+        gathered = [_scaled_along(op, i, type, grows) for i, type in enumerate(_results(op))]
+        return one_or_tuple(gathered)
+
+    return result
+
+
+def _results(op: RuleOp) -> tuple[Attribute, ...]:
+    types = (op.result.type,) if len(op.operands) == 1 else tuple_types(op.result.type)
+    if len(types) != len(op.operands):
+        raise op.broken(f"'{op.opcode}' of {len(op.operands)} operands gives a tuple of {len(op.operands)}")
+    return types
+
+
+def _scaled_along(op: RuleOp, i: int, said: Attribute, grows: bool) -> Attribute:
+    operand = op.array(i)
+    dims = list(dims_of(operand))
+    along = op.only_dimension(len(dims))
+    got = dims_of(said)
+    if len(got) == len(dims) and UNBOUNDED not in (got[along], dims[along]):
+        small, large = (dims[along], got[along]) if grows else (got[along], dims[along])
+        if (large % small if small else large) == 0:
+            dims[along] = got[along]
+    return array_type(operand.element_type, dims)
+
+
+def _all_gather_start(op: RuleOp) -> Attribute:
+    """The operands and what will be gathered of them: `(operand, result)`, tuples where there are several."""
+    types = tuple_types(op.result.type)
+    if len(types) != 2:
+        raise op.broken(f"'{op.opcode}' gives (operands, results)")
+    said = (types[1],) if len(op.operands) == 1 else tuple_types(types[1])
+    if len(said) != len(op.operands):
+        raise op.broken(f"'{op.opcode}' of {len(op.operands)} operands gives {len(op.operands)} results")
+    gathered = [_scaled_along(op, i, type, True) for i, type in enumerate(said)]
+    return tuple_type([as_operands(op), one_or_tuple(gathered)])
+
+
+def _all_to_all(op: RuleOp) -> Attribute:
+    """Whole arrays exchanged, or pieces along one dimension."""
+    if "dimensions" not in op.properties:
+        for i in range(1, len(op.operands)):
+            op.expect_operand(i, op.type_of(0))
+        return as_operands(op) if len(op.operands) > 1 else _single_all_to_all(op)
+    if len(op.operands) != 1:
+        raise op.broken("'all-to-all' along a dimension has one operand", None, f"it has {len(op.operands)}")
+    op.only_dimension(len(dims_of(op.array(0))))
+    return op.type_of(0)
+
+
+def _single_all_to_all(op: RuleOp) -> Attribute:
+    """One operand, exchanged with oneself: as itself, or as a tuple of one."""
+    types = tuple_types(op.result.type)
+    return op.type_of(0) if types == (op.result.type,) else tuple_type(op.types)
+
+
+def _ragged_all_to_all(op: RuleOp) -> Attribute:
+    for operand in range(2, 6):
+        op.expect_kind(operand, Kind.SIGNED, Kind.UNSIGNED)
+        op.expect_operand(operand, op.type_of(2))
+    if as_array(op.array(0)).element_type != op.array(1).element_type:
+        raise op.broken("'ragged-all-to-all' moves elements of one type", 1)
+    return op.type_of(1)
+
+
+def _pairs_are_valid(op: RuleOp) -> None:
+    """No device sends twice or receives twice."""
+    pairs = op.properties.get("source_target_pairs")
+    assert isa(pairs, ArrayAttr[DenseArrayBase])
+    numbers = [integers(pair) for pair in pairs]
+    if any(len(pair) != 2 for pair in numbers):
+        raise op.broken("source_target_pairs= is a list of pairs")
+    for side, name in ((0, "source"), (1, "target")):
+        devices = [pair[side] for pair in numbers]
+        if twice := next((device for device in devices if devices.count(device) > 1), None):
+            raise op.broken(f"device {twice} is a {name} of source_target_pairs= twice")
+
+
+def _permuted(op: RuleOp) -> Attribute:
+    _pairs_are_valid(op)
+    if "slice_sizes" not in op.properties:
+        return as_operands(op)
+    if len(op.operands) != 4:
+        raise op.broken("a permute of slices has four operands", None, f"it has {len(op.operands)}")
+    return op.type_of(1)
+
+
+def _permute_start(op: RuleOp) -> Attribute:
+    """`(operands, results)` and, in either form, two numbers of context."""
+    permuted = _permuted(op)
+    if "slice_sizes" in op.properties:
+        parts = [*op.types[:2], scalar("u32"), scalar("u32")]
+        return tuple_type([op.type_of(0), op.type_of(1), *parts[2:]])
+    context = tuple_types(op.result.type)[2:]
+    return tuple_type([as_operands(op), permuted, *(scalar("u32") for _ in context)])
+
+
+_GROUPS = ("replica_groups", "channel_id")
+_REDUCING = (*_GROUPS, "constrain_layout", "use_global_device_ids", "mode")
+_PERMUTE = ("channel_id", "slice_sizes")
+_SOME = at_least(1)
+_ONE = range(1, 2)
+
+ROWS: tuple[RuleRow, ...] = (
+    RuleRow("all-reduce", _SOME, as_operands, required=("to_apply",), optional=_REDUCING, callees=_reducer),
+    RuleRow("all-reduce-start", _SOME, as_operands, required=("to_apply",), optional=_REDUCING, callees=_reducer),
+    RuleRow("all-reduce-done", _ONE, as_operand(0)),
+    RuleRow("all-gather", _SOME, _scaled(grows=True), required=("dimensions",), optional=_REDUCING[:-1]),
+    RuleRow("all-gather-start", _SOME, _all_gather_start, required=("dimensions",), optional=_REDUCING[:-1]),
+    RuleRow("all-gather-done", _ONE, element_of_tuple(1)),
+    RuleRow(
+        "reduce-scatter",
+        _SOME,
+        _scaled(grows=False),
+        required=("to_apply", "dimensions"),
+        optional=_REDUCING,
+        callees=_reducer,
+    ),
+    RuleRow("all-to-all", _SOME, _all_to_all, optional=(*_GROUPS, "dimensions", "constrain_layout")),
+    RuleRow("ragged-all-to-all", range(6, 7), _ragged_all_to_all, optional=(*_GROUPS, "dimensions")),
+    RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS),
+    RuleRow("collective-permute", _SOME, _permuted, required=("source_target_pairs",), optional=_PERMUTE),
+    RuleRow("collective-permute-start", _SOME, _permute_start, required=("source_target_pairs",), optional=_PERMUTE),
+    RuleRow("collective-permute-done", _ONE, element_of_tuple(1)),
+)
+
+OPS: tuple[type[HloOp], ...] = tuple(class_of(row, __name__) for row in ROWS)

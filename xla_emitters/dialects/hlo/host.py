@@ -1,0 +1,312 @@
+"""Ops that order effects, move data between memories, hosts and programs, branch and loop, and ask about devices.
+
+    %t = hlo.after_all {name = "t"} : !hlo.token
+    %w = hlo.while %init {body = @body, condition = @condition, name = "w"} : tuple<tensor<i32>, tensor<8xf32>>
+    %c = hlo.custom_call %x {custom_call_target = "\\22my_target\\22", name = "c"} : tensor<8xf32>
+
+Rows of `rule_ops`: they parse, verify and print; XLA runs them without emitters.
+Source: spec/1 6.8.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import TupleType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.base import HloOp, at_least
+from xla_emitters.dialects.hlo.computation import Callee
+from xla_emitters.dialects.hlo.rule_ops import (
+    TOKEN,
+    RuleOp,
+    RuleRow,
+    anything,
+    as_operand,
+    class_of,
+    element_of_tuple,
+    one_or_tuple,
+    scalar,
+    token,
+)
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    size_bounds,
+    tuple_type,
+    tuple_types,
+)
+from xla_emitters.dtypes import Kind
+
+NONE, ONE, TWO = range(0, 1), range(1, 2), range(2, 3)
+
+
+# ------------------------------------------------------------------------------------------------------- order, memory
+
+
+def _after_all(op: RuleOp) -> Attribute:
+    for operand in range(len(op.operands)):
+        op.expect_operand(operand, TOKEN)
+    return TOKEN
+
+
+def _add_dependency(op: RuleOp) -> Attribute:
+    op.expect_operand(1, TOKEN)
+    return op.type_of(0)
+
+
+def _copy_start(op: RuleOp) -> Attribute:
+    return tuple_type([op.type_of(0), op.type_of(0), scalar("u32")])
+
+
+def _dimension_size(op: RuleOp) -> Attribute:
+    op.only_dimension(len(dims_of(op.array(0))))
+    return scalar("s32")
+
+
+def _with_dimension_size(op: RuleOp) -> Attribute:
+    operand = op.array(0)
+    dimension = op.only_dimension(len(dims_of(operand)))
+    op.expect_operand(1, scalar("s32"))
+    dims = dims_of(operand)
+    bounds = list(size_bounds(operand))
+    sizes = [UNBOUNDED if dim == dimension else size for dim, size in enumerate(dims)]
+    limits = [bound if size == UNBOUNDED else UNBOUNDED for size, bound in zip(sizes, bounds, strict=True)]
+    return array_type(operand.element_type, sizes, bounds=limits)
+
+
+def _dynamic_reshape(op: RuleOp) -> Attribute:
+    operand, result = op.array(0), as_array(op.result.type)
+    if element_of(operand) != element_of(result):
+        raise op.broken("'dynamic-reshape' keeps the element type", 0)
+    rank = len(dims_of(result))
+    if len(op.operands) != 1 + rank:
+        raise op.broken(f"'dynamic-reshape' to rank {rank} has {len(op.operands)} operands, not 1 + {rank}")
+    for size in range(1, 1 + rank):
+        op.expect_operand(size, scalar("s32"))
+    sizes = [size_bounds(type) for type in (operand, result)]
+    if not any(UNBOUNDED in dims for dims in sizes) and prod(sizes[0]) != prod(sizes[1]):
+        raise op.broken("'dynamic-reshape' changes the largest number of elements", 0)
+    return result
+
+
+# ------------------------------------------------------------------------------------------------ branches, loops, calls
+
+
+def _while_callees(op: RuleOp) -> tuple[Callee, ...]:
+    (condition,), (body,) = op.symbols("condition"), op.symbols("body")
+    return Callee(condition, op.types, scalar("pred")), Callee(body, op.types, op.type_of(0))
+
+
+def _branches(op: RuleOp) -> tuple[Callee, ...]:
+    names = (
+        *op.symbols("true_computation"),
+        *op.symbols("false_computation"),
+        *op.symbols("branch_computations"),
+    )
+    return tuple(
+        Callee(name, [operand.type], op.result.type) for name, operand in zip(names, op.operands[1:], strict=True)
+    )
+
+
+def _conditional(op: RuleOp) -> None:
+    selector = op.array(0)
+    if selector not in (scalar("pred"), scalar("s32")):
+        raise op.broken("a conditional chooses by a scalar pred or s32", 0)
+    names = ("true_computation", "false_computation") if selector == scalar("pred") else ("branch_computations",)
+    for name in names:
+        if not op.symbols(name):
+            raise op.broken(f"'conditional' by {element_of(selector).name} without '{name}='")
+    if extra := {"true_computation", "false_computation", "branch_computations"}.difference(names) & set(op.properties):
+        raise op.broken(f"'conditional' by {element_of(selector).name} has no '{min(extra)}='")
+    count = 2 if len(names) == 2 else len(op.symbols("branch_computations"))
+    if len(op.operands) != 1 + count:
+        raise op.broken(f"'conditional' of {count} branches has {len(op.operands)} operands, not 1 + {count}")
+
+
+def _custom_call_callees(op: RuleOp) -> tuple[Callee, ...]:
+    return ()
+
+
+# ---------------------------------------------------------------------------------------------------- async operations
+
+
+def _async_parts(op: RuleOp, type: Attribute) -> tuple[Attribute, ...]:
+    """The elements of `((operands), result, state ...)`."""
+    parts = tuple_types(type)
+    if not isinstance(type, TupleType) or len(parts) < 2 or not isinstance(parts[0], TupleType):
+        raise op.broken(f"'{op.opcode}' is of shape ((operands), result, state ...)", None if type is op.result.type else 0)
+    return parts
+
+
+def _async_start(op: RuleOp) -> Attribute:
+    _, result, *state = _async_parts(op, op.result.type)
+    return tuple_type([tuple_type(op.types), result, *state])
+
+
+def _async_callees(op: RuleOp) -> tuple[Callee, ...]:
+    (name,) = op.symbols("calls")
+    return (Callee(name, op.types, tuple_types(op.result.type)[1]),)
+
+
+def _previous(op: RuleOp) -> HloOp:
+    """The start, or the update, that `async-update` and `async-done` take."""
+    previous = op.operands[0].owner
+    if not isinstance(previous, HloOp) or previous.opcode not in ("async-start", "async-update"):
+        raise op.broken(f"'{op.opcode}' takes an async-start or async-update", 0)
+    return previous
+
+
+def _async_update(op: RuleOp) -> Attribute:
+    _previous(op)
+    return op.type_of(0)
+
+
+def _async_done(op: RuleOp) -> Attribute:
+    _previous(op)
+    return _async_parts(op, op.type_of(0))[1]
+
+
+# --------------------------------------------------------------------------------------------------------- communication
+
+
+def _infeed(op: RuleOp) -> Attribute:
+    op.expect_operand(0, TOKEN)
+    return tuple_type([_first_of_result(op, 2), TOKEN])
+
+
+def _first_of_result(op: RuleOp, count: int) -> Attribute:
+    types = tuple_types(op.result.type)
+    if not isinstance(op.result.type, TupleType) or len(types) != count:
+        raise op.broken(f"'{op.opcode}' gives a tuple of {count}: the data first, a token last")
+    return types[0]
+
+
+def _outfeed(op: RuleOp) -> Attribute:
+    op.expect_operand(1, TOKEN)
+    return TOKEN
+
+
+def _send(op: RuleOp) -> Attribute:
+    op.expect_operand(1, TOKEN)
+    return tuple_type([op.type_of(0), scalar("u32"), TOKEN])
+
+
+def _recv(op: RuleOp) -> Attribute:
+    op.expect_operand(0, TOKEN)
+    return tuple_type([_first_of_result(op, 3), scalar("u32"), TOKEN])
+
+
+def _recv_done(op: RuleOp) -> Attribute:
+    return tuple_type([element_of_tuple(0)(op), TOKEN])
+
+
+# --------------------------------------------------------------------------------------------------------- random numbers
+
+_DISTRIBUTIONS = ("rng_uniform", "rng_normal")
+_GENERATORS = ("rng_default", "rng_three_fry", "rng_philox")
+
+
+def _rng(op: RuleOp) -> Attribute:
+    op.expect_word("distribution", _DISTRIBUTIONS)
+    result = as_array(op.result.type)
+    for operand in range(2):
+        op.expect_operand(operand, array_type(result.element_type, ()))
+    return result
+
+
+def _rng_bit_generator(op: RuleOp) -> Attribute | None:
+    op.expect_word("algorithm", _GENERATORS)
+    op.expect_kind(0, Kind.UNSIGNED)
+    if not isinstance(op.result.type, TupleType):
+        return None
+    return tuple_type([op.type_of(0), _second_of_pair(op)])
+
+
+def _second_of_pair(op: RuleOp) -> Attribute:
+    types = tuple_types(op.result.type)
+    if len(types) != 2:
+        raise op.broken(f"'{op.opcode}' gives its new state and an array")
+    return types[1]
+
+
+_CHANNEL = ("channel_id", "is_host_transfer")
+
+ROWS: tuple[RuleRow, ...] = (
+    # order, memory
+    RuleRow("after-all", None, _after_all),
+    RuleRow("add-dependency", TWO, _add_dependency),
+    RuleRow("opt-barrier", ONE, as_operand(0)),
+    RuleRow("domain", ONE, as_operand(0), required=("domain",)),
+    RuleRow("copy-start", ONE, _copy_start, optional=("cross_program_prefetch_index",)),
+    RuleRow("copy-done", ONE, element_of_tuple(0)),
+    RuleRow("get-dimension-size", ONE, _dimension_size, required=("dimensions",)),
+    RuleRow("set-dimension-size", TWO, _with_dimension_size, required=("dimensions",)),
+    RuleRow("dynamic-reshape", at_least(1), _dynamic_reshape),
+    # branches, loops, calls
+    RuleRow("while", ONE, as_operand(0), required=("condition", "body"), callees=_while_callees),
+    RuleRow(
+        "conditional",
+        at_least(2),
+        _conditional,
+        optional=("true_computation", "false_computation", "branch_computations"),
+        callees=_branches,
+    ),
+    RuleRow(
+        "custom-call",
+        None,
+        anything,
+        required=("custom_call_target",),
+        optional=(
+            "window",
+            "dim_labels",
+            "feature_group_count",
+            "batch_group_count",
+            "operand_layout_constraints",
+            "custom_call_has_side_effect",
+            "to_apply",
+            "called_computations",
+            "output_to_operand_aliasing",
+            "padding_type",
+            "literal",
+            "operand_precision",
+            "schedule",
+            "api_version",
+        ),
+    ),
+    # async operations
+    RuleRow(
+        "async-start",
+        None,
+        _async_start,
+        required=("calls",),
+        optional=("async_execution_thread", "output_to_operand_aliasing"),
+        callees=_async_callees,
+    ),
+    RuleRow("async-update", ONE, _async_update, optional=("async_execution_thread", "calls")),
+    RuleRow("async-done", ONE, _async_done, optional=("async_execution_thread", "calls")),
+    # communication
+    RuleRow("infeed", ONE, _infeed, optional=("infeed_config",)),
+    RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config")),
+    RuleRow("send", TWO, _send, optional=_CHANNEL),
+    RuleRow("send-done", ONE, token, optional=_CHANNEL),
+    RuleRow("recv", ONE, _recv, optional=_CHANNEL),
+    RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL),
+    RuleRow("partition-id", NONE, lambda op: scalar("u32")),
+    RuleRow("replica-id", NONE, lambda op: scalar("u32")),
+    # random numbers
+    RuleRow("rng", TWO, _rng, required=("distribution",)),
+    RuleRow("rng-bit-generator", ONE, _rng_bit_generator, required=("algorithm",)),
+    RuleRow(
+        "rng-get-and-update-state",
+        NONE,
+        lambda op: array_type(scalar("u64").element_type, (2,)),
+        required=("delta",),
+    ),
+)
+
+OPS: tuple[type[HloOp], ...] = tuple(class_of(row, __name__) for row in ROWS)

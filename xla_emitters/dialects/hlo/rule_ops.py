@@ -1,0 +1,220 @@
+"""Ops that are a shape rule and nothing more: a row each, from which the op's class is made.
+
+    opcode      operands  attributes              result
+    cholesky    1         lower                   as the operand, a batch of square matrices
+    after-all   any       -                       token[]
+
+Such an op parses, verifies and prints; it has neither value nor map nor code, and says so by name when asked for one.
+The families that list their rows: `host`, `collectives`, `routines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, TupleType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import RuleBroken, integers
+from xla_emitters.dialects.hlo.computation import Callee, CallingOp
+from xla_emitters.dialects.hlo.types import (
+    ArrayType,
+    TokenType,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    is_array,
+    same_shape,
+    tuple_types,
+    type_text,
+)
+from xla_emitters.dtypes import Kind, dtype
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """What one op is.
+
+    operands  how many there can be; None: any number
+    result    the type that operands and attributes give, or None where only the text says; raises RuleBroken if they do not fit
+    required  attributes that must be there, in the order of HLO text
+    optional  attributes that may be
+    callees   the computations that it calls, with what they must take and give
+    """
+
+    opcode: str
+    operands: range | None
+    result: Callable[[RuleOp], Attribute | None]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    callees: Callable[[RuleOp], tuple[Callee, ...]] = lambda op: ()
+
+
+class RuleOp(CallingOp):
+    """An op of a table; `ROW` says all there is to it."""
+
+    ROW: ClassVar[RuleRow]
+
+    def callees(self) -> tuple[Callee, ...]:
+        return self.ROW.callees(self)
+
+    def verify_shape(self) -> None:
+        wanted = self.ROW.result(self)
+        if wanted is not None:
+            self.expect_type(wanted, "operands and attributes give")
+
+    def infer_type(self) -> Attribute | None:
+        return self.ROW.result(self)
+
+    # --------------------------------------------------------------------------------------------- attributes
+
+    def number(self, name: str, default: int = 0) -> int:
+        """The attribute's number, or truth value."""
+        found = self.properties.get(name)
+        return found.value.data if isinstance(found, IntegerAttr) else default
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """The attribute's list of numbers; empty when it is not there."""
+        found = self.properties.get(name)
+        return integers(found) if isinstance(found, DenseArrayBase) else ()
+
+    def word(self, name: str) -> str:
+        """The attribute's text, or ""."""
+        found = self.properties.get(name)
+        return found.data if isinstance(found, StringAttr) else ""
+
+    def symbols(self, name: str) -> tuple[SymbolRefAttr, ...]:
+        """The computations that the attribute names."""
+        found = self.properties.get(name)
+        if isinstance(found, SymbolRefAttr):
+            return (found,)
+        return tuple(found) if isa(found, ArrayAttr[SymbolRefAttr]) else ()
+
+    # ------------------------------------------------------------------------------------------------- checks
+
+    def type_of(self, operand: int) -> Attribute:
+        return self.operands[operand].type
+
+    @property
+    def types(self) -> list[Attribute]:
+        """The types of all operands."""
+        return [operand.type for operand in self.operands]
+
+    def array(self, operand: int) -> ArrayType:
+        """The type of an operand that must be an array."""
+        if not is_array(type := self.type_of(operand)):
+            raise self.broken(f"operand {operand} of '{self.opcode}' is an array", operand)
+        return type
+
+    def broken(self, message: str, operand: int | None = None, *details: str) -> RuleBroken:
+        """The error that `message` does not hold; for an operand, its type is shown."""
+        shown = () if operand is None else (f"it is {type_text(self.type_of(operand))}",)
+        return RuleBroken(message, operand=operand, details=(*shown, *details))
+
+    def expect_operand(self, operand: int, wanted: Attribute) -> None:
+        """The operand must be of that type, layout aside."""
+        if not same_shape(self.type_of(operand), wanted):
+            raise self.broken(
+                f"operand {operand} of '{self.opcode}' does not fit", operand, f"it must be {type_text(wanted)}"
+            )
+
+    def expect_kind(self, operand: int, *kinds: Kind) -> None:
+        """The operand's elements must be of one of these kinds."""
+        self.array(operand)
+        if element_of(self.operands[operand]).kind not in kinds:
+            shown = " or ".join(kind.value for kind in kinds)
+            raise self.broken(f"operand {operand} of '{self.opcode}' holds {shown} elements", operand)
+
+    def expect_scalar(self, operand: int, *kinds: Kind) -> None:
+        """The operand must be a scalar of one of these kinds."""
+        self.expect_kind(operand, *kinds)
+        if dims_of(self.operands[operand]):
+            raise self.broken(f"operand {operand} of '{self.opcode}' is a scalar", operand)
+
+    def expect_dimension(self, dimension: int, rank: int, name: str = "dimensions") -> int:
+        """`dimension` must be one of an array of that rank; returns it."""
+        if not 0 <= dimension < rank:
+            raise self.broken(f"{name}={dimension} of '{self.opcode}' is no dimension of an array of rank {rank}")
+        return dimension
+
+    def only_dimension(self, rank: int) -> int:
+        """The one number of `dimensions`, a dimension of an array of that rank."""
+        found = self.numbers("dimensions")
+        if len(found) != 1:
+            raise self.broken(f"'{self.opcode}' has one number in dimensions=", None, f"it has {len(found)}")
+        return self.expect_dimension(found[0], rank)
+
+    def expect_word(self, name: str, allowed: Sequence[str]) -> None:
+        """The attribute must be one of these words."""
+        if self.word(name) not in allowed:
+            raise self.broken(f"no {name} '{self.word(name)}'", None, f"there are: {', '.join(allowed)}")
+
+
+# ---------------------------------------------------------------------------------------------------- rules of many ops
+
+TOKEN = TokenType()
+
+
+def scalar(name: str) -> ArrayType:
+    """The scalar type of that HLO element type."""
+    return array_type(dtype(name).ir_type, ())
+
+
+def element_scalar(type: Attribute) -> Attribute:
+    """The scalar with an array's element type."""
+    return array_type(as_array(type).element_type, ())
+
+
+def anything(op: RuleOp) -> None:
+    """The text says what the result is."""
+
+
+def token(op: RuleOp) -> Attribute:
+    return TOKEN
+
+
+def as_operand(number: int) -> Callable[[RuleOp], Attribute]:
+    """The result is as operand `number`."""
+    return lambda op: op.type_of(number)
+
+
+def as_operands(op: RuleOp) -> Attribute:
+    """The result is as the operand, or the tuple of all."""
+    return one_or_tuple(op.types)
+
+
+def one_or_tuple(types: Sequence[Attribute]) -> Attribute:
+    return types[0] if len(types) == 1 else TupleType(list(types))  # pyright: ignore[reportArgumentType]
+
+
+def element_of_tuple(number: int) -> Callable[[RuleOp], Attribute]:
+    """The result is an element of the operand, a tuple."""
+
+    def result(op: RuleOp) -> Attribute:
+        types = tuple_types(op.type_of(0))
+        if not isinstance(op.type_of(0), TupleType) or number >= len(types):
+            raise op.broken(f"'{op.opcode}' takes what its start gives: a tuple of more than {number}", 0)
+        return types[number]
+
+    return result
+
+
+def class_of(row: RuleRow, module: str) -> type[RuleOp]:
+    """The op class of a row, as if written out in `module`."""
+    words = row.opcode.split("-")
+    fields = {
+        "__module__": module,
+        "__doc__": f"HLO's `{row.opcode}`; see the rows of {module.rpartition('.')[2]}.",
+        "__annotations__": {"ROW": ClassVar[RuleRow], "OPERANDS": ClassVar[range | None]},
+        "name": f"hlo.{'_'.join(words)}",
+        "ROW": row,
+        "OPERANDS": row.operands,
+        **{f"{name}_property": prop_def(Attribute, prop_name=name) for name in row.required},
+        **{f"{name}_property": opt_prop_def(Attribute, prop_name=name) for name in row.optional},
+    }
+    return irdl_op_definition(type("".join(map(str.capitalize, words)) + "Op", (RuleOp,), fields))
