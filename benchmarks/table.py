@@ -9,9 +9,8 @@ from datetime import date
 
 
 def header(what: str) -> str:
-    """One line: `what`, the date, the machine and how busy it is, Python."""
-    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    machine = f"{_processor()}, {os.cpu_count()} CPUs{load}"
+    """Two lines: `what`; then the date, the machine and how busy it is, Python."""
+    machine = f"{_processor()}, {os.cpu_count()} CPUs, load average {os.getloadavg()[0]:.1f}"
     return f"{what}\n{date.today()}, {machine}, Python {platform.python_version()}"
 
 
@@ -28,6 +27,6 @@ def _processor() -> str:
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """The first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    for row in (titles, *rows):
-        first, *others = (cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
-        print("  ".join((first, *others)).rstrip())
+    for first, *others in (titles, *rows):
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        print("  ".join(cells).rstrip())

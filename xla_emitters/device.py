@@ -68,6 +68,21 @@ DEFAULT_DEVICE = "h200"
 _BY_NAME = {d.architecture: d for d in DEVICES} | {d.name: d for d in DEVICES}
 
 
+def device_running(architecture: str) -> Device:
+    """The newest known device whose PTX a GPU of `architecture` runs: PTX is compiled again for every newer chip.
+
+    >>> device_running("sm_89").name
+    'a6000'
+
+    raises UsageError for a GPU that is older than all that are known.
+    """
+    number = int(architecture.removeprefix("sm_"))
+    older = [d for d in DEVICES if int(d.architecture.removeprefix("sm_")) <= number]
+    if not older:
+        raise UsageError(f"no kernels for {architecture}", help=f"the oldest target is {DEVICES[0].architecture}")
+    return device(max(older, key=lambda d: d.compute_capability).architecture)
+
+
 def device(name: str) -> Device:
     """The device called `name`: a model ("h200") or an architecture ("sm_90", which is h200).
 

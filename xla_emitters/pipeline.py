@@ -202,6 +202,7 @@ def compile_module(
         kernels=tuple(kernels),
         traces=tuple(traces),
         hlo=text,
+        fusion=fusion,
     )
 
 

@@ -1,7 +1,8 @@
 """Does every stage compute what the HLO says? The NumPy reference against the executor after every pass.
 
     check("gelu.hlo")
-      hlo                reference r0 (and, where an op may round, the bounds of what is admissible)
+      (reference)        r0 by NumPy (and, where an op may round, the bounds of what is admissible)
+      hlo                printed, read back and evaluated: the same bits
       xla_gpu            executed: the same bits as the reference, or within the bounds
       ... every pass ...  executed: the same bits as before the pass, but for the passes in `TOLERANT`
       llvm-dialect
@@ -26,7 +27,7 @@ from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
 from xla_emitters.runtime.arrays import differing, from_buffer, load_arrays, random_arrays
 from xla_emitters.runtime.bundle import Case
-from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel
+from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel, run_program
 from xla_emitters.runtime.kernel import Program
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.tolerance import Bounds
@@ -157,6 +158,8 @@ def check(
         arrays = random_arrays(shapes.parameters, seed) if inputs is None else list(inputs)
     reference = reference_for(module, arrays, fusion, atol, rtol)
     comparison = StageComparison(reference, shapes, allocate(shapes, arrays), wanted, blocks)
+    if "hlo" in wanted:
+        comparison.compare_hlo(run_program(shapes, arrays, "hlo"))
     compile_module(
         module,
         target=target,
@@ -213,6 +216,14 @@ class StageComparison:
             return self.problem
         where = f"{self.executed} {'executions after passes' if not self.wanted else 'stages'}"
         return Verdict(True, f"ok  {where}: {self.last.summary}")
+
+    def compare_hlo(self, results: Sequence[Array]) -> None:
+        """The stage `hlo`: HLO has one meaning, so these are the reference's bits."""
+        self.executed += 1
+        count = sum(int(np.count_nonzero(differing(a, b))) for a, b in zip(results, self.reference.values, strict=True))
+        self.last = self.reference.compare(results)
+        if count:
+            self.problem = Verdict(False, f"hlo: {count} elements change when the text is read back", self.last.details)
 
     def observer(self, planned: PlannedKernel) -> Observer:
         """What `compile_module` calls after each pass over one kernel."""

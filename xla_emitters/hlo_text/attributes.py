@@ -27,9 +27,12 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, integer_array
 from xla_emitters.dialects.hlo.shape_ops import rows
+from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
+from xla_emitters.hlo_text.literals import literal_text, parse_literal
+from xla_emitters.hlo_text.shapes import ShapeReader
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,115 @@ def _parse_opaque(cursor: Cursor) -> Attribute:
     return StringAttr(cursor.opaque("a value"))
 
 
+def _parse_computations(cursor: Cursor) -> Attribute:
+    found = list[SymbolRefAttr]()
+    cursor.expect("{", "before a list of computations")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a computation")
+        found.append(SymbolRefAttr(cursor.name("the name of a computation").name))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _computations_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[SymbolRefAttr])
+    return f"{{{', '.join(map(_computation_text, attribute))}}}"
+
+
+def _parse_number(cursor: Cursor) -> Attribute:
+    """A real number, as it is written."""
+    if cursor.token.kind not in (TokenKind.FLOAT, TokenKind.INT):
+        raise cursor.unexpected("a number")
+    return StringAttr(cursor.advance().text)
+
+
+def _parse_size_lists(cursor: Cursor) -> Attribute:
+    """`{1,2}` or, of a permute of several slices, `{{1,2},{3,4}}`."""
+    return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
+
+
+def _size_lists_text(attribute: Attribute) -> str:
+    return _lists_text(attribute) if isinstance(attribute, ArrayAttr) else _integers_text(attribute)
+
+
+def _parse_lists(cursor: Cursor) -> Attribute:
+    """`{{0,1},{2,3}}`"""
+    found = list[Attribute]()
+    cursor.expect("{", "before a list of lists of numbers")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a list of numbers")
+        found.append(_parse_integers(cursor))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _lists_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    return f"{{{','.join(map(_integers_text, attribute))}}}"
+
+
+def _parse_groups(cursor: Cursor) -> Attribute:
+    """Groups of devices: `{{0,1},{2,3}}`, or as a reshaped and transposed range, `[2,2]<=[4]T(1,0)`."""
+    if cursor.at("{"):
+        return _parse_lists(cursor)
+    start = cursor.token.start
+    if not cursor.at("["):
+        raise cursor.unexpected("groups of devices, {{0,1},{2,3}} or [2,2]<=[4]")
+    cursor.opaque("the number and the size of the groups")
+    cursor.expect("<=", "after the number and the size of the groups")
+    cursor.opaque("the devices")
+    if cursor.accept("T"):
+        cursor.opaque("a permutation of the devices")
+    return StringAttr(cursor.source.text[start : cursor.previous.end])
+
+
+def _groups_text(attribute: Attribute) -> str:
+    return attribute.data if isinstance(attribute, StringAttr) else _lists_text(attribute)
+
+
+def _parse_shape(cursor: Cursor) -> Attribute:
+    return ShapeReader(cursor).shape()
+
+
+def _shape_text(attribute: Attribute) -> str:
+    return type_text(attribute, True)
+
+
+def _parse_shapes(cursor: Cursor) -> Attribute:
+    """`{f32[8]{0}, (s32[], f32[2]{0})}`"""
+    shapes, found = ShapeReader(cursor), list[Attribute]()
+    cursor.expect("{", "before a list of shapes")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a shape")
+        found.append(shapes.shape())
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _shapes_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    return f"{{{', '.join(map(_shape_text, attribute))}}}"
+
+
+def _parse_typed_literal(cursor: Cursor) -> Attribute:
+    """A shape and a literal of that shape: a list of the type and the value, as an `hlo.constant` has them."""
+    type = ShapeReader(cursor).shape()
+    start = cursor.token
+    literal = parse_literal(cursor, type)
+    if literal is None:
+        raise cursor.error("a literal that leaves out its data", start)
+    return ArrayAttr([type, literal])
+
+
+def _typed_literal_text(attribute: Attribute) -> str:
+    assert isa(attribute, ArrayAttr[Attribute])
+    type, literal = attribute
+    return f"{type_text(type, True)} {literal_text(literal)}"
+
+
 INTEGERS = Syntax(_parse_integers, _integers_text)
 RANGES = Syntax(_parse_ranges, _ranges_text)
 PADDING = Syntax(_parse_padding, _padding_text)
@@ -218,50 +330,106 @@ BOOLEAN = Syntax(_parse_boolean, _boolean_text)
 WORD = Syntax(_parse_word, _text_of_string)
 LABELS = Syntax(_parse_labels, _text_of_string)
 COMPUTATION = Syntax(_parse_computation, _computation_text)
+COMPUTATIONS = Syntax(_parse_computations, _computations_text)
 OPAQUE = Syntax(_parse_opaque, _text_of_string)
+NUMBER = Syntax(_parse_number, _text_of_string)
+LISTS = Syntax(_parse_lists, _lists_text)
+SIZE_LISTS = Syntax(_parse_size_lists, _size_lists_text)
+GROUPS = Syntax(_parse_groups, _groups_text)
+SHAPE = Syntax(_parse_shape, _shape_text)
+SHAPES = Syntax(_parse_shapes, _shapes_text)
+TYPED_LITERAL = Syntax(_parse_typed_literal, _typed_literal_text)
 
 
 # ------------------------------------------------------------------------------------------------------------------- the table
 
 SYNTAX: dict[str, Syntax] = {
     "algorithm": OPAQUE,
+    "api_version": WORD,
+    "async_execution_thread": OPAQUE,
     "batch_group_count": INTEGER,
+    "body": COMPUTATION,
+    "branch_computations": COMPUTATIONS,
+    "called_computations": COMPUTATIONS,
     "calls": COMPUTATION,
+    "channel_id": INTEGER,
     "collapsed_slice_dims": INTEGERS,
+    "condition": COMPUTATION,
+    "constrain_layout": BOOLEAN,
+    "conv_kind": WORD,
+    "cross_program_prefetch_index": INTEGER,
+    "custom_call_has_side_effect": BOOLEAN,
+    "custom_call_target": OPAQUE,
+    "delta": INTEGER,
     "dim_labels": LABELS,
     "dimensions": INTEGERS,
     "direction": WORD,
+    "distribution": WORD,
+    "domain": OPAQUE,
     "dynamic_slice_sizes": INTEGERS,
+    "epsilon": NUMBER,
     "exponent_bits": INTEGER,
+    "false_computation": COMPUTATION,
     "feature_group_count": INTEGER,
+    "feature_index": INTEGER,
+    "fft_length": INTEGERS,
+    "fft_type": WORD,
     "index": INTEGER,
     "index_vector_dim": INTEGER,
     "indices_are_sorted": BOOLEAN,
+    "infeed_config": OPAQUE,
     "inferred_dimension": INTEGER,
     "input_batching_dims": INTEGERS,
     "inserted_window_dims": INTEGERS,
     "iota_dimension": INTEGER,
+    "is_associative": BOOLEAN,
+    "is_composite": BOOLEAN,
+    "is_host_transfer": BOOLEAN,
+    "is_reverse": BOOLEAN,
+    "is_stable": BOOLEAN,
+    "k": INTEGER,
     "kind": WORD,
+    "largest": BOOLEAN,
+    "left_side": BOOLEAN,
     "lhs_batch_dims": INTEGERS,
     "lhs_contracting_dims": INTEGERS,
+    "lhs_ragged_dims": INTEGERS,
+    "literal": TYPED_LITERAL,
+    "lower": BOOLEAN,
     "mantissa_bits": INTEGER,
+    "mode": WORD,
+    "num_carries": INTEGER,
     "offset_dims": INTEGERS,
     "operand_batching_dims": INTEGERS,
+    "operand_layout_constraints": SHAPES,
     "operand_precision": OPAQUE,
+    "outfeed_config": OPAQUE,
+    "outfeed_shape": SHAPE,
     "output_to_operand_aliasing": OPAQUE,
     "padding": PADDING,
+    "padding_type": WORD,
+    "replica_groups": GROUPS,
     "rhs_batch_dims": INTEGERS,
     "rhs_contracting_dims": INTEGERS,
+    "rhs_group_dims": INTEGERS,
+    "scatter": COMPUTATION,
     "scatter_dims_to_operand_dims": INTEGERS,
     "scatter_indices_batching_dims": INTEGERS,
+    "schedule": WORD,
+    "select": COMPUTATION,
     "slice": RANGES,
-    "slice_sizes": INTEGERS,
+    "slice_sizes": SIZE_LISTS,
+    "source_target_pairs": LISTS,
     "start_index_map": INTEGERS,
     "start_indices_batching_dims": INTEGERS,
     "to_apply": COMPUTATION,
+    "transpose_a": WORD,
+    "true_computation": COMPUTATION,
     "type": WORD,
     "unique_indices": BOOLEAN,
+    "unit_diagonal": BOOLEAN,
     "update_window_dims": INTEGERS,
+    "use_global_device_ids": BOOLEAN,
     "window": WINDOW,
 }
 

@@ -8,7 +8,9 @@ gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import difflib
+import re
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from xla_emitters.errors import ParseError
@@ -17,6 +19,8 @@ from xla_emitters.hlo_text.lexer import Lexer, Source, Token, TokenKind
 MAX_NESTING = 200
 """How deep parentheses and braces may stand in each other: no real module comes near, and Python's stack holds it."""
 
+# A group that holds no other and no comment: most of what is kept as it was written, at one match instead of a token at a time.
+_FLAT_GROUP = re.compile(r"""\{(?:[^{}()\[\]"'/]+|"[^"\\]*(?:\\.[^"\\]*)*")*\}""", re.DOTALL)
 _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 _LARGEST = 1 << 63
 
@@ -111,6 +115,9 @@ class Cursor:
         start = self.token
         if start.kind is TokenKind.END:
             raise self.unexpected(what)
+        if start.text == "{" and (group := _FLAT_GROUP.match(self.source.text, start.start)):
+            self.skip_to(group.end())
+            return group[0]
         self.advance()
         if start.text not in _CLOSERS:
             return start.text
@@ -141,3 +148,9 @@ class Cursor:
     def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
         """The error that the next token is not what was wanted."""
         return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`; did you mean '...'?`, or "" when nothing is like it."""
+    found = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean '{found[0]}'?" if found else ""

@@ -3,22 +3,22 @@
     module      := ('HloModule' name ':'? (',' name '=' value)*)? tables? computation+
     computation := 'ENTRY'? name signature? '{' instruction+ '}' (',' name '=' value)*
     signature   := '(' (name ':' shape (',' name ':' shape)*)? ')' '->' shape
-    instruction := 'ROOT'? name '=' shape opcode '(' arguments ')' (',' name '=' value)*
+    instruction := 'ROOT'? name '=' shape? opcode '(' arguments ')' (',' name '=' value)*
     arguments   := operand (',' operand)* | number of a parameter | literal of a constant
     operand     := shape? name ('#' int)*                  '#i' takes an element of a tuple
-                 | shape opcode '(' arguments ')'           an instruction of its own, named "<opcode>.anon"
+                 | shape? opcode '(' arguments ')'          an instruction of its own, named "<opcode>.anon"
+
+    A shape may be left out where the operands say it (elementwise ops, tuples, sort, while ...). `slice-start(...)` and its like are an
+    `async-start` of a computation of that one instruction.
 
 Names are exact and may be written with or without `%`; they are defined before they are used, once a computation. Without ENTRY the last
 computation is the entry, without ROOT the last instruction the root. A computation may stand where one is named: `calls={ ... ROOT ... }`.
-The module's attributes are kept as they were written (`hlo.<name>` on the module), except `input_output_alias`, which analyses read.
 Shape rules are checked as instructions are read, so that an error points at the operand in the text.
 Source: spec/1 6.2, 6.7.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import (
@@ -35,9 +35,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, place_of
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, place_of
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -47,33 +48,20 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
-from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, same_shape, type_text
-from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
-from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, SYNTAX, attributes_of
-from xla_emitters.hlo_text.cursor import Cursor
+from xla_emitters.dialects.hlo.types import TokenType, dims_of, same_shape, tuple_types, type_text
+from xla_emitters.errors import ParseError, Place, VerifyError
+from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
+from xla_emitters.hlo_text.cursor import Cursor, nearest
+from xla_emitters.hlo_text.header import STACK_TABLES, TABLES, parse_attributes, parse_stack_tables, verify_header
 from xla_emitters.hlo_text.lexer import Source, Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader
-
-# Opcodes of HLO that have no class yet: named in errors as legal, but not ours.
-OTHER_OPCODES = frozenset(
-    """add-dependency after-all all-gather all-gather-done all-gather-start all-reduce all-reduce-done all-reduce-start all-to-all
-    async-done async-start async-update batch-norm-grad batch-norm-inference batch-norm-training cholesky collective-broadcast
-    collective-permute collective-permute-done collective-permute-start conditional copy-done copy-start custom-call domain
-    dynamic-reshape fft get-dimension-size infeed opt-barrier outfeed partition-id ragged-all-to-all ragged-dot recv recv-done
-    reduce-scatter replica-id rng rng-bit-generator rng-get-and-update-state scaled-dot scan select-and-scatter send send-done
-    set-dimension-size sort topk triangular-solve while""".split()
-)
-
-_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-
 
 def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
     """The module that `text` describes, verified.
 
     file    what messages and locations call the text
-    raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names), Unsupported for an opcode of HLO that
-            has no class yet; all with the place.
+    raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
     """
     return _ModuleParser(Source(text, file)).module()
 
@@ -112,19 +100,20 @@ class _ModuleParser:
         self.shapes = ShapeReader(self.cursor)
         self.computations: dict[str, ComputationOp] = {}
         self._file = StringAttr(source.file)
-        self._attributes: dict[type[HloOp], tuple[tuple[str, bool], ...]] = {}
+        self._attributes: dict[type[HloOp], dict[str, bool]] = {}
 
     # ----------------------------------------------------------------------------------------------------------- module
 
     def module(self) -> ModuleOp:
         cursor = self.cursor
         name, attributes = "", dict[str, Attribute]()
+        header = cursor.token
         if cursor.accept("HloModule"):
             name = cursor.name("the module's name").name
             cursor.accept(":")
-            attributes = self._module_attributes()
-        if cursor.at(*_TABLES):
-            attributes["hlo.stack_tables"] = StringAttr(self._stack_tables())
+            attributes = parse_attributes(cursor)
+        if cursor.at(*TABLES):
+            attributes[STACK_TABLES] = StringAttr(parse_stack_tables(cursor))
         entry: ComputationOp | None = None
         while cursor.token.kind is not TokenKind.END:
             start = cursor.token
@@ -142,68 +131,11 @@ class _ModuleParser:
         name = name or f"module_{entry.sym_name.data}"
         module = ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
         module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
+        try:
+            verify_header(module, entry)
+        except RuleBroken as error:
+            raise self._verify_error(error, header, []) from None
         return module
-
-    def _module_attributes(self) -> dict[str, Attribute]:
-        found = dict[str, Attribute]()
-        while self.cursor.accept(","):
-            token = self.cursor.name("an attribute of the module")
-            key = f"hlo.{_identifier(token.name)}"
-            if key in found:
-                raise self.cursor.error(f"attribute '{token.name}' is there twice", token)
-            self.cursor.expect("=", f"after '{token.name}'")
-            found[key] = (
-                self._aliases()
-                if token.name == "input_output_alias"
-                else StringAttr(self.cursor.opaque("the attribute's value"))
-            )
-        return found
-
-    def _aliases(self) -> Attribute:
-        """`{ {0}: (1, {}, may-alias), ... }`"""
-        cursor = self.cursor
-        found = list[AliasAttr]()
-        cursor.expect("{", "before the aliases")
-        while not cursor.at("}"):
-            if found:
-                cursor.expect(",", "or '}' after an alias")
-            output = self._index()
-            cursor.expect(":", "after the index of an output")
-            cursor.expect("(", "before the number of a parameter")
-            parameter = cursor.integer("the number of a parameter")
-            cursor.expect(",", "after the number of a parameter")
-            index = self._index()
-            kind = "may-alias"
-            if cursor.accept(","):
-                kind = cursor.name("'may-alias' or 'must-alias'").name
-            if kind not in ("may-alias", "must-alias"):
-                raise cursor.error(f"no kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
-            cursor.expect(")", "after an alias")
-            found.append(AliasAttr(output, parameter, index, kind))
-        cursor.advance()
-        return ArrayAttr(found)
-
-    def _index(self) -> list[int]:
-        """`{}`, `{0,1}`: the way to an array in a nest of tuples."""
-        found = list[int]()
-        self.cursor.expect("{", "before an index into a tuple")
-        while not self.cursor.at("}"):
-            if found:
-                self.cursor.expect(",", "or '}' after a number")
-            found.append(self.cursor.integer("a number"))
-        self.cursor.advance()
-        return found
-
-    def _stack_tables(self) -> str:
-        """The tables that `stack_frame_id` in metadata refers to, as they stand: rows of a number and a string or a group."""
-        cursor = self.cursor
-        start = cursor.token.start
-        while cursor.at(*_TABLES) and cursor.peek().kind is TokenKind.INT:
-            cursor.advance()
-            while cursor.token.kind is TokenKind.INT:
-                cursor.advance()
-                cursor.opaque("a row of the table")
-        return self.source.text[start : cursor.previous.end]
 
     # ------------------------------------------------------------------------------------------------------- computation
 
@@ -223,8 +155,14 @@ class _ModuleParser:
         computation = self._body(token.name, token)
         while cursor.accept(","):
             attribute = cursor.name("an attribute of the computation")
+            if attribute.name != "execution_thread" or attribute.name in computation.attributes:
+                raise cursor.error(
+                    f"a computation has no attribute '{attribute.name}', or not twice", attribute, help='execution_thread="..."'
+                )
             cursor.expect("=", f"after '{attribute.name}'")
-            computation.attributes[_identifier(attribute.name)] = StringAttr(cursor.opaque("the attribute's value"))
+            computation.attributes[attribute.name] = StringAttr(
+                cursor.expect_kind(TokenKind.STRING, "the thread's name").text
+            )
         if signature is not None:
             self._check_signature(computation, *signature)
         return computation
@@ -300,11 +238,7 @@ class _ModuleParser:
                 notes=((self._place(other.token), "the other one"),),
             )
         cursor.expect("=", f"after '{token.text}'")
-        if not self.shapes.at_shape():
-            raise self.cursor.unexpected(
-                f"the shape of '{token.name}'", help=f"{token.text} = f32[8,64]{{1,0}} opcode(...)"
-            )
-        type = self.shapes.shape()
+        type = self.shapes.shape() if self.shapes.at_shape() else None
         value = self._operation(scope, token.name, token, type)
         scope.defined[token.name] = _Definition(value, token)
         if root is None:
@@ -313,10 +247,17 @@ class _ModuleParser:
             raise cursor.error(f"computation '{scope.name}' has a second ROOT", root)
         scope.root = value
 
-    def _operation(self, scope: _Scope, name: str, place: Token, type: Attribute, *, nested: bool = False) -> SSAValue:
-        """Consumes `opcode(arguments), attributes` and adds the op; a nested one has no attributes."""
+    def _operation(
+        self, scope: _Scope, name: str, place: Token, type: Attribute | None, *, nested: bool = False
+    ) -> SSAValue:
+        """Consumes `opcode(arguments), attributes` and adds the op; a nested one has no attributes.
+
+        type  the result's as written; None when it was left out
+        """
         cursor = self.cursor
-        opcode = cursor.name("an opcode")
+        opcode = cursor.name("a shape such as f32[8,64]{1,0}, and an opcode")
+        if opcode.text not in HLO_OPS and (split := _async_form(opcode.text)):
+            return self._async_operation(scope, name, place, type, opcode, *split)
         op_class = self._op_class(opcode, name, scope)
         cursor.expect("(", f"after '{opcode.text}'")
         location = self._location(name, place)
@@ -325,6 +266,8 @@ class _ModuleParser:
         if op_class is ParameterOp:
             properties["number"] = IntegerAttr(self._parameter_number(), i64)
         elif op_class is ConstantOp:
+            if type is None:
+                raise self._shape_missing(opcode)
             if (literal := parse_literal(cursor, type)) is not None:
                 properties["value"] = literal
         else:
@@ -332,8 +275,10 @@ class _ModuleParser:
         cursor.expect(")", f"after the operands of '{opcode.text}'")
         attributes = dict[str, Attribute]()
         if not nested:
-            self._read_attributes(op_class, name, properties, attributes)
+            self._read_attributes(op_class, name, scope, properties, attributes)
         self._require_attributes(op_class, opcode, properties, operands)
+        if type is None:
+            type = self._inferred(op_class, opcode, operands, spans, properties)
         op = op_class.create(
             operands=operands,
             result_types=[type],
@@ -346,19 +291,113 @@ class _ModuleParser:
         scope.block.add_op(op)
         return op.results[0]
 
+    def _inferred(
+        self,
+        op_class: type[HloOp],
+        opcode: Token,
+        operands: list[SSAValue],
+        spans: list[Token],
+        properties: dict[str, Attribute],
+    ) -> Attribute:
+        """The result's type where the text leaves it out, from a trial op without a real one."""
+        trial = op_class.create(operands=operands, result_types=[TokenType()], properties=properties)
+        try:
+            trial.verify_operand_count()
+            type = trial.infer_type()
+        except VerifyException as error:
+            raise self._verify_error(error, opcode, spans, trial) from None
+        finally:
+            trial.drop_all_references()
+        if type is None:
+            raise self._shape_missing(opcode)
+        return type
+
+    def _shape_missing(self, opcode: Token) -> ParseError:
+        return self.cursor.error(
+            f"the shape of '{opcode.text}' cannot be left out", opcode, help=f"f32[8,64]{{1,0}} {opcode.text}(...)"
+        )
+
+    def _async_operation(
+        self, scope: _Scope, name: str, place: Token, type: Attribute | None, opcode: Token, wrapped: str, stage: str
+    ) -> SSAValue:
+        """`slice-start(...)`, `slice-update(...)`, `slice-done(...)`: an async op around a computation of one instruction.
+
+        The attributes stand for the wrapped instruction, but `async_execution_thread`; a start makes the computation.
+        """
+        cursor = self.cursor
+        if type is None:
+            raise self._shape_missing(opcode)
+        operands, spans = list[SSAValue](), list[Token]()
+        cursor.expect("(", f"after '{opcode.text}'")
+        self._operands(scope, operands, spans)
+        cursor.expect(")", f"after the operands of '{opcode.text}'")
+        location = self._location(name, place)
+        own: dict[str, Attribute] = {"name": location.desc}
+        attributes = dict[str, Attribute]()
+        op_class = HLO_OPS[f"async-{stage}"]
+        if stage == "start":
+            inner: dict[str, Attribute] = {"name": StringAttr(f"{name}.wrapped")}
+            self._read_attributes(HLO_OPS[wrapped], name, scope, inner, attributes, also=("async_execution_thread",))
+            if (thread := inner.pop("async_execution_thread", None)) is not None:
+                own["async_execution_thread"] = thread
+            own["calls"] = self._wrapped_computation(opcode, HLO_OPS[wrapped], type, operands, spans, inner, thread)
+        else:
+            self._read_attributes(op_class, name, scope, own, attributes)
+        op = op_class.create(
+            operands=operands, result_types=[type], properties=own, attributes=attributes, location=location
+        )
+        hint(op)
+        self._verify(op, opcode, spans)
+        scope.block.add_op(op)
+        return op.results[0]
+
+    def _wrapped_computation(
+        self,
+        opcode: Token,
+        op_class: type[HloOp],
+        type: Attribute,
+        operands: list[SSAValue],
+        spans: list[Token],
+        properties: dict[str, Attribute],
+        thread: Attribute | None,
+    ) -> SymbolRefAttr:
+        """A computation of one instruction, whose result is the second element of the async op's tuple."""
+        results = tuple_types(type)
+        if not isinstance(type, TupleType) or len(results) < 2:
+            raise self.cursor.error(
+                f"'{opcode.text}' is of shape ((operands), result, state ...)", opcode, details=(f"it is {type_text(type)}",)
+            )
+        self._require_attributes(op_class, opcode, properties, operands)
+        block = Block()
+        for number, operand in enumerate(operands):
+            block.add_op(ParameterOp(number, operand.type, f"async_param.{number}"))
+        parameters = [parameter.results[0] for parameter in block.ops]
+        op = op_class.create(operands=parameters, result_types=[results[1]], properties=properties)
+        self._verify(op, opcode, spans)
+        block.add_ops((op, ReturnOp(op.results[0])))
+        for inner in block.ops:
+            inner.location = self._location(op.instruction_name.data, opcode)
+        computation = ComputationOp(self._fresh_computation("async_wrapped"), block)
+        computation.location = self._location(computation.sym_name.data, opcode)
+        if thread is not None:
+            computation.attributes["execution_thread"] = thread
+        self.computations[computation.sym_name.data] = computation
+        return SymbolRefAttr(computation.sym_name)
+
+    def _fresh_computation(self, name: str) -> str:
+        """`name`, or `name.1` ... when it is taken."""
+        found, number = name, 0
+        while found in self.computations:
+            number += 1
+            found = f"{name}.{number}"
+        return found
+
     def _op_class(self, opcode: Token, name: str, scope: _Scope) -> type[HloOp]:
         if (found := HLO_OPS.get(opcode.text)) is not None:
             return found
         where = f"(instruction %{name} of computation '{scope.name}')"
-        if opcode.text in OTHER_OPCODES:
-            raise Unsupported(
-                f"no rule for HLO op '{opcode.text}' {where}",
-                stage="hlo.parse",
-                place=self._place(opcode),
-                help="to add it: a class in a family of xla_emitters/dialects/hlo",
-            )
         raise ParseError(
-            f"no HLO op '{opcode.text}' {where}{_nearest(opcode.text, (*HLO_OPS, *OTHER_OPCODES))}",
+            f"no HLO op '{opcode.text}' {where}{nearest(opcode.text, HLO_OPS)}",
             stage="hlo.parse",
             place=self._place(opcode),
         )
@@ -386,7 +425,7 @@ class _ModuleParser:
         cursor = self.cursor
         start = cursor.token
         type = self.shapes.shape() if self.shapes.at_shape() else None
-        if type is not None and cursor.peek().text == "(":
+        if cursor.peek().text == "(":
             with cursor.nested():
                 name = scope.fresh(f"{cursor.token.name}.anon")
                 value = self._operation(scope, name, cursor.token, type, nested=True)
@@ -425,7 +464,7 @@ class _ModuleParser:
         return op.result
 
     def _undefined(self, scope: _Scope, token: Token) -> VerifyError:
-        help = _nearest(token.name, scope.defined).removeprefix("; ")
+        help = nearest(token.name, scope.defined).removeprefix("; ")
         return VerifyError(
             f"no instruction '{token.name}' before this one in computation '{scope.name}'",
             stage="hlo.verify",
@@ -436,7 +475,14 @@ class _ModuleParser:
     # -------------------------------------------------------------------------------------------------------- attributes
 
     def _read_attributes(
-        self, op_class: type[HloOp], name: str, properties: dict[str, Attribute], attributes: dict[str, Attribute]
+        self,
+        op_class: type[HloOp],
+        name: str,
+        scope: _Scope,
+        properties: dict[str, Attribute],
+        attributes: dict[str, Attribute],
+        *,
+        also: tuple[str, ...] = (),
     ) -> None:
         """Consumes `, name=value ...` into the op's properties and its discardable attributes."""
         cursor = self.cursor
@@ -444,58 +490,80 @@ class _ModuleParser:
         while cursor.accept(","):
             token = cursor.name("an attribute")
             key = token.text
-            is_own = any(key == own for own, _ in allowed)
+            is_own = key in allowed or key in also
             if not is_own and key not in COMMON:
-                names = (*(own for own, _ in allowed), *COMMON)
-                opcode = op_class.name.removeprefix("hlo.").replace("_", "-")
+                names = (*allowed, *also, *COMMON)
                 raise cursor.error(
-                    f"'{opcode}' has no attribute '{key}'{_nearest(key, names)}",
+                    f"'{opcode_of(op_class)}' has no attribute '{key}'{nearest(key, names)}",
                     token,
                     help=f"it takes: {', '.join(names)}",
                 )
             if key in properties or _identifier(key) in attributes:
                 raise cursor.error(f"attribute '{key}' is there twice", token)
             cursor.expect("=", f"after '{key}'")
-            if not is_own:
+            if key == "control-predecessors":
+                attributes[_identifier(key)] = self._predecessors(scope)
+            elif not is_own:
                 attributes[_identifier(key)] = StringAttr(cursor.opaque(f"the value of '{key}'"))
             elif SYNTAX[key] is COMPUTATION:
                 properties[key] = self._computation_reference(name)
             else:
-                properties[key] = SYNTAX[key].parse(cursor)
+                properties[key] = self._value(key, token)
 
-    def _allowed(self, op_class: type[HloOp]) -> tuple[tuple[str, bool], ...]:
+    def _value(self, key: str, token: Token) -> Attribute:
+        value = SYNTAX[key].parse(self.cursor)
+        if SYNTAX[key] is COMPUTATIONS and isa(value, ArrayAttr[SymbolRefAttr]):
+            for symbol in value:
+                self._check_computation(symbol.root_reference.data, token)
+        return value
+
+    def _predecessors(self, scope: _Scope) -> StringAttr:
+        """`{%a, b}`: instructions of this computation, which stand before this one."""
+        cursor = self.cursor
+        names = list[str]()
+        cursor.expect("{", "before the names of instructions")
+        while not cursor.at("}"):
+            if names:
+                cursor.expect(",", "or '}' after the name of an instruction")
+            token = cursor.name("the name of an instruction")
+            if token.name not in scope.defined:
+                raise self._undefined(scope, token)
+            names.append(f"%{token.name}")
+        cursor.advance()
+        return StringAttr(f"{{{', '.join(names)}}}")
+
+    def _allowed(self, op_class: type[HloOp]) -> dict[str, bool]:
+        """The attributes of an opcode, each with whether it must be there."""
         if (found := self._attributes.get(op_class)) is None:
-            found = self._attributes[op_class] = attributes_of(op_class)
+            found = self._attributes[op_class] = dict(attributes_of(op_class))
         return found
 
     def _computation_reference(self, instruction: str) -> SymbolRefAttr:
         """A computation by name, or one that stands here: it gets a name from the instruction."""
         token = self.cursor.token
         if token.text == "{":
-            name = f"{instruction}.computation"
-            number = 0
-            while name in self.computations:
-                number += 1
-                name = f"{instruction}.computation.{number}"
-            return SymbolRefAttr(self._body(name, token).sym_name)
+            return SymbolRefAttr(self._body(self._fresh_computation(f"{instruction}.computation"), token).sym_name)
         name = self.cursor.name("the name of a computation").name
+        self._check_computation(name, token)
+        return SymbolRefAttr(name)
+
+    def _check_computation(self, name: str, token: Token) -> None:
         if name not in self.computations:
             raise VerifyError(
-                f"no computation '{name}' before this one{_nearest(name, self.computations)}",
+                f"no computation '{name}' before this one{nearest(name, self.computations)}",
                 stage="hlo.verify",
                 place=self._place(token),
                 help="a computation stands before the instructions that call it",
             )
-        return SymbolRefAttr(name)
 
     def _require_attributes(
         self, op_class: type[HloOp], opcode: Token, properties: dict[str, Attribute], operands: list[SSAValue]
     ) -> None:
         if op_class is BroadcastOp and "dimensions" not in properties and operands and not dims_of(operands[0]):
             properties["dimensions"] = integer_array(())
-        missing = [key for key, is_required in self._allowed(op_class) if is_required and key not in properties]
-        if missing:
-            raise self.cursor.error(f"'{opcode.text}' without '{missing[0]}='", opcode)
+        for key, is_required in self._allowed(op_class).items():
+            if is_required and key not in properties:
+                raise self.cursor.error(f"'{opcode.text}' without '{key}='", opcode)
 
     # ---------------------------------------------------------------------------------------------------- checks, places
 
@@ -551,12 +619,12 @@ class _ModuleParser:
         return NameLoc(StringAttr(name), where)
 
 
+def _async_form(opcode: str) -> tuple[str, str] | None:
+    """`slice-start` is an async start of a slice: ("slice", "start"); None for what is no such word."""
+    wrapped, _, stage = opcode.rpartition("-")
+    return (wrapped, stage) if stage in ("start", "update", "done") and wrapped in HLO_OPS else None
+
+
 def _identifier(name: str) -> str:
     """An attribute's name as MLIR spells names."""
     return name.replace("-", "_")
-
-
-def _nearest(name: str, names: Iterable[str] | Mapping[str, object]) -> str:
-    """`; did you mean '...'?`, or "" when nothing is like it."""
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean '{found[0]}'?" if found else ""

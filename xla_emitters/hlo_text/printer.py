@@ -25,9 +25,9 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import AliasAttr, type_text
 from xla_emitters.errors import InternalError
 from xla_emitters.hlo_text.attributes import COMMON, SYNTAX, attributes_of
+from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.hlo_text.literals import literal_text
 
-_STACK_TABLES = "hlo.stack_tables"
 _HYPHENATED = {name.replace("-", "_"): name for name in COMMON}
 
 
@@ -40,7 +40,7 @@ def print_hlo(module: ModuleOp) -> str:
     name = module.sym_name.data if module.sym_name else "module"
     header = [f"HloModule {name}", *_module_attributes(module)]
     parts = [", ".join(header)]
-    if isinstance(tables := module.attributes.get(_STACK_TABLES), StringAttr):
+    if isinstance(tables := module.attributes.get(STACK_TABLES), StringAttr):
         parts.append(tables.data)
     for op in module.ops:
         if not isinstance(op, ComputationOp):
@@ -52,7 +52,7 @@ def print_hlo(module: ModuleOp) -> str:
 def _module_attributes(module: ModuleOp) -> list[str]:
     shown = list[str]()
     for key, value in module.attributes.items():
-        if key == _STACK_TABLES or not key.startswith("hlo."):
+        if key == STACK_TABLES or not key.startswith("hlo."):
             continue
         text = value.data if isinstance(value, StringAttr) else _aliases(value)
         shown.append(f"{key.removeprefix('hlo.')}={text}")

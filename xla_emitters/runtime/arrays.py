@@ -95,7 +95,7 @@ def save_arrays(path: str | Path, prefix: str, arrays: Sequence[Array], specs: S
         if not native:
             entries[f"{prefix}{number}.dtype"] = np.array(spec.dtype)
     with Path(path).open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **entries)
+        np.savez(stream, **entries)
 
 
 def load_arrays(path: str | Path, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:

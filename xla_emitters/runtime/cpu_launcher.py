@@ -1,5 +1,6 @@
 """Runs a program's kernels on the CPU, at any stage whose IR is at hand.
 
+    run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction
     run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
     run_kernel(module, arguments, slots)  one kernel's live module; the program's arrays are buffers by slot
 
@@ -14,11 +15,14 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.analysis.program_plan import called_by, entry_of
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, UsageError
+from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
 from xla_emitters.runtime.kernel import Argument, ArraySpec, Program
+from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute, written_elements
 
 Slots = dict[tuple[str, int], Array]
@@ -31,6 +35,10 @@ def run_program(program: Program, inputs: Sequence[Any], stage: str) -> list[Arr
     raises  DataError for arrays that do not fit; UsageError when the trace does not hold that stage
     """
     slots = allocate(program, inputs)
+    if stage == "hlo":
+        module = parse_hlo(program.hlo, f"<{program.name}>")
+        computation = entry_of(module) if program.fusion is None else called_by(module, program.fusion)
+        return evaluate(computation, [np.asarray(array) for array in inputs])
     for kernel, trace in zip(program.kernels, program.traces, strict=True):
         try:
             ir = trace[stage].ir
@@ -87,4 +95,3 @@ def run_kernel(
 def results_of(specs: Sequence[ArraySpec], slots: Slots) -> list[Array]:
     """The results as logical arrays."""
     return [from_buffer(slots["result", number], spec) for number, spec in enumerate(specs)]
-

@@ -120,6 +120,7 @@ class Program:
     temporaries  buffers that one kernel writes and a later one reads
     traces       what each kernel's compilation did; not part of what a program is
     hlo          the module it was compiled from, as text
+    fusion       the one fusion instruction of ENTRY that was chosen; None: all that ENTRY computes
     """
 
     name: str
@@ -130,6 +131,7 @@ class Program:
     kernels: tuple[Kernel, ...]
     traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
     hlo: str = field(default="", repr=False)
+    fusion: str | None = None
 
     @property
     def trace(self) -> Trace:
@@ -167,6 +169,7 @@ class Program:
             "temporaries": [asdict(spec) for spec in self.temporaries],
             "kernels": [kernel.to_json() for kernel in self.kernels],
             "hlo": self.hlo,
+            "fusion": self.fusion,
         }
 
     @staticmethod
@@ -180,6 +183,7 @@ class Program:
             temporaries=tuple(array_from_json(spec) for spec in data["temporaries"]),
             kernels=tuple(Kernel.from_json(kernel) for kernel in data["kernels"]),
             hlo=data["hlo"],
+            fusion=data["fusion"],
         )
 
 

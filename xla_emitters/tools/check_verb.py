@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
-from xla_emitters.errors import NumbersDiffer, UsageError, XlaEmittersError
+from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.common import add_input, read_source
+from xla_emitters.tools.failures import INTERRUPTED, reported
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,36 +26,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.check import check
-
-    worst = 0
+    """One row a file; one bad file does not hide the verdict on the others. Returns the highest exit code."""
     if options.inputs and len(options.files) > 1:
         raise UsageError("--inputs goes with one file", stage="check")
     width = max(len(name) for name in options.files)
+    codes: list[int] = []
     for name in options.files:
-        try:
-            report = check(
-                read_source(name),
-                target=options.target,
-                fusion=options.fusion,
-                stages=options.stages,
-                seed=options.seed,
-                inputs=options.inputs,
-                blocks=options.blocks,
-                atol=options.atol,
-                rtol=options.rtol,
-            )
-        except XlaEmittersError as error:
-            # One bad file does not hide the verdict on the others.
-            print(f"{name:<{width}}  not run")
-            sys.stdout.flush()
-            print(error.render(), file=sys.stderr)
-            worst = max(worst, error.exit_code)
-            continue
-        print(f"{name:<{width}}  {report.summary}")
-        sys.stdout.flush()
-        for detail in report.details:
-            print(f"    {detail}", file=sys.stderr)
-        if not report.ok:
-            worst = max(worst, NumbersDiffer.exit_code)
-    return worst
+        row: list[str] = []
+        codes.append(reported(partial(check_one, options, name, row)))
+        print(f"{name:<{width}}  {row[0] if row else 'not run'}", flush=True)
+        if codes[-1] == INTERRUPTED:
+            break
+    return max(codes)
+
+
+def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
+    """Checks one file and puts what its row says into `row`. raises what `check` raises."""
+    from xla_emitters.explore.check import check
+
+    report = check(
+        read_source(name),
+        target=options.target,
+        fusion=options.fusion,
+        stages=options.stages,
+        seed=options.seed,
+        inputs=options.inputs,
+        blocks=options.blocks,
+        atol=options.atol,
+        rtol=options.rtol,
+    )
+    row.append(report.summary)
+    for detail in report.details:
+        print(f"    {detail}", file=sys.stderr)
+    return 0 if report.ok else NumbersDiffer.exit_code

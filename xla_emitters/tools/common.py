@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.trace import Step, Trace
 
 
@@ -36,11 +36,21 @@ def add_dumps(parser: argparse.ArgumentParser) -> None:
 
 
 def read_source(name: str) -> str | Path:
-    """What `pipeline.compile` takes for a file argument: a path, or the text on standard input."""
+    """What `pipeline.compile` takes for a file argument: a path, or the text on standard input. raises ParseError."""
     if name != "-":
         return Path(name)
-    text = sys.stdin.buffer.read().decode(errors="strict")
+    text = decoded(sys.stdin.buffer.read(), "standard input")
     return text if "\n" in text else text + "\n"
+
+
+def decoded(data: bytes, name: str) -> str:
+    """`data` as UTF-8 text. raises ParseError naming the first bad byte."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(
+            f"{name} is not text: byte {error.start} is 0x{data[error.start]:02x}", stage="read"
+        ) from error
 
 
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:

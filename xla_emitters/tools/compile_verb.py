@@ -6,9 +6,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import add_dumps, add_input, print_dumps, read_source, record_wanted
+
+if TYPE_CHECKING:
+    from xla_emitters.runtime.kernel import Program
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,22 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipeline import compile, keep_intermediates
 
+    if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
+        raise UsageError(f"--keep-intermediates needs the LLVM dialect, which stage '{options.stage}' is before")
+    nothing = options.json and options.stage == "ptx" and not options.keep_intermediates
     program = compile(
         read_source(options.file),
         target=options.target,
         fusion=options.fusion,
         stage=options.stage,
-        record=record_wanted(options, "none" if options.json and options.stage == "ptx" else "stages"),
+        record=record_wanted(options, "none" if nothing else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
     )
     if options.keep_intermediates:
         keep_intermediates(program, Path(options.keep_intermediates))
     if options.json:
-        data = program.to_json()
-        if options.stage != "ptx":
-            for kernel, trace in zip(data["kernels"], program.traces, strict=True):
-                kernel["stage"], kernel["ir"] = options.stage, trace[options.stage].ir
-        text = json.dumps(data, indent=2) + "\n"
+        text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
     elif options.stage == "hlo":
         text = program.hlo
     else:
@@ -48,6 +51,14 @@ def run(options: argparse.Namespace) -> int:
     write(options.output, text if text.endswith("\n") else text + "\n")
     print_dumps(options, program.traces)
     return 0
+
+
+def as_json(program: Program, stage: str) -> dict[str, Any]:
+    """The program's own JSON; for a stage before `ptx` also `stage`, and `ir`: the text of each kernel there."""
+    data = program.to_json()
+    if stage != "ptx":
+        data |= {"stage": stage, "ir": [trace[stage].ir for trace in program.traces]}
+    return data
 
 
 def write(output: str, text: str) -> None:

@@ -20,6 +20,8 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyExcepti
 from xla_emitters.errors import InternalError, XlaEmittersError
 
 DEBUG = "XLA_EMITTERS_DEBUG"
+INTERRUPTED = 130
+"""What shells answer for a program that Ctrl-C ended."""
 
 
 def reported(run: Callable[[], int]) -> int:
@@ -52,7 +54,7 @@ def reported(run: Callable[[], int]) -> int:
         )
         return 1
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except Exception as error:
         if os.environ.get(DEBUG):
             raise

@@ -27,9 +27,10 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import UsageError, VerifyError
+from xla_emitters.errors import UsageError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import collect_remarks, run_pass
+from xla_emitters.tools.common import decoded
 from xla_emitters.tools.failures import reported
 from xla_emitters.universe import all_passes
 
@@ -134,16 +135,6 @@ class OptMain(xDSLOptMain):
             spelling=self.args.spelling,
         )
         return text if text.endswith("\n") else text + "\n"
-
-
-def decoded(data: bytes, name: str) -> str:
-    """`data` as UTF-8 text; raises VerifyError naming the first bad byte."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise VerifyError(
-            f"{name} is not text: byte {error.start} is 0x{data[error.start]:02x}", stage="read"
-        ) from error
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -74,6 +74,46 @@ func.func @structure(%in: tensor<8xf32>, %out: tensor<8xf32>, %x: f32, %p: i1) -
 
 // -----
 
+// Two tensors carried, a number between them; a branch that writes in its else too.
+func.func @two(%a: tensor<8xf32>, %b: tensor<8xf64>, %x: f32, %y: f64, %p: i1) -> (tensor<8xf32>, tensor<8xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %loop:3 = scf.for %v = %c0 to %c8 step %c1 iter_args(%i = %a, %n = %x, %j = %b) -> (tensor<8xf32>, f32, tensor<8xf64>) {
+    %t = tensor.insert %n into %i[%v] : tensor<8xf32>
+    %m = arith.negf %n : f32
+    %u = tensor.insert %y into %j[%v] : tensor<8xf64>
+    scf.yield %t, %m, %u : tensor<8xf32>, f32, tensor<8xf64>
+  }
+  %if = scf.if %p -> (tensor<8xf32>) {
+    %t = tensor.insert %x into %loop#0[%c0] : tensor<8xf32>
+    scf.yield %t : tensor<8xf32>
+  } else {
+    %t = tensor.insert %x into %loop#0[%c1] : tensor<8xf32>
+    scf.yield %t : tensor<8xf32>
+  }
+  return %if, %loop#2 : tensor<8xf32>, tensor<8xf64>
+}
+// CHECK-LABEL: @two
+// CHECK-SAME:  (%[[A:[a-z0-9_]+]]: !llvm.ptr, %[[B:[a-z0-9_]+]]: !llvm.ptr, %[[X:[a-z0-9_]+]]: f32, %[[Y:[a-z0-9_]+]]: f64, %{{.*}}: i1) {
+// CHECK:       scf.for {{.*}} iter_args(%[[N:.*]] = %[[X]]) -> (f32) {
+// CHECK:         llvm.getelementptr inbounds %[[A]][
+// CHECK-NEXT:    llvm.store %[[N]],
+// CHECK-NEXT:    %[[M:.*]] = arith.negf %[[N]]
+// CHECK:         llvm.getelementptr inbounds %[[B]][
+// CHECK-NEXT:    llvm.store %[[Y]],
+// CHECK-NEXT:    scf.yield %[[M]] : f32
+// CHECK-NEXT:  }
+// CHECK-NEXT:  scf.if %{{.*}} {
+// CHECK:         llvm.store %[[X]],
+// CHECK-NEXT:  } else {
+// CHECK:         llvm.store %[[X]],
+// CHECK-NEXT:  }
+// CHECK-NEXT:  return
+// CHECK-NEXT:  }
+
+// -----
+
 // Calls pass pointers; scalars keep their types. A callee's loads are invariant where its argument is.
 func.func private @f(%in: tensor<8xf64> {xla.invariant}, %i: index {xla.range = [0 : index, 7 : index]}) -> f64 {
   %x = tensor.extract %in[%i] : tensor<8xf64>

@@ -116,6 +116,22 @@ module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
 
 // -----
 
+// A dividend that goes beyond 32 bits is not divided in 32: the map is left. One that fits only without a sign is divided without.
+#beyond = #xla_gpu.indexing_map<"(d0) -> ((d0 * 3) floordiv 2), domain: d0 in [0, 2147483647]">
+#unsigned = #xla_gpu.indexing_map<"(d0) -> ((d0 * 2 + 1) floordiv 3), domain: d0 in [0, 2147483647]">
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+  func.func @wide_dividend(%x: index) -> (index, index) {
+    %0 = xla_gpu.apply_indexing #beyond(%x)
+    %1 = xla_gpu.apply_indexing #unsigned(%x)
+    func.return %0, %1 : index, index
+  }
+}
+// CHECK-LABEL: func.func @wide_dividend
+// CHECK:         xla_gpu.apply_indexing
+// CHECK:         arith.divui
+
+// -----
+
 // affine.apply, when the ranges of its operands are known; else it is left.
 func.func @affine(%unknown: index) -> (index, index) {
   %x = gpu.thread_id x {xla.range = [0 : index, 63 : index]}
@@ -126,3 +142,15 @@ func.func @affine(%unknown: index) -> (index, index) {
 // CHECK-LABEL: func.func @affine
 // CHECK:         arith.divui
 // CHECK:         affine.apply
+
+// -----
+
+// The ends of int64 are no bounds: with 64 bits a sum that may pass them has no nsw and is not divided.
+#map = #xla_gpu.indexing_map<"(d0) -> (d0 + 5, (d0 + 5) floordiv 3), domain: d0 in [0, 9223372036854775807]">
+func.func @end_of_int64(%x: index) -> (index, index) {
+  %0:2 = xla_gpu.apply_indexing #map(%x)
+  func.return %0#0, %0#1 : index, index
+}
+// CHECK-LABEL: func.func @end_of_int64
+// CHECK:         xla_gpu.apply_indexing
+// CHECK-NOT:     nsw

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, NameLoc, StringAttr
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTupleElementOp
 from xla_emitters.dialects.hlo.types import AliasAttr
-from xla_emitters.errors import Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.errors import VerifyError, XlaEmittersError
 from xla_emitters.hlo_text import parse_hlo
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +96,7 @@ def test_the_root_need_not_be_last():
 def test_signatures_comments_and_attributes_are_read():
     module = parse_hlo(
         """// a comment
-        HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+        HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4]{0}, f32[])->(f32[4]{0}, f32[])}
         %f (p.1: f32[4], /*index=1*/q: f32[]) -> (f32[4], f32[]) { /* here
           too */
           p.1 = f32[4]{0} parameter(0), sharding={devices=[2]<=[2]}, frontend_attributes={k="v"}
@@ -115,7 +115,7 @@ def test_signatures_comments_and_attributes_are_read():
     }
     assert instruction(module, "t").attributes == {
         "backend_config": StringAttr('{"a":{"b":[1,"}"]}}'),
-        "control_predecessors": StringAttr("{q}"),
+        "control_predecessors": StringAttr("{%q}"),
     }
     assert computations(module)["f"].attributes == {"execution_thread": StringAttr('"host"')}
 
@@ -200,7 +200,7 @@ P = "p = f32[4] parameter(0)"
         (("p = f32[4] parameter(1)",), "computation 'e' has parameter(1) but no parameter(0)"),
         ((P, "r = f32[4] parameter(2)"), "has parameter(2) but no parameter(1)"),
         ((P, "ROOT a = f32[4] negate(p)", "ROOT b = f32[4] negate(p)"), "computation 'e' has a second ROOT"),
-        ((P, "r = negate(p)"), "expected the shape of 'r'"),
+        ((P, "r = convert(p)"), "the shape of 'convert' cannot be left out"),
         ((P, "r = f32[4] fusion(p), kind=kLoop, calls=g"), "no computation 'g' before this one"),
         ((P, "r = f32[3] negate(p)"), "'negate' cannot have this result shape"),
         ((P, "r = f32[4] get-tuple-element(p), index=0"), "of a value that is not a tuple"),
@@ -215,12 +215,6 @@ def test_a_wrong_instruction_says_why(lines: tuple[str, ...], message: str):
         parse_hlo(in_computation(*lines), "t.hlo")
     assert error.value.place is not None
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("opcode", ["sort", "while", "custom-call", "all-reduce"])
-def test_an_opcode_without_a_class_is_named_as_ours_to_add(opcode: str):
-    with pytest.raises(Unsupported, match=f"no rule for HLO op '{opcode}'"):
-        parse_hlo(in_computation(P, f"r = f32[4] {opcode}(p)"))
 
 
 def test_operands_that_differ_are_shown_where_they_stand():
@@ -283,15 +277,16 @@ def test_a_signature_must_be_that_of_the_instructions():
     [
         ("", "expected a computation"),
         ("HloModule", "expected the module's name"),
-        ("HloModule m, x", "expected '=' after 'x'"),
-        ("HloModule m, a={}, a={} e { p = f32[] parameter(0) }", "attribute 'a' is there twice"),
+        ("HloModule m, is_scheduled", "expected '=' after 'is_scheduled'"),
+        ("HloModule m, is_sheduled=true e { p = f32[] parameter(0) }", "did you mean 'is_scheduled'?"),
+        ("HloModule m, replica_count=1, replica_count=1 e { p = f32[] parameter(0) }", "'replica_count' is there twice"),
         ("HloModule m, input_output_alias={ {}: (0, {}, may) } e { p = f32[] parameter(0) }", "no kind of alias 'may'"),
         ("ENTRY a { p = f32[] parameter(0) } ENTRY b { p = f32[] parameter(0) }", "a module has one ENTRY"),
         ("a { p = f32[] parameter(0) } a { p = f32[] parameter(0) }", "computation 'a' is there twice"),
         ("e { p = f32[] parameter(0)", "computation 'e' is not closed"),
         ("\x00\x01", "expected the name of a computation"),
-        ("HloModule m, a=" + "{" * 10_000, "more than 200 deep"),
-        ("HloModule m, a=" + "{" * 10_000 + "}" * 10_000, "more than 200 deep"),
+        ("HloModule m, buffer_donor=" + "{" * 10_000, "more than 200 deep"),
+        ("HloModule m, buffer_donor=" + "{" * 10_000 + "}" * 10_000, "more than 200 deep"),
         ("e { a = f32[2] " + "negate(f32[2] " * 10_000, "more than 200 deep"),
         ("e { p = f32[] parameter(" + "9" * 5000 + ") }", "does not fit 64 bits"),
         ("e { p = f32[] parameter(-1) }", "parameters are numbered from 0"),

@@ -13,7 +13,7 @@ from xla_emitters.dialects.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.lowering.index_arithmetic import expressions_of, index_width, is_unsigned
+from xla_emitters.lowering.index_arithmetic import expressions_of, index_width, is_unsigned, overflowing_part
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
 
@@ -103,6 +103,22 @@ def test_unsigned_needs_proof() -> None:
     assert is_unsigned(X - 5, ranges((0, 10)))
     assert not is_unsigned(Expr.maximum(X - 5, X), ranges((0, 10)))
     assert not is_unsigned((X // 4) % 3, ranges((-4, 10)))
+
+
+def test_what_may_overflow_is_found_where_it_is_divided_or_compared() -> None:
+    def ranges(bounds: tuple[int, int]):
+        return IndexingMap((X,), (Variable(Interval(*bounds)),), (), (), ()).range_of
+
+    whole = ranges((0, 2**31 - 1))
+    # Low bits of sums are right whatever they wrap at, and an index fits an index.
+    for harmless in (X * 3 + 7, X // 4, X % 3 * 5 + (X // 2) * 100, Expr.maximum(X, Expr.constant(3))):
+        assert overflowing_part(harmless, whole, 32, unsigned=False) is None
+    for dividing in ((X * 2) // 3, (X * 2) % 3 + 1, Expr.minimum(X * 2, Expr.constant(7)), ((X * 2) // 3) // 5):
+        assert overflowing_part(dividing, whole, 32, unsigned=False) is X * 2
+        assert overflowing_part(dividing, whole, 32, unsigned=True) is None
+        assert overflowing_part(dividing, whole, 64, unsigned=False) is None
+    assert overflowing_part((X - 1) // 2, whole, 32, unsigned=True) is X - 1
+    assert overflowing_part((X + 5) // 3, ranges((0, 2**63 - 1)), 64, unsigned=True) is X + 5
 
 
 @pytest.mark.parametrize("divisor", [Y, Expr.constant(-3), Expr.constant(0)], ids=str)

@@ -4,6 +4,9 @@
     computation   computations, parameters, tuples, calls  constant      literals and iota
     elementwise   one row per op: rule, meaning, code      shape_ops     ops that move elements
     contractions  reduce, dot, gather, scatter ...         windows       sliding windows
+    rule_ops      ops that are a shape rule alone, in      host          order, effects, control flow
+                  three families: parsed, not compiled     collectives   several devices
+                                                           routines      sort, FFT, linear algebra ...
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from xla_emitters.dialects.hlo import computation, constant, contractions, elementwise, shape_ops
+from xla_emitters.dialects.hlo import collectives, computation, constant, contractions, elementwise, host, routines, shape_ops
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import AliasAttr, BufferType, LayoutAttr, OpaqueType, TokenType
 from xla_emitters.dialects.hlo.windows import WindowAttr
@@ -23,6 +26,9 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
     elementwise.OPS,
     shape_ops.OPS,
     contractions.OPS,
+    host.OPS,
+    collectives.OPS,
+    routines.OPS,
 )
 
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}

@@ -167,6 +167,10 @@ class HloOp(IRDLOperation):
                 details=(f"it is {type_text(self.result.type)}; {why} {type_text(wanted)}",),
             )
 
+    def infer_type(self) -> Attribute | None:
+        """The result's type as operands and attributes give it, where the text leaves it out; None when only the text can say."""
+        return None
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """The instruction's value: a row-major array (or a tuple) from those of its operands."""
         raise self.unsupported("no value in NumPy")

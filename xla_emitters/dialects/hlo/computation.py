@@ -195,8 +195,10 @@ class TupleOp(HloOp):
     name = "hlo.tuple"
 
     def verify_(self) -> None:
-        wanted = tuple_type([operand.type for operand in self.operands])
-        self.expect_type(wanted, "its operands make")
+        self.expect_type(self.infer_type(), "its operands make")
+
+    def infer_type(self) -> Attribute:
+        return tuple_type([operand.type for operand in self.operands])
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> tuple[Any, ...]:
         return tuple(operands)
@@ -213,6 +215,9 @@ class GetTupleElementOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
+        self.expect_type(self.infer_type(), f"element {self.index.value.data} is")
+
+    def infer_type(self) -> Attribute:
         type, index = self.operands[0].type, self.index.value.data
         if not isinstance(type, TupleType):
             raise RuleBroken(
@@ -222,7 +227,7 @@ class GetTupleElementOp(HloOp):
             raise RuleBroken(
                 f"a tuple of {len(type.types)} has no element {index}", operand=0, details=(f"it is {type_text(type)}",)
             )
-        self.expect_type(type.types.data[index], f"element {index} is")
+        return type.types.data[index]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return operands[0][self.index.value.data]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr
@@ -108,6 +109,43 @@ class ReduceWindowOp(ReducingOp):
         ]
 
 
+@dataclass(frozen=True)
+class DotDimensions:
+    """Which dimensions of its operands a dot pairs: batch dimensions side by side, contracting ones summed over.
+
+    lhs, rhs  the numbers of the operands
+    """
+
+    lhs_batch: tuple[int, ...]
+    rhs_batch: tuple[int, ...]
+    lhs_contracting: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+    lhs: int = 0
+    rhs: int = 1
+
+    def result_dims(self, op: HloOp, skip: Sequence[int] = ()) -> list[int]:
+        """Batch dimensions, then free ones of lhs, then of rhs but for `skip`; raises RuleBroken when the operands do not fit."""
+        values = op.operands[self.lhs], op.operands[self.rhs]
+        lhs, rhs = (dims_of(value) for value in values)
+        taken = self.lhs_batch + self.lhs_contracting, (*self.rhs_batch, *self.rhs_contracting, *skip)
+        for operand, dims, used in zip((self.lhs, self.rhs), (lhs, rhs), taken, strict=True):
+            if any(not 0 <= dim < len(dims) for dim in used) or len(set(used)) != len(used):
+                raise RuleBroken(
+                    "batch and contracting dimensions are not different dimensions of the operand",
+                    operand=operand,
+                    details=(f"it is {type_text(op.operands[operand].type)}",),
+                )
+        pairs = (self.lhs_batch, self.rhs_batch), (self.lhs_contracting, self.rhs_contracting)
+        if not all(same_dims([lhs[dim] for dim in a], [rhs[dim] for dim in b]) for a, b in pairs):
+            raise RuleBroken(
+                "the operands differ in a batch or contracting dimension",
+                operand=self.rhs,
+                details=(f"lhs is {type_text(values[0].type)}, rhs {type_text(values[1].type)}",),
+            )
+        free = [[size for dim, size in enumerate(d) if dim not in t] for d, t in zip((lhs, rhs), taken, strict=True)]
+        return [*(lhs[dim] for dim in self.lhs_batch), *free[0], *free[1]]
+
+
 @irdl_op_definition
 class DotOp(HloOp):
     """Sums of products over the contracting dimensions; result: batch dimensions, then free ones of lhs, then of rhs."""
@@ -124,35 +162,9 @@ class DotOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        lhs, rhs = (dims_of(operand) for operand in self.operands)
-        lhs_batch, rhs_batch, lhs_sum, rhs_sum = (
-            integers(found) if found else ()
-            for found in (
-                self.lhs_batch_dims,
-                self.rhs_batch_dims,
-                self.lhs_contracting_dims,
-                self.rhs_contracting_dims,
-            )
-        )
-        for operand, (dims, used) in enumerate(((lhs, lhs_batch + lhs_sum), (rhs, rhs_batch + rhs_sum))):
-            if any(not 0 <= dim < len(dims) for dim in used) or len(set(used)) != len(used):
-                raise RuleBroken(
-                    "batch and contracting dimensions are not different dimensions of the operand",
-                    operand=operand,
-                    details=(f"it is {type_text(self.operands[operand].type)}",),
-                )
-        pairs = (lhs_batch, rhs_batch), (lhs_sum, rhs_sum)
-        if not all(same_dims([lhs[dim] for dim in a], [rhs[dim] for dim in b]) for a, b in pairs):
-            raise RuleBroken(
-                "the operands differ in a batch or contracting dimension",
-                operand=1,
-                details=(f"lhs is {type_text(self.operands[0].type)}, rhs {type_text(self.operands[1].type)}",),
-            )
-        free = [
-            *(size for dim, size in enumerate(lhs) if dim not in lhs_batch + lhs_sum),
-            *(size for dim, size in enumerate(rhs) if dim not in rhs_batch + rhs_sum),
-        ]
-        self.expect_dims([*(lhs[dim] for dim in lhs_batch), *free], "its operands give")
+        lists = (self.lhs_batch_dims, self.rhs_batch_dims, self.lhs_contracting_dims, self.rhs_contracting_dims)
+        dimensions = DotDimensions(*(integers(found) if found else () for found in lists))
+        self.expect_dims(dimensions.result_dims(self), "its operands give")
 
 
 @irdl_op_definition

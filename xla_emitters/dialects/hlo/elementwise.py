@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo import elementwise_code as code
@@ -193,6 +193,9 @@ class ElementwiseOp(HloOp):
         return self.ROW.result(deciding)
 
     # ------------------------------------------------------------------------------------------- rule
+
+    def infer_type(self) -> Attribute | None:
+        return array_type(self.result_type(self.deciding).ir_type, dims_of(self.operands[self.ROW.deciding]))
 
     def verify_(self) -> None:
         super().verify_()
@@ -435,6 +438,9 @@ class ConvertOp(ElementwiseOp):
     def result_type(self, deciding: DType) -> DType:
         return element_of(self.result)
 
+    def infer_type(self) -> Attribute | None:
+        return None
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return convert_array(np.asarray(operands[0]), self.deciding, element_of(self.result))
 
@@ -560,14 +566,6 @@ class ReducePrecisionOp(ElementwiseOp):
             raise self.unsupported(f"{what} in {self.deciding.name}", help="supported: f16, bf16, f32, f64")
 
 
-@irdl_op_definition
-class StochasticConvertOp(HloOp):
-    """A float rounded up or down by chance, given by random bits. Parses and verifies; has neither value nor code."""
-
-    name = "hlo.stochastic_convert"
-    OPERANDS: ClassVar[range | None] = range(2, 3)
-
-
 def _class_of(row: Row) -> type[ElementwiseOp]:
     words = row.opcode.split("-")
     fields = {
@@ -590,6 +588,5 @@ OPS: tuple[type[HloOp], ...] = (
     BitcastConvertOp,
     ComplexOp,
     ReducePrecisionOp,
-    StochasticConvertOp,
 )
 """Every elementwise op, one class an opcode."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import TupleType
+from xdsl.dialects.builtin import ArrayAttr, TupleType
 from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
@@ -21,11 +22,9 @@ from xla_emitters.dialects.hlo.rule_ops import (
     TOKEN,
     RuleOp,
     RuleRow,
-    anything,
     as_operand,
     class_of,
     element_of_tuple,
-    one_or_tuple,
     scalar,
     token,
 )
@@ -35,7 +34,6 @@ from xla_emitters.dialects.hlo.types import (
     as_array,
     dims_of,
     element_of,
-    has_dynamic_dims,
     size_bounds,
     tuple_type,
     tuple_types,
@@ -128,8 +126,17 @@ def _conditional(op: RuleOp) -> None:
         raise op.broken(f"'conditional' of {count} branches has {len(op.operands)} operands, not 1 + {count}")
 
 
-def _custom_call_callees(op: RuleOp) -> tuple[Callee, ...]:
-    return ()
+def _custom_call(op: RuleOp) -> None:
+    """Any operands and result; the layouts it wants of its operands are of their shapes."""
+    if "to_apply" in op.properties and "called_computations" in op.properties:
+        raise op.broken("'custom-call' has both to_apply= and called_computations=")
+    wanted = op.properties.get("operand_layout_constraints")
+    if not isa(wanted, ArrayAttr[Attribute]):
+        return
+    if len(wanted) != len(op.operands):
+        raise op.broken(f"{len(wanted)} layout constraints for {len(op.operands)} operands")
+    for operand, type in enumerate(wanted):
+        op.expect_operand(operand, type)
 
 
 # ---------------------------------------------------------------------------------------------------- async operations
@@ -259,7 +266,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow(
         "custom-call",
         None,
-        anything,
+        _custom_call,
         required=("custom_call_target",),
         optional=(
             "window",

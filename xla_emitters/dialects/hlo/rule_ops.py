@@ -45,6 +45,7 @@ class RuleRow:
     required  attributes that must be there, in the order of HLO text
     optional  attributes that may be
     callees   the computations that it calls, with what they must take and give
+    infers    whether the text may leave out the result's shape
     """
 
     opcode: str
@@ -53,6 +54,7 @@ class RuleRow:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     callees: Callable[[RuleOp], tuple[Callee, ...]] = lambda op: ()
+    infers: bool = False
 
 
 class RuleOp(CallingOp):
@@ -69,7 +71,7 @@ class RuleOp(CallingOp):
             self.expect_type(wanted, "operands and attributes give")
 
     def infer_type(self) -> Attribute | None:
-        return self.ROW.result(self)
+        return self.ROW.result(self) if self.ROW.infers else None
 
     # --------------------------------------------------------------------------------------------- attributes
 
@@ -168,10 +170,6 @@ def scalar(name: str) -> ArrayType:
 def element_scalar(type: Attribute) -> Attribute:
     """The scalar with an array's element type."""
     return array_type(as_array(type).element_type, ())
-
-
-def anything(op: RuleOp) -> None:
-    """The text says what the result is."""
 
 
 def token(op: RuleOp) -> Attribute:

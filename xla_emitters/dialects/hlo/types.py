@@ -239,6 +239,14 @@ def dims_of(value: SSAValue | Attribute) -> tuple[int, ...]:
     return as_array(value.type if isinstance(value, SSAValue) else value).get_shape()
 
 
+def size_bounds(type: Attribute) -> tuple[int, ...]:
+    """The largest sizes of an array: of a dynamic dimension its bound, UNBOUNDED where there is none."""
+    array = as_array(type)
+    dims = array.get_shape()
+    bounds = array.encoding.bounds if isinstance(array.encoding, LayoutAttr) else ()
+    return tuple(bounds[i] if bounds and size == UNBOUNDED else size for i, size in enumerate(dims))
+
+
 def element_of(value: SSAValue | Attribute) -> DType:
     """The element type of an array, as a row of `dtypes`."""
     return dtype_of(as_array(value.type if isinstance(value, SSAValue) else value).element_type)

@@ -1,0 +1,189 @@
+"""What stands before the computations of a module: its name, its attributes, the tables of source positions.
+
+    HloModule m, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias) }, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
+
+    FileNames
+    1 "model.py"
+
+Kept as they were written, `hlo.<name>` on the module, but for `input_output_alias`, which analyses read. What refers to the entry computation
+is held against it once that is known (`verify_header`).
+Source: spec/1 6.2, 6.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TupleType
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import RuleBroken
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.types import AliasAttr, same_shape, type_text
+from xla_emitters.hlo_text.cursor import Cursor, nearest
+from xla_emitters.hlo_text.lexer import Source, TokenKind
+from xla_emitters.hlo_text.shapes import ShapeReader
+
+TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+STACK_TABLES = "hlo.stack_tables"
+ALIASES = "hlo.input_output_alias"
+ENTRY_LAYOUT = "hlo.entry_computation_layout"
+
+_BOOLEANS = ("is_scheduled", "alias_passthrough_params")
+_INTEGERS = ("replica_count", "num_partitions")
+_OPAQUE = (
+    "buffer_donor",
+    "entry_computation_layout",
+    "frontend_attributes",
+    "allow_spmd_sharding_propagation_to_parameters",
+    "allow_spmd_sharding_propagation_to_output",
+    "origin_recovery_table",
+    "debug_attributes",
+)
+_NAMES = (*_BOOLEANS, *_INTEGERS, *_OPAQUE, "input_output_alias")
+
+
+def parse_attributes(cursor: Cursor) -> dict[str, Attribute]:
+    """Consumes `, name=value ...` after the module's name."""
+    found = dict[str, Attribute]()
+    while cursor.accept(","):
+        token = cursor.name("an attribute of the module")
+        name = token.name
+        if name not in _NAMES:
+            raise cursor.error(
+                f"a module has no attribute '{name}'{nearest(name, _NAMES)}",
+                token,
+                help=f"it takes: {', '.join(_NAMES)}",
+            )
+        if (key := f"hlo.{name}") in found:
+            raise cursor.error(f"attribute '{name}' is there twice", token)
+        cursor.expect("=", f"after '{name}'")
+        found[key] = _value(cursor, name)
+    return found
+
+
+def _value(cursor: Cursor, name: str) -> Attribute:
+    if name == "input_output_alias":
+        return _aliases(cursor)
+    start = cursor.token.start
+    if name in _BOOLEANS:
+        cursor.boolean(f"the value of '{name}'")
+    elif name in _INTEGERS:
+        cursor.integer(f"the value of '{name}'")
+    else:
+        cursor.opaque(f"the value of '{name}'")
+    return StringAttr(cursor.source.text[start : cursor.previous.end])
+
+
+def _aliases(cursor: Cursor) -> Attribute:
+    """`{ {0}: (1, {}, may-alias), ... }`"""
+    found = list[AliasAttr]()
+    cursor.expect("{", "before the aliases")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after an alias")
+        output = _index(cursor)
+        cursor.expect(":", "after the index of an output")
+        cursor.expect("(", "before the number of a parameter")
+        parameter = cursor.integer("the number of a parameter")
+        cursor.expect(",", "after the number of a parameter")
+        index = _index(cursor)
+        kind = "may-alias"
+        if cursor.accept(","):
+            kind = cursor.name("'may-alias' or 'must-alias'").name
+        if kind not in ("may-alias", "must-alias"):
+            raise cursor.error(f"no kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
+        cursor.expect(")", "after an alias")
+        found.append(AliasAttr(output, parameter, index, kind))
+    cursor.advance()
+    return ArrayAttr(found)
+
+
+def _index(cursor: Cursor) -> list[int]:
+    """`{}`, `{0,1}`: the way to an array in a nest of tuples."""
+    found = list[int]()
+    cursor.expect("{", "before an index into a tuple")
+    while not cursor.at("}"):
+        if found:
+            cursor.expect(",", "or '}' after a number")
+        found.append(cursor.integer("a number"))
+    cursor.advance()
+    return found
+
+
+def parse_stack_tables(cursor: Cursor) -> str:
+    """The tables that `stack_frame_id` in metadata refers to, as they stand: rows of a number and a string or a group."""
+    start = cursor.token.start
+    while cursor.at(*TABLES):
+        cursor.advance()
+        while cursor.token.kind is TokenKind.INT:
+            cursor.advance()
+            cursor.opaque("a row of the table")
+    return cursor.source.text[start : cursor.previous.end]
+
+
+def verify_header(module: ModuleOp, entry: ComputationOp) -> None:
+    """Whether aliases and the entry's layout speak of what the entry computation has; raises RuleBroken."""
+    parameters = [parameter.result.type for parameter in entry.parameters]
+    if isa(aliases := module.attributes.get(ALIASES), ArrayAttr[AliasAttr]):
+        _verify_aliases(list(aliases), parameters, entry.root.type)
+    layout = module.attributes.get(ENTRY_LAYOUT)
+    if isinstance(layout, StringAttr):
+        _verify_entry_layout(layout.data, parameters, entry.root.type)
+
+
+def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute], root: Attribute) -> None:
+    seen = set[tuple[int, ...]]()
+    for alias in aliases:
+        if not 0 <= alias.parameter < len(parameters):
+            raise RuleBroken(
+                f"input_output_alias speaks of parameter {alias.parameter}",
+                details=(f"the entry has {len(parameters)}",),
+            )
+        parameter = parameters[alias.parameter]
+        output, source = _inside(root, alias.output), _inside(parameter, alias.index)
+        if output is None or source is None:
+            what = "the result" if output is None else f"parameter {alias.parameter}"
+            index = alias.output if output is None else alias.index
+            raise RuleBroken(
+                f"input_output_alias speaks of {{{','.join(map(str, index))}}} of {what}, which has no such element",
+                details=(f"it is {type_text(root if output is None else parameter)}",),
+            )
+        if alias.output in seen:
+            raise RuleBroken(f"output {{{','.join(map(str, alias.output))}}} of input_output_alias is there twice")
+        seen.add(alias.output)
+
+
+def _inside(type: Attribute, index: Sequence[int]) -> Attribute | None:
+    """The element of a nest of tuples, or None."""
+    for number in index:
+        if not isinstance(type, TupleType) or not 0 <= number < len(type.types):
+            return None
+        type = type.types.data[number]
+    return type
+
+
+def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attribute) -> None:
+    """`{(f32[8]{0})->f32[8]{0}}` against the entry's shapes."""
+    cursor = Cursor(Source(text, ENTRY_LAYOUT.removeprefix("hlo.")))
+    shapes = ShapeReader(cursor)
+    cursor.expect("{", "before the shapes of the parameters")
+    cursor.expect("(", "before the shapes of the parameters")
+    found = list[Attribute]()
+    while not cursor.at(")"):
+        if found:
+            cursor.expect(",", "or ')' after a shape")
+        found.append(shapes.shape())
+    cursor.advance()
+    cursor.expect("->", "before the shape of the result")
+    result = shapes.shape()
+    cursor.expect("}", "after the shape of the result")
+    if len(found) != len(parameters) or not all(map(same_shape, [*found, result], [*parameters, root])):
+        wanted, got = (
+            f"({', '.join(map(type_text, types))})->{type_text(type)}"
+            for types, type in ((found, result), (parameters, root))
+        )
+        raise RuleBroken(
+            "entry_computation_layout does not fit the entry", details=(f"it says {wanted}; the entry is {got}",)
+        )
