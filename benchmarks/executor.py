@@ -67,10 +67,21 @@ def main() -> int:
 
     rows: list[list[str]] = []
     for row in (*WITHOUT_CODE, *EXECUTABLE_STAGES[1:]):
-        command = [sys.executable, "-m", "benchmarks.executor", options.file, "--rounds", str(options.rounds), "--row", row]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.executor",
+            options.file,
+            "--rounds",
+            str(options.rounds),
+            "--row",
+            row,
+        ]
         found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         rate = found["elements"] / found["wall"] / 1e6
-        rows.append([row, *(f"{found[clock]:.2f}" for clock in ("wall", "cpu")), f"{rate:.1f}", f"{found['bytes'] / 1e6:.0f}"])
+        rows.append(
+            [row, *(f"{found[clock]:.2f}" for clock in ("wall", "cpu")), f"{rate:.1f}", f"{found['bytes'] / 1e6:.0f}"]
+        )
     print(header(f"{options.file}, best of {options.rounds} rounds, a process a row"))
     print_table(["", "wall s", "CPU s", "M elements/s", "peak MB"], rows)
     return 0

@@ -140,7 +140,7 @@ def view_of(op: FusionOp | ComputationOp) -> FusionView:
 
 def _callee_of(fusion: FusionOp) -> ComputationOp:
     module = enclosing_module(fusion)
-    callee = module and SymbolTable.lookup_symbol(module, fusion.callee)
+    callee = module and SymbolTable.lookup_symbol(module, fusion.calls)
     if not isinstance(callee, ComputationOp):
         raise InternalError(
             f"fusion '{fusion.instruction_name.data}' calls no computation of its module", stage="analysis"

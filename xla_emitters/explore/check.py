@@ -124,7 +124,11 @@ class Reference:
 
 
 def reference_for(
-    module: ModuleOp, inputs: Sequence[Array], fusion: str | None = None, atol: float | None = None, rtol: float | None = None
+    module: ModuleOp,
+    inputs: Sequence[Array],
+    fusion: str | None = None,
+    atol: float | None = None,
+    rtol: float | None = None,
 ) -> Reference:
     """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls."""
     return Reference(entry_of(module) if fusion is None else called_by(module, fusion), inputs, atol, rtol)
@@ -248,9 +252,7 @@ class StageComparison:
 
         return observe
 
-    def _execute(
-        self, planned: PlannedKernel, module: ModuleOp
-    ) -> tuple[Slots, dict[tuple[str, int], Array] | None]:
+    def _execute(self, planned: PlannedKernel, module: ModuleOp) -> tuple[Slots, dict[tuple[str, int], Array] | None]:
         slots = dict(self.slots)
         arguments = kernel_arguments(planned)
         chosen = blocks_to_run(launch_of(module).blocks, self.blocks)
@@ -297,7 +299,9 @@ def blocks_to_run(total: int, most: int) -> list[int] | None:
     return sorted({round(i * (total - 1) / max(1, most - 1)) for i in range(most)})
 
 
-def bundle_case(source: str | Path, *, name: str, target: str = "h200", fusion: str | None = None, seed: int = 0) -> Case:
+def bundle_case(
+    source: str | Path, *, name: str, target: str = "h200", fusion: str | None = None, seed: int = 0
+) -> Case:
     """A program with drawn inputs and what is admissible for its results, ready for `write_bundle`."""
     module = read_module(source)
     program = compile_module(module, target=target, fusion=fusion, record="none")

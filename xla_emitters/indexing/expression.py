@@ -187,7 +187,7 @@ class Expr:
     def evaluate(self, values: Sequence[Any]) -> Any:
         """The value where variable i is values[i].
 
-        values   ints, or arrays of one shape (NumPy's, CuPy's), mixed as you like
+        values   ints, or arrays of one shape (NumPy's, CuPy's), mixed as you like; arrays wrap as their own type does
         returns  an int if no array occurs in the expression, else an array
         raises   ZeroDivisionError for ints where a divisor is 0
 

@@ -502,6 +502,26 @@ class IndexingMap:
         """The constraints in which variable `variable` occurs."""
         return tuple((e, bounds) for e, bounds in self.constraints if e.variable_mask >> variable & 1)
 
+    def with_runtime_vars_fixed(self) -> IndexingMap:
+        """A typical instance of this map, for estimates: each runtime variable is the middle of its bounds, rounded toward 0.
+
+        returns  a simplified map without runtime variables; constraints are dropped, for the middle need not satisfy them
+
+        >>> text = "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 25], d0 + rt0 in [0, 9]"
+        >>> print(IndexingMap.parse(text).with_runtime_vars_fixed())
+        (d0) -> (d0 + 12), domain: d0 in [0, 7]
+
+        Source: spec/1 2.9 "AssignValuesToRTVars".
+        """
+        if not self.runtime_vars:
+            return self
+        staying = self.num_dims + len(self.range_vars)
+        sums = [v.bounds.lower + v.bounds.upper for v in self.runtime_vars]
+        middles = [Expr.constant(total // 2 if total >= 0 else -(-total // 2)) for total in sums]
+        boxed = self if self.is_known_empty else replace(self, constraints=())
+        replacements = [*(Expr.variable(number) for number in range(staying)), *middles]
+        return boxed.with_variables_replaced(replacements, dims=self.dims, range_vars=self.range_vars).simplify()
+
     def rescale_symbols(self) -> IndexingMap:
         """Range variables that only take every c-th value count by ones instead. Not simplified.
 

@@ -98,14 +98,15 @@ TOOL_NAMES = tuple(row.name for row in _ROWS)
 
 @dataclass(frozen=True)
 class Tool:
-    """One external program, or libdevice's bitcode.
-
-    version   as it says itself: "22.1.8", "12.9.86"; "" for libdevice, which does not say
-    """
+    """One external program, or libdevice's bitcode."""
 
     name: str
     path: str
-    version: str
+
+    @property
+    def version(self) -> str:
+        """As it says itself when asked: "22.1.8", "12.9.86"; "" for libdevice, which does not say. raises ToolError."""
+        return "" if self.name == "libdevice" else _version_of(self.path, os.stat(self.path).st_mtime_ns)
 
 
 def find_tool(name: str) -> Tool:
@@ -123,16 +124,16 @@ def find_tool(name: str) -> Tool:
             details=(f"looked at: {', '.join(tried)}",),
             help=f"{help}, or set {row.variable} to its path",
         )
-    if row.name == "libdevice":
-        return Tool(name, path, "")
-    version = _version_of(path, os.stat(path).st_mtime_ns)
-    if not row.inside and version.partition(".")[0] != str(LLVM_MAJOR):
+    tool = Tool(name, path)
+    # To ask costs as much as to compile a kernel. The distribution's own names say the version.
+    is_named = tried[-1] in _named_places(row)
+    if not row.inside and not is_named and tool.version.partition(".")[0] != str(LLVM_MAJOR):
         raise ToolError(
-            f"{name} is of version {version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
+            f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
             stage=_STAGE,
             help=f"{help}, or set {row.variable} to the path of one of version {LLVM_MAJOR}",
         )
-    return Tool(name, path, version)
+    return tool
 
 
 def find_tools() -> dict[str, Tool | ToolError]:
@@ -165,11 +166,16 @@ def _locate(row: _Row) -> tuple[str | None, list[str]]:
 def _places(row: _Row) -> list[str]:
     """Paths and command names to try for a row, in order."""
     if not row.inside:
-        return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}", row.name]
+        return [*_named_places(row), row.name]
     toolkits = [toolkit for toolkit in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if toolkit]
     commands = [] if row.name == "libdevice" else [row.name]
     wheels = [root for package in _WHEELS for root in _package_roots(package)]
     return [*_inside(wheels, row), *commands, *_inside(toolkits, row)]
+
+
+def _named_places(row: _Row) -> list[str]:
+    """Those of LLVM's tools whose version is in the name."""
+    return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
 
 
 def _inside(roots: Sequence[str], row: _Row) -> list[str]:

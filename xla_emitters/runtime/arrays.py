@@ -16,9 +16,9 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
@@ -49,7 +49,8 @@ def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
     """The inverse of `to_buffer`: a logical array over the same memory."""
     major_to_minor = tuple(reversed(spec.minor_to_major))
     physical = buffer.reshape(tuple(spec.shape[dim] for dim in major_to_minor))
-    return physical.transpose(np.argsort(major_to_minor)) if spec.shape else physical.reshape(())
+    back = tuple(major_to_minor.index(dim) for dim in range(len(spec.shape)))
+    return physical.transpose(back) if spec.shape else physical.reshape(())
 
 
 def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:
@@ -66,7 +67,7 @@ def random_array(spec: ArraySpec, seed: int, number: int) -> Array:
 
 def bit_pattern(array: Array) -> Array:
     """The array as unsigned integers of its item size: what NumPy can store and compare for any type."""
-    return np.ascontiguousarray(array).view(np.dtype(f"u{array.dtype.itemsize}"))
+    return np.ascontiguousarray(array).view(np.dtype(f"u{array.dtype.itemsize}")).reshape(array.shape)
 
 
 def same_bits(one: Array, two: Array) -> bool:
@@ -95,7 +96,7 @@ def save_arrays(path: str | Path, prefix: str, arrays: Sequence[Array], specs: S
         if not native:
             entries[f"{prefix}{number}.dtype"] = np.array(spec.dtype)
     with Path(path).open("wb") as stream:
-        np.savez(stream, **entries)
+        np.savez(stream, allow_pickle=False, **entries)
 
 
 def load_arrays(path: str | Path, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:
@@ -104,9 +105,10 @@ def load_arrays(path: str | Path, prefix: str, specs: Sequence[ArraySpec]) -> li
     raises DataError naming the key for a file that is no `.npz`, a missing key, a pickled object, a wrong type or shape.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, NpzFile):
-                raise DataError(f"{path} is a single array, not an .npz file", stage="arrays")
+        loaded: Any = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise DataError(f"{path} is a single array, not an .npz file", stage="arrays")
+        with loaded as archive:
             entries: dict[str, Array] = {}
             for number in range(len(specs)):
                 for key in (f"{prefix}{number}", f"{prefix}{number}.dtype"):

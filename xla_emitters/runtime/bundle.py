@@ -88,7 +88,7 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
             picked = array.reshape(-1)[positions]
             expected[f"r{number}.{end}"] = picked if picked.dtype.isbuiltin == 1 else bit_pattern(picked)
     stream = io.BytesIO()
-    np.savez(stream, **expected)
+    np.savez(stream, allow_pickle=False, **expected)
     archive.writestr(f"{name}/expected.npz", stream.getvalue())
     codes: list[dict[str, Any]] = []
     for label, kernels in (("ours", program.kernels), *case.rivals):

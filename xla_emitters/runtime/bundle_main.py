@@ -4,9 +4,9 @@ Needs Python, NumPy and ml_dtypes; CuPy and an NVIDIA GPU to run anything. Draws
 compares its results with the expected bounds that the bundle carries, times it (CUDA events, median, buffers rotated so that the
 cache is cold), prints a table and writes JSON. Without a GPU it checks the manifest, redraws the inputs and says 'not run'.
 
-Exit codes: 0 all right or not run, 1 the bundle is damaged, 2 usage, 3 numbers differ. This file stands alone: it is
-`__main__.py` of the zip, beside `draws.py`, and imports nothing of xla_emitters. Nothing in a bundle is executed but these two
-files and the PTX.
+Exit codes: 0 all right or not run, 1 the bundle is damaged, 2 usage, 3 numbers differ, 4 the driver refuses a kernel. This file stands
+alone: it is `__main__.py` of the zip, beside `draws.py`, and imports nothing of xla_emitters. Nothing in a bundle is executed but these
+two files and the PTX.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import ml_dtypes
 import numpy as np
 
 FORMAT = 1
+EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,8 +35,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", metavar="OUT", help="write the results as JSON")
     parser.add_argument("--repeat", type=int, default=50, help="timed launches of each kernel (default 50)")
     options = parser.parse_args(argv)
+    if options.repeat < 1:
+        parser.error("--repeat must be at least 1")
     try:
         archive = zipfile.ZipFile(options.bundle)
+        if damaged := archive.testzip():
+            raise ValueError(f"'{damaged}' is damaged")
         manifest = json.loads(archive.read("manifest.json"))
         problem = manifest_problem(manifest, set(archive.namelist()))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
@@ -61,10 +66,13 @@ def main(argv: list[str] | None = None) -> int:
                 rows.append({"case": case["name"], "code": code["label"], **row})
     print_table(rows, "not run: " + reason if gpu is None else describe(gpu))
     if options.json:
-        Path(options.json).write_text(
-            json.dumps({"device": None if gpu is None else describe(gpu), "reason": reason, "rows": rows}, indent=1)
-        )
-    return 3 if any(row["verdict"] == "differs" for row in rows) else 0
+        report = {"device": None if gpu is None else describe(gpu), "reason": reason, "rows": rows}
+        try:
+            Path(options.json).write_text(json.dumps(report, indent=1))
+        except OSError as error:
+            print(f"error: cannot write {options.json}: {error.strerror}", file=sys.stderr)
+            return 2
+    return max(EXIT_CODES[row["verdict"]] for row in rows)
 
 
 def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
@@ -140,9 +148,12 @@ def run_code(
     repeat: int,
 ) -> dict[str, Any]:
     """Launches the kernels of one case in order, compares the results, times the whole sequence."""
-    functions = [
-        load_function(cupy, archive.read(kernel["ptx"]).decode(), kernel["name"]) for kernel in code["kernels"]
-    ]
+    try:
+        functions = [
+            load_function(cupy, archive.read(kernel["ptx"]).decode(), kernel["name"]) for kernel in code["kernels"]
+        ]
+    except cupy.cuda.driver.CUDADriverError as error:
+        return {"verdict": "refused", "reason": f"the driver does not take the PTX: {error}"}
 
     def launch(buffers: dict[tuple[str, int], Any]) -> None:
         for function, kernel in zip(functions, code["kernels"], strict=True):
@@ -241,9 +252,9 @@ def print_table(rows: list[dict[str, Any]], headline: str) -> None:
         timing = (
             f"{row['microseconds']:>10.2f} {row['gigabytes_per_second']:>8.0f}"
             if "microseconds" in row
-            else f"{'-':>10} {'-':>8}"
+            else f"{'-':>10} {'-':>8}  "
         )
-        print(f"{row['case']:<{width}}  {row['code']:<12} {row['verdict']:<8} {timing}")
+        print(f"{row['case']:<{width}}  {row['code']:<12} {row['verdict']:<8} {timing}{row.get('reason', '')}")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.device import device_running
+from xla_emitters.dtypes import Array, NumpyType, dtype
 from xla_emitters.errors import DataError, ToolError, Unsupported
-from xla_emitters.runtime.arrays import bit_pattern, checked, from_buffer, to_buffer
-from xla_emitters.runtime.kernel import Kernel, Program
+from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
+from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
 
 HELP = "pip install 'xla-emitters[cuda12]' (or [cuda13]); without a GPU: --platform cpu"
 
@@ -41,16 +42,16 @@ def cuda_reason_missing() -> str | None:
 
 
 def device_architecture() -> str:
-    """What ptxas calls the current device, e.g. "sm_90"."""
+    """What to compile for on the current device: its own architecture, e.g. "sm_90", or the newest known one before it."""
     cupy: Any = _cupy()
-    return f"sm_{cupy.cuda.Device().compute_capability}"
+    return device_running(f"sm_{cupy.cuda.Device().compute_capability}").architecture
 
 
 def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """Runs all kernels in order; returns one array per result, of the inputs' family.
 
     inputs   one array per parameter, shaped as the program says
-    raises   DataError for a wrong shape or type, ToolError without CuPy or a device
+    raises   DataError for a wrong shape or type, ToolError without CuPy or a device, or when the driver does not take the PTX
     """
     cupy: Any = _cupy()
     on_host = all(isinstance(array, np.ndarray) for array in inputs)
@@ -60,51 +61,60 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
         )
     buffers: dict[tuple[str, int], Any] = {}
     for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
-        row = dtype(spec.dtype)
-        if row.bits < 8:
-            raise Unsupported(f"parameter {number} is {spec}: sub-byte arrays are not launched yet", stage="launch")
-        if isinstance(array, np.ndarray):
-            host = checked(cast(Array, array), spec, f"parameter {number}")
-            buffers["parameter", number] = cupy.asarray(bit_pattern(to_buffer(host, spec)))
-        else:
-            on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(array)
-            if tuple(on_device.shape) != spec.shape or on_device.dtype.itemsize != row.bytes:
-                raise DataError(
-                    f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is wanted",
-                    stage="launch",
-                )
-            major_to_minor = tuple(reversed(spec.minor_to_major))
-            buffers["parameter", number] = cupy.ascontiguousarray(on_device.transpose(major_to_minor)).reshape(-1)
+        buffers["parameter", number] = _parameter(cupy, array, spec, number)
     for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
         for number, spec in enumerate(specs):
-            row = dtype(spec.dtype)
-            buffers[kind, number] = cupy.empty(spec.elements, dtype=f"u{row.bytes}")
+            buffers[kind, number] = cupy.empty(spec.elements, dtype=_device_type(spec))
     for kernel in program.kernels:
-        pointers: list[Any] = []
-        by_slice: dict[int, Any] = {}
-        for argument in kernel.arguments:
-            buffer = buffers[argument.kind, argument.index]
-            if argument.slice_index in by_slice:
-                # A result in the place of a parameter: the kernel writes a copy of the caller's array.
-                source = by_slice[argument.slice_index]
-                buffer[...] = source.view(buffer.dtype)
-                pointers = [buffer if pointer is source else pointer for pointer in pointers]
-            if buffer.size and buffer.data.ptr % argument.alignment:
-                buffer = buffer.copy()
-            by_slice[argument.slice_index] = buffer
-            pointers.append(buffer)
-        if any(argument.written and argument.array.elements for argument in kernel.arguments):
-            _function(kernel)(kernel.launch.grid, kernel.launch.block, tuple(pointers))
+        _launch(cupy, kernel, buffers)
     results: list[Any] = []
     for number, spec in enumerate(program.results):
         buffer = buffers["result", number]
-        row = dtype(spec.dtype)
-        if on_host:
-            results.append(from_buffer(cupy.asnumpy(buffer).view(row.numpy), spec))
-        else:
-            native = row.numpy.isbuiltin == 1
-            results.append(from_buffer(buffer.view(row.numpy) if native else buffer, spec))
+        results.append(from_buffer(cupy.asnumpy(buffer).view(dtype(spec.dtype).numpy) if on_host else buffer, spec))
     return results
+
+
+def _device_type(spec: ArraySpec) -> NumpyType:
+    """What an array holds on the device: the type itself, or bit patterns of one that CuPy lacks. raises Unsupported."""
+    row = dtype(spec.dtype)
+    if row.bits < 8:
+        raise Unsupported(f"{spec}: sub-byte arrays are not launched yet", stage="launch")
+    return row.numpy if row.numpy.isbuiltin == 1 else np.dtype(f"u{row.bytes}")
+
+
+def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
+    """The buffer of a parameter: its elements as they lie in memory, flat, on the device; not copied where it lies so already."""
+    wanted = _device_type(spec)
+    if isinstance(array, np.ndarray):
+        host = to_buffer(checked(cast(Array, array), spec, f"parameter {number}"), spec)
+        return cupy.asarray(host.view(wanted))
+    on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(array)
+    if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, dtype(spec.dtype).numpy):
+        raise DataError(
+            f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is wanted ({wanted})",
+            stage="launch",
+        )
+    return cupy.ascontiguousarray(on_device.transpose(tuple(reversed(spec.minor_to_major)))).reshape(-1)
+
+
+def _launch(cupy: Any, kernel: Kernel, buffers: dict[tuple[str, int], Any]) -> None:
+    """Launches one kernel on the current stream."""
+    pointers: list[Any] = []
+    by_slice: dict[int, Any] = {}
+    for argument in kernel.arguments:
+        buffer = buffers[argument.kind, argument.index]
+        if argument.slice_index in by_slice:
+            # A result in the place of a parameter: the kernel writes a copy of the caller's array.
+            source = by_slice[argument.slice_index]
+            buffer[...] = source.view(buffer.dtype)
+            pointers = [buffer if pointer is source else pointer for pointer in pointers]
+        elif not argument.written and buffer.size and buffer.data.ptr % argument.alignment:
+            buffer = buffer.copy()
+        by_slice[argument.slice_index] = buffer
+        pointers.append(buffer)
+    if any(argument.written and argument.array.elements for argument in kernel.arguments):
+        function = _function(kernel, cupy.cuda.Device().id)
+        function(kernel.launch.grid, kernel.launch.block, tuple(pointers))
 
 
 def _cupy() -> Any:
@@ -114,11 +124,17 @@ def _cupy() -> Any:
 
 
 @lru_cache(maxsize=256)
-def _function(kernel: Kernel) -> Any:
-    """The loaded kernel; the driver assembles its PTX once."""
+def _function(kernel: Kernel, device: int) -> Any:
+    """The loaded kernel on the current device, whose number is `device`; the driver assembles its PTX once."""
     cupy: Any = _cupy()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"{kernel.name}.ptx"
         path.write_text(kernel.ptx)
-        module = cupy.RawModule(path=str(path))
-        return module.get_function(kernel.name)
+        try:
+            return cupy.RawModule(path=str(path)).get_function(kernel.name)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise ToolError(
+                f"the driver does not take the PTX of {kernel.name} for {kernel.architecture}: {error}",
+                stage="launch",
+                help="PTX 8.6 needs a driver for CUDA 12.7 or newer",
+            ) from error

@@ -18,9 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--inputs", metavar="IN.npz", help="arrays p0, p1, ...; default: drawn from --seed")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all")
     parser.add_argument(
-        "--atol", "--abs_error_bound", type=float, help="admit this absolute difference instead of the bounds of the ops"
+        "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
+    )
+    parser.add_argument(
+        "--atol",
+        "--abs_error_bound",
+        type=float,
+        help="admit this absolute difference instead of the bounds of the ops",
     )
     parser.add_argument("--rtol", "--rel_error_bound", type=float, help="admit this relative difference")
 

@@ -18,7 +18,10 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
         help="HLO text; '-' is standard input",
     )
     parser.add_argument(
-        "--target", default="h200", metavar="DEVICE", help="device (h200, a6000 ...) or architecture (sm_90); default h200"
+        "--target",
+        default="h200",
+        metavar="DEVICE",
+        help="device (h200, a6000 ...) or architecture (sm_90); default h200",
     )
     parser.add_argument("--fusion", metavar="NAME", help="only the fusion instruction of this name")
 
@@ -26,7 +29,10 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
 def add_dumps(parser: argparse.ArgumentParser) -> None:
     """The options that print what the pipeline did."""
     parser.add_argument(
-        "--print-ir-after-all", "--mlir-print-ir-after-all", action="store_true", help="the IR after every pass, on stderr"
+        "--print-ir-after-all",
+        "--mlir-print-ir-after-all",
+        action="store_true",
+        help="the IR after every pass, on stderr",
     )
     parser.add_argument(
         "--print-ir-tree-dir", "--xla_dump_to", metavar="DIR", help="the IR after every pass, as numbered files in DIR"

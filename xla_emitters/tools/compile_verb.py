@@ -20,9 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dumps(parser)
     parser.add_argument("-o", "--output", metavar="OUT", default="-", help="where to; default standard output")
     parser.add_argument("--stage", default="ptx", help="hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)")
-    parser.add_argument("--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code")
     parser.add_argument(
-        "--keep-intermediates", metavar="DIR", help="also go by mlir-translate, llvm-link, opt and llc, and keep their files"
+        "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
+    )
+    parser.add_argument(
+        "--keep-intermediates",
+        metavar="DIR",
+        help="also go by mlir-translate, llvm-link, opt and llc, and keep their files",
     )
 
 
@@ -31,13 +35,14 @@ def run(options: argparse.Namespace) -> int:
 
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, which stage '{options.stage}' is before")
-    nothing = options.json and options.stage == "ptx" and not options.keep_intermediates
+    is_ptx = options.stage == "ptx"  # which the kernels hold, recorded or not
+    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes)
     program = compile(
         read_source(options.file),
         target=options.target,
         fusion=options.fusion,
         stage=options.stage,
-        record=record_wanted(options, "none" if nothing else "stages"),
+        record=record_wanted(options, "none" if is_bare else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
     )
     if options.keep_intermediates:
@@ -46,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
         text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
     elif options.stage == "hlo":
         text = program.hlo
+    elif is_ptx:
+        text = "\n".join(kernel.ptx for kernel in program.kernels)
     else:
         text = "\n".join(trace[options.stage].ir or "" for trace in program.traces)
     write(options.output, text if text.endswith("\n") else text + "\n")

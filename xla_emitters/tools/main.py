@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
+from typing import Any
 
 from xla_emitters.tools.failures import reported
 
@@ -29,6 +29,16 @@ exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers diff
 70 a bug of ours (with a reproducer)"""
 
 
+class PrintVersion(argparse.Action):
+    """`--version`; the installed packages are looked at only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        print(f"xla-emitters {version('xla-emitters')}")
+        parser.exit()
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="xla-emitters",
@@ -36,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"xla-emitters {version('xla-emitters')}")
+    parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version and stop")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, (summary, example) in VERBS.items():
         sub = verbs.add_parser(

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from xla_emitters.errors import DataError, NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
 from xla_emitters.tools.common import add_dumps, add_input, print_dumps, read_source, record_wanted, stage_table
 
 
@@ -15,7 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_dumps(parser)
     parser.add_argument(
-        "--platform", choices=("auto", "cuda", "cpu"), default="auto", help="auto: the GPU if there is one, else the CPU"
+        "--platform",
+        choices=("auto", "cuda", "cpu"),
+        default="auto",
+        help="auto: the GPU if there is one, else the CPU",
     )
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
     parser.add_argument("--inputs", metavar="IN.npz", help="arrays p0, p1, ...; default: drawn from --seed")
@@ -32,13 +35,19 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.runtime.cpu_launcher import run_program
     from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
 
+    if options.platform == "cuda" and options.stage:
+        raise UsageError("a GPU runs the whole road's PTX, not a stage", stage="run", help="leave out --stage")
     reason = "a stage was asked for" if options.stage else cuda_reason_missing()
     if options.platform == "cuda" and reason:
-        raise UsageError(f"--platform cuda: {reason}", stage="run", help="--platform cpu runs the same kernel on the CPU")
+        raise ToolError(
+            f"--platform cuda: {reason}", stage="run", help="--platform cpu runs the same kernel on the CPU"
+        )
     on_gpu = options.platform != "cpu" and reason is None
     stage = options.stage or "llvm-dialect"
     if stage not in EXECUTABLE_STAGES:
-        raise UsageError(f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}")
+        raise UsageError(
+            f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}"
+        )
     module = read_module(read_source(options.file))
     # With a table or a folder the whole road is shown, to PTX; else the compilation stops at what will be run.
     all_stages = bool(options.show_stages or options.print_ir_tree_dir or on_gpu)
@@ -73,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             save_arrays(options.outputs, "r", results, program.results)
         except OSError as error:
-            raise DataError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
+            raise UsageError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
         print(f"results: {options.outputs}")
     if not options.no_reference:
         verdict = reference_for(module, inputs, options.fusion).compare(results)

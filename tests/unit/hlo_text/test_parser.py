@@ -107,7 +107,7 @@ def test_signatures_comments_and_attributes_are_read():
     )
     assert module.attributes == {
         "hlo.is_scheduled": StringAttr("true"),
-        "hlo.entry_computation_layout": StringAttr("{(f32[4]{0})->f32[4]{0}}"),
+        "hlo.entry_computation_layout": StringAttr("{(f32[4]{0}, f32[])->(f32[4]{0}, f32[])}"),
     }
     assert instruction(module, "p.1").attributes == {
         "sharding": StringAttr("{devices=[2]<=[2]}"),
@@ -122,11 +122,11 @@ def test_signatures_comments_and_attributes_are_read():
 
 def test_aliases_of_the_module_are_numbers():
     module = parse_hlo(
-        "HloModule m, input_output_alias={ {}: (0, {}, must-alias), {1,2}: (3, {0}) }\n"
-        + in_computation("p = f32[] parameter(0)")
+        "HloModule m, input_output_alias={ {}: (0, {}, must-alias), {1,0}: (1, {0}) }\n"
+        + in_computation("ROOT p = (f32[], (s32[])) parameter(0)", "q = (s32[]) parameter(1)")
     )
     aliases = list(module.attributes["hlo.input_output_alias"])  # pyright: ignore
-    assert aliases == [AliasAttr((), 0, (), "must-alias"), AliasAttr((1, 2), 3, (0,), "may-alias")]
+    assert aliases == [AliasAttr((), 0, (), "must-alias"), AliasAttr((1, 0), 1, (0,), "may-alias")]
 
 
 def test_stack_tables_are_kept():

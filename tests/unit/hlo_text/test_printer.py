@@ -36,7 +36,7 @@ def test_ir_text_reads_back_as_the_same_module(path: Path, generic: bool):
 
 
 def test_what_is_printed():
-    text = """HloModule m, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias) }
+    text = """HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
 
 %add {
   %a = f32[] parameter(0)

@@ -1,15 +1,15 @@
 """Maps as values, and every operation on them against the points it is about."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from unit.indexing.random_maps import answers, batches, is_same_function, repeatable
 
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.indexing.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, make
+from xla_emitters.indexing.expression import ADD, FLOORDIV, MAX, MIN, MOD, MUL, make
 from xla_emitters.indexing.shapes import dims_of, linearize
 
 parse = IndexingMap.parse
@@ -18,22 +18,6 @@ SEED_LOOP = parse(
     "bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + vector_index), "
     "domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]"
 )
-
-
-def answers(m):
-    """{point of the domain: results}, by evaluating all points of the box at once."""
-    if m.is_known_empty:
-        return {}
-    lowest = [v.bounds.lower for v in m.variables]
-    box = np.indices([v.bounds.trip_count for v in m.variables])
-    values = [axis.ravel() + low for axis, low in zip(box, lowest, strict=True)]
-    dims, symbols = values[: m.num_dims], values[m.num_dims :]
-    count = math.prod(v.bounds.trip_count for v in m.variables)
-    inside = np.broadcast_to(m.constraints_satisfied(dims, symbols), count)
-    results = [np.broadcast_to(result, count)[inside].tolist() for result in m.evaluate(dims, symbols)]
-    points = np.array(values).reshape(len(values), count)[:, inside].T.tolist()
-    tuples = zip(*results, strict=True) if results else itertools.repeat(())
-    return {(tuple(p[: m.num_dims]), tuple(p[m.num_dims :])): r for p, r in zip(points, tuples)}  # noqa: B905
 
 
 # ---- The seed's worked example
@@ -219,159 +203,166 @@ def test_rescaling_leaves_dims_and_runtime_variables_alone():
     assert m.rescale_symbols() is m
 
 
+def test_fixing_runtime_variables():
+    text = "(d0)[s0]{a, b} -> (d0 * 4 + a, s0 + b), domain: d0 in [0, 3], s0 in [0, 1], a in [0, 25], b in [-8, 1]"
+    fixed = parse(f"{text}, a mod 2 in [1, 1], d0 + b in [0, 9]").with_runtime_vars_fixed()
+    assert str(fixed) == "(d0)[s0] -> (d0 * 4 + 12, s0 - 3), domain: d0 in [0, 3], s0 in [0, 1]"
+    assert SEED_LOOP.with_runtime_vars_fixed() is SEED_LOOP
+    assert parse("(){rt0} -> (rt0), domain: rt0 in [0, 7], 3 in [4, 5]").with_runtime_vars_fixed().is_known_empty
+
+
+# ---- Every small map
+
+
+def small_terms():
+    """One operator over two variables and some constants."""
+    atoms = [Expr.variable(0), Expr.variable(1), Expr.constant(-2), Expr.constant(3)]
+    made = [make(kind, a, b) for kind in (ADD, MUL, MIN, MAX) for a in atoms for b in atoms]
+    made += [make(kind, a, Expr.constant(d)) for kind in (MOD, FLOORDIV) for a in atoms for d in (-2, 2, 3)]
+    return list(dict.fromkeys(made))
+
+
+def test_every_small_map_keeps_its_domain_and_its_values():
+    """All pairs of a constraint and a map of all results there are, over boxes that start below, at and above zero."""
+    terms = small_terms()
+    results = tuple(dict.fromkeys((a + b * 2) // 3 for a in terms[::3] for b in terms[::5]))
+    boxes = [dims_of((4, 3)), (Variable(Interval(-2, 2)), Variable(Interval(2, 2)))]
+    for dims, e, (lower, upper) in itertools.product(boxes, terms, ((-3, 0), (0, 2), (1, 1))):
+        m = IndexingMap((*terms, *results[:8]), dims, constraints=((e, Interval(lower, upper)),))
+        assert is_same_function(m, m.simplify()), m
+
+
+def test_composition_of_every_small_pair():
+    """First all terms of d0, d1; then d0 mod, div and shifted; the points of the domain and the values by NumPy."""
+    terms = small_terms()
+    d0, d1 = np.indices((4, 3)) - 1
+    box = (Variable(Interval(-1, 2)), Variable(Interval(-1, 1)))
+    x = Expr.variable(0)
+    for second in (x // 2, x % 3, x * -2 + 1, Expr.minimum(x, 1)):
+        then = IndexingMap((second,), (Variable(Interval(0, 3)),))
+        for e in terms:
+            composed = IndexingMap((e,), box).compose(then)
+            middle = np.broadcast_to(e.evaluate([d0, d1]), d0.shape)
+            inside = (middle >= 0) & (middle <= 3)
+            wanted = np.broadcast_to(second.evaluate([middle]), d0.shape)
+            found = {dims: value for (dims, _), (value,) in answers(composed).items()}
+            assert found == {
+                (int(a), int(b)): v for a, b, v in zip(d0[inside], d1[inside], wanted[inside], strict=True)
+            }
+
+
 # ---- Properties of random maps
 
-KINDS = (ADD, ADD, ADD, MUL, MOD, FLOORDIV, CEILDIV, MIN, MAX)
-CONSTANTS = (1, -1, 2, 3, 4, -3, -4, 6, 8, -8, 12, -12, 24)
+
+@repeatable(250)
+@given(batches(8), st.booleans())
+def test_simplify_keeps_the_domain_and_every_value_on_it(maps, replace_points):
+    for m in maps:
+        simplified = m.simplify(replace_points)
+        assert is_same_function(m, simplified), m
+        assert simplified.simplify(replace_points) is simplified, m
 
 
-class Tape:
-    """Choices read from bytes, the first option once they run out.
-
-    Hypothesis draws one byte string per map and shrinks that; drawing each choice by itself takes ten times as long as
-    what is tested.
-    """
-
-    def __init__(self, data):
-        self.bytes = iter(data)
-
-    def choose(self, options):
-        return options[next(self.bytes, 0) % len(options)]
-
-    def expression(self, variables, depth=3):
-        """Over variables 0 .. variables - 1; only constants divide."""
-        if depth == 0 or self.choose(range(5)) == 0:
-            is_variable = variables and self.choose(range(4)) < 3
-            return (
-                Expr.variable(self.choose(range(variables))) if is_variable else Expr.constant(self.choose(CONSTANTS))
-            )
-        kind = self.choose(KINDS)
-        lhs = self.expression(variables, depth - 1)
-        is_general = kind in (ADD, MIN, MAX)
-        return make(
-            kind, lhs, self.expression(variables, depth - 1) if is_general else Expr.constant(self.choose(CONSTANTS))
-        )
-
-    def variable(self):
-        lower = self.choose((0, 0, 0, -3, 5))
-        return Variable(Interval(lower, lower + self.choose((0, 1, 2, 3, 5, 7))))
-
-    def constraint(self, variables):
-        """An arbitrary one, or one of the shapes that emission makes: x * k + y + c in [..], x mod k in [..]."""
-        if self.choose((False, True)):
-            x, y = (Expr.variable(self.choose(range(variables))) for _ in range(2))
-            e = x * self.choose((4, 8, 3, -2)) + y * self.choose((1, 1, -1, 2)) + self.choose((0, 0, 1, -7))
-        else:
-            e = self.expression(variables, 2)
-        if self.choose((False, False, True)):
-            e = make(MOD, e, Expr.constant(self.choose((2, 3, 4))))
-        lower = self.choose((0, 0, 0, -5, 1, 3))
-        return e, Interval(lower, lower + self.choose((0, 1, 4, 9, 15, 31)))
-
-    def map(self, dims=(1, 2), results=2, constraints=2):
-        """A map of up to four variables with small bounds and up to `constraints` constraints."""
-        counts = (self.choose(dims), self.choose(range(2)), self.choose(range(2)))
-        variables = [tuple(self.variable() for _ in range(count)) for count in counts]
-        expressions = tuple(self.expression(sum(counts)) for _ in range(results))
-        limits = tuple(self.constraint(sum(counts)) for _ in range(self.choose(range(constraints + 1))))
-        return IndexingMap(expressions, *variables, constraints=limits)
+@repeatable(40)
+@given(batches(8))
+def test_the_whole_answer_is_enumerated_alike(maps):
+    """The same property once more by the slow way, which shares nothing with the quick one: point by point, no arrays."""
+    for m in maps[:2]:
+        assert {p: m.evaluate(*p) for p in m.points()} == answers(m) == answers(m.simplify())
 
 
-def maps(**shape):
-    return st.binary(min_size=60, max_size=60).map(lambda data: Tape(data).map(**shape))
-
-
-RANDOM = settings(
-    max_examples=500,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.filter_too_much],
-)
-FEWER = settings(RANDOM, max_examples=60)
-
-
-@RANDOM
-@given(maps(), st.booleans())
-def test_simplify_keeps_the_domain_and_every_value_on_it(m, replace_points):
-    simplified = m.simplify(replace_points)
-    assert answers(simplified) == answers(m)
-    assert simplified.simplify(replace_points) == simplified
-
-
-@FEWER
-@given(maps())
-def test_text_reads_back(m):
-    for spelling in ("seed", "upstream"):
+@repeatable(40)
+@given(batches(8))
+def test_text_reads_back(maps):
+    for m, spelling in itertools.product(maps, ("seed", "upstream")):
         again = parse(m.to_text(spelling))
         assert again == m
         assert again.results == m.results
 
 
-@FEWER
-@given(maps())
-def test_ranges_hold_every_value(m):
-    for number in range(m.num_results):
-        reached = m.result_range(number)
-        assert all(reached.contains(values[number]) for values in answers(m).values())
+@repeatable(40)
+@given(batches(8))
+def test_ranges_hold_every_value(maps):
+    for m in maps:
+        for number in range(m.num_results):
+            reached = m.result_range(number)
+            assert all(reached.contains(values[number]) for values in answers(m).values()), m
 
 
-@FEWER
-@given(maps(results=1, constraints=1), maps(dims=(1,), constraints=1))
-def test_compose_is_second_after_first(first, second):
+@repeatable(40)
+@given(batches(4, {"results": 1, "constraints": 1}, {"dims": (1,), "constraints": 1}))
+def test_compose_is_second_after_first(pairs):
     """A point is in the composed domain iff it is in the first's and its results in the second's; values go through."""
-    composed = first.compose(second)
-    ranges, seconds = len(second.range_vars), second.num_symbols
-    wanted = {}
-    for (dims, symbols), middle in answers(first).items():
-        for values in itertools.product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in second.symbols)):
-            is_inside = second.dims[0].bounds.contains(middle[0]) and second.constraints_satisfied(middle, values)
-            if is_inside and not second.is_known_empty:
-                own = len(first.range_vars)
-                mixed = (*values[:ranges], *symbols[:own], *values[ranges:seconds], *symbols[own:])
-                wanted[dims, mixed] = second.evaluate(middle, values)
-    assert answers(composed) == wanted
-    assert answers(composed.simplify()) == wanted
+    for first, second in pairs:
+        composed = first.compose(second)
+        ranges, own = len(second.range_vars), len(first.range_vars)
+        wanted = {}
+        for (dims, symbols), middle in answers(first).items():
+            for values in itertools.product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in second.symbols)):
+                is_inside = second.dims[0].bounds.contains(middle[0]) and second.constraints_satisfied(middle, values)
+                if is_inside and not second.is_known_empty:
+                    mixed = (*values[:ranges], *symbols[:own], *values[ranges:], *symbols[own:])
+                    wanted[dims, mixed] = second.evaluate(middle, values)
+        assert answers(composed) == wanted
+        assert is_same_function(composed, composed.simplify())
 
 
-@FEWER
-@given(maps())
-def test_removed_variables_did_not_matter(m):
-    smaller, removed = m.remove_unused_vars()
-    assume(removed)
-    everywhere = answers(m)
-    assume(everywhere)  # a constraint that nothing satisfies may go with its variables
-    projected = {}
-    for (dims, symbols), values in everywhere.items():
-        kept = tuple(v for v, gone in zip(dims + symbols, removed, strict=True) if not gone)
-        projected[kept[: smaller.num_dims], kept[smaller.num_dims :]] = values
-    assert answers(smaller) == projected
+@repeatable(20)
+@given(batches(4, {"results": 1, "constraints": 1}, {"dims": (1,), "results": 1}, {"dims": (1,), "results": 1}))
+def test_composition_is_associative(triples):
+    for a, b, c in triples:
+        assert a.compose(b).compose(c).simplify().domain == a.compose(b.compose(c)).simplify().domain or (
+            answers(a.compose(b).compose(c)) == answers(a.compose(b.compose(c)))
+        )
 
 
-@FEWER
-@given(maps())
-def test_symbols_and_range_variables_become_dims(m):
-    as_dims = m.symbols_to_dims()
-    assert answers(as_dims) == {(dims + symbols, ()): values for (dims, symbols), values in answers(m).items()}
-    if m.range_vars:
-        moved = m.range_vars_to_dims(range(len(m.range_vars)))
-        count = len(m.range_vars)
-        assert answers(moved) == {(d + s[:count], s[count:]): values for (d, s), values in answers(m).items()}
+@repeatable(40)
+@given(batches(8))
+def test_removed_variables_did_not_matter(maps):
+    for m in maps:
+        everywhere = answers(m)
+        if not everywhere:
+            continue  # a constraint that nothing satisfies may go with its variables
+        smaller, removed = m.remove_unused_vars()
+        assert answers(smaller) == projected(everywhere, removed, smaller)
+        smaller, removed = m.remove_unused_symbols()
+        assert answers(smaller) == projected(everywhere, (False,) * m.num_dims + removed, smaller)
 
 
-@FEWER
-@given(maps(results=1), st.integers(2, 5), st.integers(0, 4))
-def test_rescaling_visits_the_same_values(m, modulus, remainder):
-    assume(m.range_vars and remainder < modulus)
-    number = m.num_dims
-    strided = IndexingMap(
-        m.results,
-        m.dims,
-        m.range_vars,
-        m.runtime_vars,
-        (*m.constraints, (Expr.variable(number) % modulus, Interval(remainder, remainder))),
-    )
-    rescaled = strided.rescale_symbols()
-    visited = [(point[0], values) for point, values in answers(strided).items()]
-    assert sorted(visited) == sorted((point[0], values) for point, values in answers(rescaled).items())
-    assert sorted(visited) == sorted((point[0], values) for point, values in answers(rescaled.simplify()).items())
+def projected(points, removed, smaller):
+    """The answers at `points` by the coordinates that are not removed; no bits: nothing is."""
+    if not any(removed):
+        return points
+    kept = [number for number, is_gone in enumerate(removed) if not is_gone]
+    by_kept = {tuple((dims + symbols)[number] for number in kept): r for (dims, symbols), r in points.items()}
+    return {(point[: smaller.num_dims], point[smaller.num_dims :]): results for point, results in by_kept.items()}
+
+
+@repeatable(30)
+@given(batches(8))
+def test_other_numberings_of_the_same_variables(maps):
+    for m in maps:
+        everywhere = answers(m)
+        as_dims = m.symbols_to_dims()
+        assert answers(as_dims) == {(dims + symbols, ()): values for (dims, symbols), values in everywhere.items()}
+        if m.range_vars:
+            moved = m.range_vars_to_dims([0])
+            assert answers(moved) == {(d + s[:1], s[1:]): values for (d, s), values in everywhere.items()}
+        at = m.dims[0].bounds.upper
+        fixed = m.with_dims_fixed({0: at})
+        wanted = {(d[1:], s): values for (d, s), values in everywhere.items() if d[0] == at}
+        assert answers(fixed) == wanted
+
+
+@repeatable(40)
+@given(batches(8), st.integers(2, 5), st.integers(0, 4))
+def test_rescaling_visits_the_same_values(maps, modulus, remainder):
+    for m in maps:
+        if not m.range_vars:
+            continue
+        stride = (Expr.variable(m.num_dims) % modulus, Interval(remainder % modulus, remainder % modulus))
+        strided = IndexingMap(m.results, m.dims, m.range_vars, m.runtime_vars, (*m.parts.constraints, stride))
+        rescaled = strided.rescale_symbols()
+        visited = sorted((point[0], values) for point, values in answers(strided).items())
+        assert visited == sorted((point[0], values) for point, values in answers(rescaled).items())
+        assert is_same_function(rescaled, rescaled.simplify())

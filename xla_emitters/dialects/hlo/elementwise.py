@@ -324,11 +324,18 @@ def _row(opcode: str, operands: tuple[str, ...], takes: tuple[Kind, ...], **rest
 
 @irdl_op_definition
 class CopyOp(ElementwiseOp):
-    """The same array, perhaps in another layout."""
+    """The same array, perhaps in another layout; or the same tuple of them."""
 
     name = "hlo.copy"
     ROW: ClassVar[Row] = _row("copy", X, EVERY)
     OPERANDS: ClassVar[range | None] = range(1, 2)
+
+    def infer_type(self) -> Attribute:
+        return self.operands[0].type
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.expect_type(self.infer_type(), "its operand is")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return operands[0]

@@ -17,6 +17,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.complex import from_parts
 from xla_emitters.runtime.simt.llvm import filled
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed
@@ -71,10 +72,7 @@ def _parts_of(machine: Machine, value: Array) -> Value:
 
 
 def _complex_of(machine: Machine, parts: tuple[Array, Array]) -> Value:
-    real, imaginary = parts
-    # Side by side in memory, which keeps infinities and NaNs as they are.
-    both = np.stack(np.broadcast_arrays(real, imaginary), axis=-1)
-    return both.view(np.result_type(real.dtype, np.complex64))[..., 0]
+    return from_parts(*parts)
 
 
 @RULES.op(ub.PoisonOp)

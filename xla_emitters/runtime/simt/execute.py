@@ -3,10 +3,9 @@
     execute(module, [x, out])  ->  [out]                     every block of the grid
     written_elements(module, [x, out], blocks=[0, 24575])    only these blocks; which elements of `out` they wrote
 
-The launch stands in the entry's attributes (`gpu.known_block_size`, `gpu.known_grid_size`, `nvvm.reqntid`). Arguments are NumPy
-arrays in the order of the entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, in the order
-in which they lie, whatever the argument's type is at this stage. The blocks run in chunks, all threads of a chunk in lockstep,
-op by op in NumPy.
+The launch is the one that the module says (see `launch`) unless one is given. Arguments are NumPy arrays in the order of the
+entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, in the order in which they lie, whatever the
+argument's type is at this stage. The blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
 
 A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an
 array is packed for the run where the argument is a pointer, and unpacked afterwards.
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp, TensorType
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
@@ -29,6 +28,7 @@ from xla_emitters.dialects.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
 from xla_emitters.runtime.simt import (
+    affine,
     arith,
     builtin,
     cf,
@@ -43,15 +43,17 @@ from xla_emitters.runtime.simt import (
     vector,
     xla_gpu,
 )
+from xla_emitters.runtime.simt import complex as complex_numbers
 from xla_emitters.runtime.simt.code import Compiler, Function, FunctionOp, Rules
+from xla_emitters.runtime.simt.launch import launch_of
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Listener, Memory
 from xla_emitters.runtime.simt.scalars import INDEX, form_of
 from xla_emitters.runtime.simt.tensor import tensor_strides
 
 RULES = Rules(
-    *(arith.RULES, builtin.RULES, cf.RULES, func.RULES, gpu.RULES, llvm.RULES),
-    *(math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES, xla_gpu.RULES),
+    *(affine.RULES, arith.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
+    *(llvm.RULES, math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES, xla_gpu.RULES),
 )
 """What every op does."""
 
@@ -80,7 +82,7 @@ def execute(
     chunk_blocks  blocks that run at once; by default as many as make about LANES threads
     results       how many of the last arguments are results; by default as many as the entry returns or, where it returns
                   nothing, the last arguments that are not marked `xla.invariant`
-    launch        overrides the entry's attributes
+    launch        overrides what the module says
     listener      sees each access to memory; the buffer of argument n has number n
     raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule;
                   ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, more than
@@ -219,7 +221,9 @@ class Entry:
             results = returned
             while not returned and results < len(types) and "xla.invariant" not in attributes[-1 - results]:
                 results += 1
-        return Entry(op, compiler.function(op.sym_name.data), types, attributes, launch or launch_of(op), results)
+        return Entry(
+            op, compiler.function(op.sym_name.data), types, attributes, launch or launch_of(module, op), results
+        )
 
     def bind(self, arrays: Sequence[Array]) -> list[Argument]:
         """The arrays as memory. raises DataError for one that does not fit its argument."""
@@ -289,24 +293,6 @@ def _is_entry(op: Operation) -> bool:
 
 def _number(attribute: Attribute | None) -> int:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
-
-
-def launch_of(op: Operation) -> Launch:
-    """The launch that an entry's attributes say. raises DataError when they do not."""
-    block = op.attributes.get("gpu.known_block_size") or op.attributes.get("nvvm.reqntid")
-    grid = op.attributes.get("gpu.known_grid_size")
-    if not isa(block, DenseArrayBase[IntegerType]) or not isa(grid, DenseArrayBase[IntegerType]):
-        raise DataError(
-            "the entry does not say its launch",
-            stage="simt",
-            details=("wanted: gpu.known_grid_size, and gpu.known_block_size or nvvm.reqntid, as array<i32: x, y, z>",),
-        )
-    return Launch(_extents(grid), _extents(block))
-
-
-def _extents(attribute: DenseArrayBase[IntegerType]) -> tuple[int, int, int]:
-    x, y, z = attribute.get_values()
-    return x, y, z
 
 
 def _chunks(launch: Launch, blocks: Sequence[int] | range | None, chunk_blocks: int | None) -> Iterator[Array]:

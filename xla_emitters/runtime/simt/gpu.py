@@ -16,6 +16,7 @@ from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.launch import DIMENSIONS
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import INDEX
 
@@ -28,33 +29,36 @@ POSITIONS: dict[str, Callable[[Machine, int], Array]] = {
     "block_id": Machine.block_id,
     "block_dim": lambda machine, dimension: scalars.constant(INDEX, machine.launch.block[dimension]),
     "grid_dim": lambda machine, dimension: scalars.constant(INDEX, machine.launch.grid[dimension]),
+    "global_id": lambda machine, d: machine.block_id(d) * machine.launch.block[d] + machine.thread_id(d),
 }
 """(machine, 0 for x) -> int64 lanes; `nvvm`'s special registers read the same."""
-
-DIMENSIONS = ("x", "y", "z")
 
 for _op, _name in {
     gpu.ThreadIdOp: "thread_id",
     gpu.BlockIdOp: "block_id",
     gpu.BlockDimOp: "block_dim",
     gpu.GridDimOp: "grid_dim",
+    gpu.GlobalIdOp: "global_id",
 }.items():
 
     @RULES.op(_op)
     def position(
-        op: gpu.ThreadIdOp | gpu.BlockIdOp | gpu.BlockDimOp | gpu.GridDimOp,
-        read: Callable[[Machine, int], Array] = POSITIONS[_name],
+        op: gpu.ThreadIdOp | gpu.BlockIdOp | gpu.BlockDimOp | gpu.GridDimOp | gpu.GlobalIdOp, name: str = _name
     ) -> Callable[[Machine], Array]:
-        dimension = DIMENSIONS.index(op.dimension.data.value)
-        bounds = range_of_value(op.result)
+        return position_kernel(op, name, op.dimension.data)
 
-        def run(machine: Machine) -> Array:
-            value = read(machine, dimension)
-            if bounds is not None:
-                check_range(machine, op, value, bounds.lower, bounds.upper)
-            return value
 
-        return run
+def position_kernel(op: Operation, name: str, dimension: str) -> Callable[[Machine], Array]:
+    """A kernel that reads POSITIONS[name]. raises ExecutionError where the value leaves the range that `op` promises."""
+    read, axis, bounds = POSITIONS[name], DIMENSIONS.index(dimension), range_of_value(op.results[0])
+
+    def run(machine: Machine) -> Array:
+        value = read(machine, axis)
+        if bounds is not None:
+            check_range(machine, op, value, bounds.lower, bounds.upper)
+        return value
+
+    return run
 
 
 def check_range(machine: Machine, op: Operation, value: Array, low: int, high: int) -> None:

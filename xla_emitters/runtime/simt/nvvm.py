@@ -17,7 +17,6 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.gpu import (
-    DIMENSIONS,
     POSITIONS,
     WARP_SIZE,
     check_range,
@@ -26,6 +25,7 @@ from xla_emitters.runtime.simt.gpu import (
     meet,
     thread_numbers,
 )
+from xla_emitters.runtime.simt.launch import DIMENSIONS
 from xla_emitters.runtime.simt.machine import Machine, Value
 
 RULES = Rules()

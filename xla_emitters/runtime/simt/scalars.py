@@ -384,9 +384,9 @@ def minimum(one: Array, other: Array) -> Array:
 def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Array:
     """one * two + three of lanes of a float form, rounded once.
 
-    The product of two float32 is exact in float64; the sum is rounded to odd there, so that the last rounding is the only
-    one. The product of two f64 is a sum of two (Dekker); a result that overflows on the way, or whose lost digits underflow,
-    is rounded twice.
+    The product of two float32 is exact in float64. Rounding the sum there, and then to `form`, is wrong only where the first
+    lands on a tie of the second, which has 25 digits at most: those sums are rounded to odd instead. The product of two f64 is
+    a sum of two (Dekker); a result that overflows on the way, or whose lost digits underflow, is rounded twice.
 
     Source: Boldo and Melquiond (2008), algorithms "Fma" and "OddRoundedAdd".
     """
@@ -397,7 +397,13 @@ def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Arra
         exact = total + _odd(*_two_sum(lost_of_three, lost_of_high))
         return np.where(np.isfinite(exact), exact, one * two + three)
     product = widen(form, one).astype(F64) * widen(form, two).astype(F64)
-    return from_float(form, _odd(*_two_sum(product, widen(form, three).astype(F64))))
+    addend = widen(form, three).astype(F64)
+    total = product + addend
+    ties = (total.view(np.int64) & ((1 << 28) - 1)) == 0
+    if ties.any():
+        terms = (np.broadcast_to(term, total.shape)[ties] for term in (product, addend))
+        total[ties] = _odd(*_two_sum(*terms))
+    return from_float(form, total)
 
 
 def _two_sum(one: Array, other: Array) -> tuple[Array, Array]:

@@ -3,18 +3,28 @@
 scf.if      both regions where lanes disagree, one where they agree
 scf.for     one round for all lanes while bounds are the same for all; else rounds until the last lane is done
 scf.while   rounds until the condition fails for the last lane; a lane's results are those of its own last round
+scf.forall  its iterations are dealt to the threads of each block, as XLA maps them: iteration n (first index fastest) to thread n
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.scf import ForallOp, InParallelOp
+from xla_emitters.dialects.tensor import ParallelInsertSliceOp
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Rules, Scope, Step, merged, write
-from xla_emitters.runtime.simt.machine import Frame, Machine, Value
+from xla_emitters.runtime.simt.gpu import thread_numbers
+from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.scalars import form_of
 
 RULES = Rules()
@@ -114,3 +124,56 @@ def index_switch(op: scf.IndexSwitchOp, scope: Scope) -> Step:
 def execute_region(op: scf.ExecuteRegionOp, scope: Scope) -> Step:
     code, results = scope.region(op.region), scope.slots(op.results)
     return lambda machine, frame: write(frame, results, code.run(machine, frame, ()))
+
+
+@RULES.control(ForallOp)
+def forall(op: ForallOp, scope: Scope) -> Step:
+    if op.dynamic_lower or op.dynamic_upper or op.dynamic_step:
+        raise Unsupported("scf.forall with bounds that are no constants", stage="simt")
+    bounds = zip(op.static_lower.get_values(), op.static_upper.get_values(), op.static_step.get_values(), strict=True)
+    ranges = [range(*numbers) for numbers in bounds]
+    iterations = math.prod(map(len, ranges))
+    outputs, results = scope.slots(op.outputs), scope.slots(op.res)
+    body = scope.body(op.body.block)
+    written = _written_outs(op, scope)
+
+    def run(machine: Machine, frame: Frame) -> None:
+        values: list[Value] = [frame[slot] for slot in outputs]
+        for first in range(0, iterations, machine.launch.threads):
+            number = thread_numbers(machine) + first
+
+            def visit(number: Array = number, values: list[Value] = values) -> list[Value]:
+                indices: list[Value] = []
+                for values_of_index in ranges:
+                    indices.append(number % len(values_of_index) * values_of_index.step + values_of_index.start)
+                    number = number // len(values_of_index)
+                body.run(machine, frame, [*indices, *values])
+                return [_newest(op, values[out], frame[slot]) for out, slot in enumerate(written)]
+
+            values = machine.choose(number < iterations, visit, values.copy)
+        write(frame, results, values)
+
+    return run
+
+
+def _written_outs(op: ForallOp, scope: Scope) -> list[int]:
+    """Per shared out the slot of the tensor that replaces it. raises Unsupported for an insertion of less than a whole tensor."""
+    slots = list(scope.slots(op.shared_outs))
+    terminator = op.body.block.last_op
+    assert isinstance(terminator, InParallelOp)
+    for piece in terminator.body.block.ops:
+        if not isinstance(piece, ParallelInsertSliceOp):
+            raise Unsupported(f"{piece.name} in {terminator.name}", stage="simt")
+        shape = piece.dest.type.get_shape() if isa(piece.dest.type, TensorType[Attribute]) else ()
+        static = (piece.static_offsets, piece.static_sizes, piece.static_strides)
+        if [tuple(numbers.get_values()) for numbers in static] != [(0,) * len(shape), shape, (1,) * len(shape)]:
+            raise Unsupported(f"{piece.name} of less than the whole tensor", stage="simt", details=(str(piece),))
+        slots[list(op.shared_outs).index(piece.dest)] = scope.slot(piece.source)  # pyright: ignore[reportArgumentType]
+    return slots
+
+
+def _newest(op: ForallOp, out: Value, source: Value) -> Value:
+    """The tensor that a thread puts in the place of a shared out: the same, written to."""
+    if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
+        raise Unsupported(f"{op.name} that puts another tensor into a shared out", stage="simt")
+    return source

@@ -8,16 +8,19 @@ bounds; elsewhere it keeps its iter args.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.xla import WorkgroupIdOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
 from xla_emitters.runtime.simt.func import call_step
+from xla_emitters.runtime.simt.gpu import position_kernel
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form
 
@@ -72,3 +75,14 @@ def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
 @RULES.control(xla_gpu.PureCallOp)
 def pure_call(op: xla_gpu.PureCallOp, scope: Scope) -> Step:
     return call_step(scope, op.callee, op.operands, op.results)
+
+
+@RULES.op(WorkgroupIdOp)
+def workgroup_id(op: WorkgroupIdOp) -> Callable[[Machine], Array]:
+    return position_kernel(op, "block_id", op.dimension.data)
+
+
+@RULES.op(xla_gpu.PdlWaitOp, xla_gpu.PdlLaunchDependentsOp)
+def dependent_launch(op: xla_gpu.PdlWaitOp | xla_gpu.PdlLaunchDependentsOp) -> Callable[[Machine], None]:
+    """Kernels run one after the other here: there is never one to wait for."""
+    return lambda machine: None

@@ -59,7 +59,7 @@ def evaluate(
 OPCODES = """abs acos acosh asin asinh atanh bitcast-convert cbrt ceil convert copy cosine cosh count-leading-zeros erf
 exponential exponential-minus-one floor imag is-finite log log-plus-one logistic negate not popcnt real reduce-precision
 round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh add and atan2 compare complex divide maximum minimum mulhi
-multiply or power remainder shift-left shift-right-arithmetic shift-right-logical subtract xor stochastic-convert clamp select"""
+multiply or power remainder shift-left shift-right-arithmetic shift-right-logical subtract xor clamp select"""
 
 
 def test_every_elementwise_opcode_has_one_op():

@@ -1,0 +1,171 @@
+"""Arrays at the boundary: memory order, bit patterns, `.npz` files, and what does not fit."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from xla_emitters.dtypes import DTYPES, dtype
+from xla_emitters.errors import DataError
+from xla_emitters.runtime.arrays import (
+    checked,
+    differing,
+    from_buffer,
+    load_arrays,
+    random_array,
+    random_arrays,
+    same_bits,
+    save_arrays,
+    to_buffer,
+)
+from xla_emitters.runtime.kernel import ArraySpec
+
+# What nothing computes with: no arithmetic in ml_dtypes' int1, and zero is no f8e8m0fnu.
+DRAWN = [row.name for row in DTYPES]
+
+
+def spec(name: str, shape: tuple[int, ...], layout: tuple[int, ...] | None = None) -> ArraySpec:
+    return ArraySpec(name, shape, tuple(reversed(range(len(shape)))) if layout is None else layout)
+
+
+@pytest.mark.tiny
+def test_memory_order_of_a_column_major_array() -> None:
+    """The example at the head of the file."""
+    array = np.array([["a", "b", "c"], ["d", "e", "f"]])
+    assert "".join(to_buffer(array, spec("f32", (2, 3), (0, 1)))) == "adbecf"
+    assert "".join(to_buffer(array, spec("f32", (2, 3)))) == "abcdef"
+
+
+@pytest.mark.parametrize("layout", list(itertools.permutations(range(3))))
+def test_every_layout_of_rank_three(layout: tuple[int, ...]) -> None:
+    """Element by element: offset = sum of index times stride, strides growing in minor-to-major order. There and back."""
+    shape = (2, 3, 4)
+    what = spec("s32", shape, layout)
+    array = np.arange(24, dtype=np.int32).reshape(shape)
+    buffer = to_buffer(array, what)
+    strides, stride = [0, 0, 0], 1
+    for dim in layout:
+        strides[dim], stride = stride, stride * shape[dim]
+    for index in itertools.product(*(range(extent) for extent in shape)):
+        assert buffer[sum(i * s for i, s in zip(index, strides, strict=True))] == array[index]
+    back = from_buffer(buffer, what)
+    assert np.array_equal(back, array)
+    assert np.shares_memory(back, buffer)
+
+
+def test_scalars_and_empty_arrays() -> None:
+    one = np.array(3.0, np.float32)
+    assert to_buffer(one, spec("f32", ())).shape == (1,)
+    assert from_buffer(to_buffer(one, spec("f32", ())), spec("f32", ())).shape == ()
+    empty = np.zeros((3, 0), np.float32)
+    assert from_buffer(to_buffer(empty, spec("f32", (3, 0), (0, 1))), spec("f32", (3, 0), (0, 1))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_arrays_survive_a_file(name: str, tmp_path: Path) -> None:
+    """Every type, bit by bit; a type that NumPy lacks is a bit pattern beside its name in HLO's spelling."""
+    specs = (spec(name, (3, 5)), spec(name, ()), spec(name, (0, 2)))
+    arrays = random_arrays(specs, seed=3)
+    path = tmp_path / "arrays.npz"
+    save_arrays(path, "p", arrays, specs)
+    for array, back in zip(arrays, load_arrays(path, "p", specs), strict=True):
+        assert (back.dtype, back.shape) == (array.dtype, array.shape)
+        assert back.tobytes() == array.tobytes()
+    with np.load(path, allow_pickle=False) as archive:
+        native = f"{name}0" if "p0.dtype" not in archive.files else None
+        assert (native is None) == (dtype(name).numpy.isbuiltin != 1)
+        if native is None:
+            assert str(archive["p0.dtype"]) == name
+            assert archive["p0"].dtype == np.dtype(f"u{dtype(name).bytes}")
+        else:
+            assert archive["p0"].dtype == dtype(name).numpy
+
+
+def test_pred_is_bool_and_bf16_is_uint16_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "arrays.npz"
+    specs = (spec("pred", (2,)), spec("bf16", (2,)))
+    save_arrays(path, "r", [np.array([True, False]), np.array([1, -2], ml_dtypes.bfloat16)], specs)
+    with np.load(path) as archive:
+        assert archive["r0"].dtype == np.bool_
+        assert archive["r1"].tolist() == [0x3F80, 0xC000]
+        assert sorted(archive.files) == ["r0", "r1", "r1.dtype"]
+
+
+def written(path: Path, **entries: np.ndarray) -> Path:
+    np.savez(path, **entries)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"p1": np.zeros(3, np.float32)}, "has no 'p0' for f32\\[3\\]; it has: p1"),
+        ({"p0": np.zeros(3, np.float64)}, "'p0' in .* is float64, but f32\\[3\\] is wanted"),
+        ({"p0": np.zeros((3, 1), np.float32)}, "'p0' in .* has shape \\[3, 1\\], but f32\\[3\\] is wanted"),
+        ({"p0": np.array([None, 1, 2])}, "is not an .npz file of plain arrays"),
+        ({"p0": np.zeros(3, np.uint32), "p0.dtype": np.array("s32")}, "'p0' in .* is s32, but f32\\[3\\] is wanted"),
+        ({"p0": np.zeros(3, np.uint8), "p0.dtype": np.array("f32")}, "holds uint8, but the bit pattern of f32 is u4"),
+    ],
+)
+def test_what_does_not_fit_is_refused(entries: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message) as raised:
+        load_arrays(written(tmp_path / "in.npz", **entries), "p", (spec("f32", (3,)),))
+    assert raised.value.exit_code == 1
+
+
+def test_files_that_hold_no_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    with pytest.raises(FileNotFoundError):
+        load_arrays(path, "p", (spec("f32", (3,)),))
+    for content in (b"", b"PK\x03\x04 no zip", b"text\n"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"is not an \.npz file"):
+            load_arrays(path, "p", (spec("f32", (3,)),))
+    np.save(tmp_path / "one.npy", np.zeros(3, np.float32))
+    with pytest.raises(DataError, match="is a single array"):
+        load_arrays(tmp_path / "one.npy", "p", (spec("f32", (3,)),))
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    """A file that would run code when unpickled is refused unread."""
+
+    class Explosive:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (Path(tmp_path / "exploded"),))  # pyright: ignore
+
+    path = tmp_path / "in.npz"
+    np.savez(path, p0=np.array([Explosive()], dtype=object))
+    with pytest.raises(DataError, match="plain arrays"):
+        load_arrays(path, "p", (spec("f32", (1,)),))
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_checked_names_what_it_was_given() -> None:
+    array = np.zeros((2, 2), np.float32)
+    assert checked(array, spec("f32", (2, 2)), "parameter 0") is array
+    with pytest.raises(DataError, match=r"parameter 1 is float32, but bf16\[2,2\] is wanted \(bfloat16\)"):
+        checked(array, spec("bf16", (2, 2)), "parameter 1")
+
+
+def test_bits_are_compared_and_any_nan_is_any_nan() -> None:
+    quiet, other = np.array([0x7FC00000, 0x7F800001], np.uint32).view(np.float32)
+    one, two = np.array([quiet, 0.0, 1.0], np.float32), np.array([other, -0.0, 1.0], np.float32)
+    assert differing(one, two).tolist() == [False, True, False]
+    assert not same_bits(one, two)
+    assert same_bits(one, one.copy())
+    half = np.array([np.nan, 1], ml_dtypes.bfloat16)
+    assert differing(half, np.array([-np.nan, 2], ml_dtypes.bfloat16)).tolist() == [False, True]
+    assert differing(np.array([1 + 2j]), np.array([1 - 2j])).tolist() == [True]
+    assert differing(np.array(1.0), np.array(2.0)).tolist() is True
+
+
+def test_each_parameter_has_its_own_stream() -> None:
+    """Another parameter in front changes nothing but the number."""
+    what = spec("f32", (4,))
+    both = random_arrays((what, what), seed=5)
+    assert not np.array_equal(both[0], both[1])
+    assert np.array_equal(both[1], random_array(what, 5, 1))

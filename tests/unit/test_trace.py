@@ -1,0 +1,57 @@
+"""The trace: looked up by stage or pass, diffed, counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.trace import Remark, Step, Trace
+
+REMARK = Remark("xla-vectorize-loads-stores", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")
+
+
+def trace() -> Trace:
+    return Trace(
+        "gelu",
+        [
+            Step("emit", "xla_gpu", "a\nb\n", 0.1, {"arith.addf": 2, "scf.for": 1}),
+            Step("xla-cse", None, None, 0.2),
+            Step("xla-cse", "inlined", "a\nc\n", 0.3, {"arith.addf": 1}, (REMARK,)),
+            Step("xla-canonicalize", None, "d\n", 0.4),
+        ],
+    )
+
+
+@pytest.mark.tiny
+def test_steps_by_stage_and_by_pass() -> None:
+    """A pass's name means its last run that is no stage's boundary."""
+    found = trace()
+    assert found["xla_gpu"].seconds == 0.1
+    assert found["inlined"].seconds == 0.3
+    assert found["xla-cse"].seconds == 0.2
+    assert found["xla-canonicalize"].ir == "d\n"
+    assert found.stages == ("xla_gpu", "inlined")
+    assert (len(found), [step.ops for step in found]) == (4, [3, 0, 1, 0])
+
+
+def test_a_stage_that_is_not_there() -> None:
+    with pytest.raises(KeyError, match="no stage 'flat' in this trace; there are: xla_gpu, inlined"):
+        trace()["flat"]
+
+
+def test_remarks_of_all_steps() -> None:
+    assert trace().remarks == (REMARK,)
+    assert str(REMARK) == ("xla-vectorize-loads-stores: skipped scf.for: step is not 1 at tanh_0 (gelu.hlo:19:3)")
+    assert str(Remark("p", "why")) == "p: why"
+
+
+def test_diff_of_two_stages() -> None:
+    assert trace().diff("xla_gpu", "inlined").splitlines() == [
+        "--- xla_gpu",
+        "+++ inlined",
+        "@@ -1,2 +1,2 @@",
+        " a",
+        "-b",
+        "+c",
+    ]
+    with pytest.raises(KeyError, match="recorded without IR"):
+        trace().diff("xla_gpu", "xla-cse")
