@@ -45,7 +45,7 @@ $(STAMP): pyproject.toml
 	      apt-get install -q -y --no-install-recommends python3-venv >/dev/null && $(PYTHON) -m venv $(VENV); \
 	  else echo "error: $(PYTHON) has no venv module: apt-get install python3-venv" >&2; exit 4; fi; }
 	@echo "installing Python packages into $(VENV)"
-	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,ptxas]'
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,prove,ptxas]'
 	@touch $@
 
 test: install lint  ## everything: lint, types, unit, FileCheck and numeric tests

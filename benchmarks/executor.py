@@ -31,13 +31,11 @@ def measure(file: str, row: str, rounds: int) -> dict[str, float]:
     module = read_module(Path(file))
     program = compile_module(module, stage="hlo" if row in WITHOUT_CODE else row, record="stages")
     inputs = random_arrays(program.parameters, 0)
-    work: Callable[[], object]
-    if row == "draw":
-        work = lambda: random_arrays(program.parameters, 0)  # noqa: E731
-    elif row == "reference":
-        work = lambda: reference_for(module, inputs)  # noqa: E731
-    else:
-        work = lambda: run_program(program, inputs, row)  # noqa: E731
+    surroundings: dict[str, Callable[[], object]] = {
+        "draw": lambda: random_arrays(program.parameters, 0),
+        "reference": lambda: reference_for(module, inputs),
+    }
+    work = surroundings.get(row, lambda: run_program(program, inputs, row))
     times: list[tuple[float, float]] = []
     for _ in range(rounds):
         cpu, wall = time.process_time(), time.perf_counter()
@@ -67,21 +65,12 @@ def main() -> int:
 
     rows: list[list[str]] = []
     for row in (*WITHOUT_CODE, *EXECUTABLE_STAGES[1:]):
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.executor",
-            options.file,
-            "--rounds",
-            str(options.rounds),
-            "--row",
-            row,
-        ]
+        itself = [sys.executable, "-m", "benchmarks.executor", options.file]
+        command = [*itself, "--rounds", str(options.rounds), "--row", row]
         found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         rate = found["elements"] / found["wall"] / 1e6
-        rows.append(
-            [row, *(f"{found[clock]:.2f}" for clock in ("wall", "cpu")), f"{rate:.1f}", f"{found['bytes'] / 1e6:.0f}"]
-        )
+        seconds = [f"{found[clock]:.2f}" for clock in ("wall", "cpu")]
+        rows.append([row, *seconds, f"{rate:.1f}", f"{found['bytes'] / 1e6:.0f}"])
     print(header(f"{options.file}, best of {options.rounds} rounds, a process a row"))
     print_table(["", "wall s", "CPU s", "M elements/s", "peak MB"], rows)
     return 0

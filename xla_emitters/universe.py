@@ -26,6 +26,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-erase-dead-functions": ("transforms", "erase_dead_functions"),
     "xla-expand-float-ops": ("lowering", "expand_float_ops"),
     "xla-flatten-tensors": ("transforms", "flatten_tensors"),
+    "xla-from-upstream-spelling": ("transforms", "from_upstream_spelling"),
     "xla-gpu-convert-index-type": ("lowering", "convert_index_type"),
     "xla-gpu-optimize-loops": ("transforms", "optimize_loops"),
     "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
@@ -37,6 +38,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-propagate-slice-indices": ("transforms", "propagate_slice_indices"),
     "xla-simplify-affine": ("lowering", "simplify_affine"),
     "xla-simplify-arith": ("transforms", "simplify_arith"),
+    "xla-to-upstream-spelling": ("transforms", "to_upstream_spelling"),
     "xla-unswitch-loops": ("transforms", "unswitch_loops"),
     "xla-vectorize-loads-stores": ("transforms", "vectorize_loads_stores"),
 }

@@ -7,16 +7,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tools_here import PTX, SASS, STEPS, needs
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import ToolError
 from xla_emitters.lowering.toolchain import (
     Assembly,
     assemble,
     compile_to_ptx_by_steps,
     count_instructions,
     disassemble,
-    find_tools,
 )
 from xla_emitters.pipeline import compile
 from xla_emitters.runtime.kernel import Program
@@ -26,20 +25,6 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 GELU = next(path for path in EXAMPLES if path.stem == "gelu")
 GELU_BY_XLA = Path(__file__).parents[1] / "unit" / "lowering" / "gelu_by_xla.ptx"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
-
-
-def missing(*names: str) -> str:
-    """Which of the tools are missing, for a skip's reason; "" when none is."""
-    found = find_tools()
-    return "; ".join(str(found[name]) for name in names if isinstance(found[name], ToolError))
-
-
-LLVM = ("mlir-opt", "libdevice")
-needs_llvm = pytest.mark.skipif(bool(missing(*LLVM)), reason=missing(*LLVM))
-STEPS = (*LLVM, "mlir-translate", "llvm-link", "opt", "llc")
-needs_steps = pytest.mark.skipif(bool(missing(*STEPS)), reason=missing(*STEPS))
-NVIDIA = (*LLVM, "ptxas", "nvdisasm")
-needs_nvidia = pytest.mark.skipif(bool(missing(*NVIDIA)), reason=missing(*NVIDIA))
 
 
 @cache
@@ -53,7 +38,7 @@ def body(ptx: str) -> list[str]:
     return [line for line in lines if line]
 
 
-@needs_nvidia
+@needs(*SASS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
@@ -70,7 +55,7 @@ def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
         assert f".reqntid {threads}" in kernel.ptx
 
 
-@needs_llvm
+@needs(*PTX)
 def test_gelu_moves_eight_bytes_at_once() -> None:
     """Four bf16 in one load and four in one store: nothing else touches global memory."""
     (kernel,) = compiled(GELU, "h200").kernels
@@ -89,7 +74,7 @@ def measured(ptx: str, architecture: str) -> tuple[Assembly, int, str]:
     return assembly, count_instructions(sass), sass
 
 
-@needs_nvidia
+@needs(*SASS)
 def test_gelu_is_no_worse_than_xlas() -> None:
     """XLA's own PTX for the same fusion, target sm_90a, through the same ptxas: registers and SASS instructions are the bound."""
     (kernel,) = compiled(GELU, "h200").kernels
@@ -103,7 +88,7 @@ def test_gelu_is_no_worse_than_xlas() -> None:
         assert ".64" in found
 
 
-@needs_steps
+@needs(*STEPS)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_four_processes_give_the_body_that_one_gives(path: Path) -> None:
     program = compiled(path, "h200")
@@ -113,7 +98,7 @@ def test_four_processes_give_the_body_that_one_gives(path: Path) -> None:
         assert body(compile_to_ptx_by_steps(parse_ir(ir), kernel.architecture)) == body(kernel.ptx)
 
 
-@needs_steps
+@needs(*STEPS)
 def test_intermediates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`compile --keep-intermediates` prints what it always prints and leaves every file of the second way."""
     assert main(["compile", str(GELU), "--keep-intermediates", str(tmp_path)]) == 0
@@ -130,7 +115,7 @@ def test_intermediates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert body(kept["kernel.ptx"]) == body(out)
 
 
-@needs_steps
+@needs(*STEPS)
 def test_the_stage_llvm_is_optimised_llvm_ir(capsys: pytest.CaptureFixture[str]) -> None:
     """libdevice is inlined, loads are vectors and known not to change, ids have their ranges."""
     assert main(["compile", str(GELU), "--stage", "llvm"]) == 0
@@ -154,7 +139,7 @@ def access_bytes(instruction: str) -> int:
     return int(found[1] or 1) * int(found[2]) // 8
 
 
-@needs_llvm
+@needs(*PTX)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_bytes_are_moved_together(architecture: str) -> None:
     """pred[6,512,4096]: one-byte elements, a thread's all in one access, or in accesses of 16 bytes where it has more."""
@@ -169,7 +154,7 @@ def test_bytes_are_moved_together(architecture: str) -> None:
         assert min(widths) >= min(bytes_per_thread, 16), accesses
 
 
-@needs_llvm
+@needs(*PTX)
 def test_a_bounds_check_guards_the_last_block() -> None:
     """s8[1000003] has an odd count: the kernel compares and branches before it touches memory."""
     path = next(path for path in EXAMPLES if path.stem == "not_s8")

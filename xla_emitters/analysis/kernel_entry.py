@@ -34,7 +34,7 @@ def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
     entries = [
         op
         for op in module.walk()
-        if isinstance(op, func.FuncOp | llvm.FuncOp) and (ENTRY in op.attributes or KERNEL in op.attributes)
+        if (ENTRY in op.attributes or KERNEL in op.attributes) and isinstance(op, func.FuncOp | llvm.FuncOp)
     ]
     if len(entries) != 1:
         raise VerifyError(

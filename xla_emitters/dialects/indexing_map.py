@@ -12,37 +12,64 @@ Source: seed document, "MLIR Conversion"; spec/1 1.8 "Attributes, types".
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.ir import Data
-from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.text import Spelling
 
 
-@irdl_attr_definition
+def parse_map_text(parser: AttrParser) -> IndexingMap:
+    """A map from one string literal or several."""
+    start = parser.pos
+    text = parse_text(parser)
+    end = parser.pos
+    try:
+        indexing_map = IndexingMap.parse(text)
+    except XlaEmittersError as error:
+        parser.raise_error(error.message, start, end)
+    if indexing_map.runtime_vars:
+        parser.raise_error("an indexing map attribute has no runtime variables", start, end)
+    return indexing_map
+
+
+def parse_text(parser: AttrParser) -> str:
+    """Adjacent string literals as one."""
+    text = parser.parse_str_literal(" for the text of a map")
+    while (more := parser.parse_optional_str_literal()) is not None:
+        text += more
+    return text
+
+
 class IndexingMapAttr(Data[IndexingMap]):
-    """An indexing map in IR; `.data` is the map."""
+    """An indexing map in IR; `.data` is the map.
+
+    Not final, as xDSL's attributes are by `irdl_attr_definition` (which does nothing else to a `Data`): `xla.py` has one that is
+    printed in upstream's spelling.
+    """
 
     name = "xla_gpu.indexing_map"
+
+    SPELLING: ClassVar[Spelling] = "seed"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> IndexingMap:
         with parser.in_angle_brackets():
-            start = parser.pos
-            text = parser.parse_str_literal(" for the text of an indexing map")
-            while (more := parser.parse_optional_str_literal()) is not None:
-                text += more
-            end = parser.pos
-            try:
-                indexing_map = IndexingMap.parse(text)
-            except XlaEmittersError as error:
-                parser.raise_error(error.message, start, end)
-            if indexing_map.runtime_vars:
-                parser.raise_error("an indexing map attribute has no runtime variables", start, end)
-        return indexing_map
+            return parse_map_text(parser)
+
+    def spelling_for(self, printer: Printer) -> Spelling:
+        """Upstream's if this attribute, or the whole text that `printer` prints, is in it."""
+        is_upstream = "upstream" in (self.SPELLING, getattr(printer, "spelling", "seed"))
+        return "upstream" if is_upstream else "seed"
+
+    def text_for(self, printer: Printer) -> str:
+        """The map's text, without quotes."""
+        return self.data.to_text(self.spelling_for(printer))
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string_literal(self.data.to_text("seed"))
+            printer.print_string_literal(self.text_for(printer))

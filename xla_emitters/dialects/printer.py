@@ -43,7 +43,11 @@ Spelling: TypeAlias = Literal["seed", "upstream"]
 # Ours -> today's XLA's. Ops of the `xla_gpu` dialect that are not here have the same name in both.
 UPSTREAM_NAMES = {
     "xla_gpu.apply_indexing": "xla.apply_indexing",
+    "xla_gpu.atomic_rmw": "xla.atomic_rmw",
+    "xla_gpu.get_dynamic_dim_size": "xla.get_dynamic_dim_size",
     "xla_gpu.loop": "xla.loop",
+    "xla_gpu.predicated_extract": "xla.predicated_extract",
+    "xla_gpu.predicated_insert": "xla.predicated_insert",
     "xla_gpu.pure_call": "xla.pure_call",
     "xla_gpu.yield": "xla.yield",
 }
@@ -100,6 +104,7 @@ _DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
     "tensor.insert": "inserted",
     "tensor.insert_slice": "inserted_slice",
     "xla_gpu.allocate_shared": "shmem",
+    "xla_gpu.atomic_rmw": "atomic_rmw",
     "xla_gpu.loop": "xla_loop",
     "xla_gpu.pure_call": "pure_call",
     "xla_gpu.sync_threads": "synced_tensor",
@@ -115,9 +120,8 @@ class KernelPrinter(Printer):
 
     def __init__(self, *, locations: bool, generic: bool, spelling: Spelling):
         super().__init__(stream=None, print_debuginfo=locations, print_generic_format=generic)
-        self._spelling: Spelling = spelling
+        self.spelling: Spelling = spelling
         self._renamed = UPSTREAM_NAMES if spelling == "upstream" else {}
-        self._alias_stem = "#indexing_map" if spelling == "upstream" else "#map"
         self._written: list[str] = []
         self._line_start = "\n"
         # Kept by identity: hashing a type costs more than printing it. The attribute is held so that its id stays its own.
@@ -173,10 +177,10 @@ class KernelPrinter(Printer):
 
     def _print_map(self, attribute: IndexingMapAttr) -> None:
         """The map's alias, which is made here on first use."""
-        name = "xla" if self._spelling == "upstream" else "xla_gpu"
-        text = f'#{name}.indexing_map<"{attribute.data.to_text(self._spelling)}">'
+        name, stem = ("xla", "indexing_map") if attribute.spelling_for(self) == "upstream" else ("xla_gpu", "map")
+        text = f'#{name}.indexing_map<"{attribute.text_for(self)}">'
         number = len(self._aliases)
-        self._written.append(self._aliases.setdefault(text, f"{self._alias_stem}{number or ''}"))
+        self._written.append(self._aliases.setdefault(text, f"#{stem}{number or ''}"))
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         entries = [

@@ -4,8 +4,10 @@
     #xla.indexing_map<"(d0) -> (d0 / 8), domain: d0 in [0, 63]">                               becomes  #xla_gpu.indexing_map
     %w = xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}                           has no other spelling
 
-An op that XLA has moved here is made as the `xla_gpu` op that it is, in both text forms; nothing but this file and the printer's
-`spelling="upstream"` knows of the other name. The attribute `#xla.backend_kind<gpu>` is read and kept.
+An op that XLA has moved here is made as the `xla_gpu` op that it is, in both text forms. The other name is printed on request: by our
+printer with `spelling="upstream"`, and by any printer after the pass xla-to-upstream-spelling, which makes ops of the classes
+`UPSTREAM_OPS` here. They are `xla_gpu` ops too (`isinstance`), so every pass knows them. The attributes `#xla.backend_kind<gpu>` and
+`#xla.symbolic_map<"(d0)[s0] -> (d0 + s0)">` are read and kept.
 Source: spec/1 section 0 "Spelling policy" and 1.1.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import auto
 from types import new_class
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.dialects.utils import EnumAttribute
@@ -33,8 +35,10 @@ from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.indexing_map import IndexingMapAttr, parse_text
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
 
 
 class IndexingMapSpelling(Data[IndexingMap]):
@@ -51,6 +55,44 @@ class IndexingMapSpelling(Data[IndexingMap]):
 
     def print_parameter(self, printer: Printer) -> None:
         raise AssertionError("there is no attribute of this class")
+
+
+@irdl_attr_definition
+class UpstreamIndexingMapAttr(IndexingMapAttr):
+    """An indexing map that any printer writes as `#xla.indexing_map<"(d0) -> (d0 / 8), ...">`."""
+
+    name = "xla.indexing_map"
+
+    SPELLING: ClassVar[Spelling] = "upstream"
+
+
+@irdl_attr_definition
+class SymbolicMapAttr(Data[SymbolicMap]):
+    """`#xla.symbolic_map<"(d0)[s0] -> (d0 + s0)">`: a map whose variables have no bounds. Read from today's XLA, never emitted here."""
+
+    name = "xla.symbolic_map"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> SymbolicMap:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            text = parse_text(parser)
+            try:
+                return parse_symbolic_map(text)
+            except XlaEmittersError as error:
+                parser.raise_error(error.message, start, parser.pos)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(print_symbolic_map(self.data, "upstream"))
+
+
+def _upstream(op_type: type[Operation], name: str) -> type[Operation]:
+    """`op_type` with another name: what xla-to-upstream-spelling makes."""
+    made: Any = new_class(
+        f"Upstream{op_type.__name__}", (op_type,), exec_body=lambda namespace: namespace.update({"name": name})
+    )
+    return made
 
 
 def _spelling(op_type: type[Operation], name: str) -> type[Operation]:
@@ -158,14 +200,21 @@ class BackendKindAttr(EnumAttribute[BackendKind]):
 
 SPELLINGS: dict[str, type[Operation]] = {
     "xla.apply_indexing": xla_gpu.ApplyIndexingOp,
+    "xla.atomic_rmw": xla_gpu.AtomicRMWOp,
+    "xla.get_dynamic_dim_size": xla_gpu.GetDynamicDimSizeOp,
     "xla.loop": xla_gpu.LoopOp,
+    "xla.predicated_extract": xla_gpu.PredicatedExtractOp,
+    "xla.predicated_insert": xla_gpu.PredicatedInsertOp,
     "xla.pure_call": xla_gpu.PureCallOp,
     "xla.yield": xla_gpu.YieldOp,
 }
 """Today's XLA's name -> our op."""
 
+UPSTREAM_OPS: dict[type[Operation], type[Operation]] = {op: _upstream(op, name) for name, op in SPELLINGS.items()}
+"""Our op -> the same op under today's XLA's name."""
+
 XLA = Dialect(
     "xla",
     [*(_spelling(op_type, name) for name, op_type in SPELLINGS.items()), WorkgroupIdOp],
-    [IndexingMapSpelling, WorkgroupDimensionAttr, BackendKindAttr],
+    [IndexingMapSpelling, SymbolicMapAttr, WorkgroupDimensionAttr, BackendKindAttr],
 )

@@ -1,446 +1,56 @@
-"""The `xla_gpu` dialect: loops over indexing maps, and calls without side effects.
+"""The `xla_gpu` dialect: loops over indexing maps, calls without side effects, shared memory, and what else XLA:GPU's emitters say.
 
     %l = xla_gpu.loop (%tid, %bid)[%vector_index] -> (%dim0, %dim1) in #map iter_args(%iter = %init) -> (tensor<4xf32>) {
       %e = xla_gpu.pure_call @f(%arg, %dim0, %dim1) : (tensor<8xf32>, index, index) -> f32
       %t = tensor.insert %e into %iter[%dim0] : tensor<4xf32>
       xla_gpu.yield %t : tensor<4xf32>
     }
-    %k = xla_gpu.apply_indexing #map1(%tid, %bid)[%vector_index]
+    %s = xla_gpu.sync_threads %l : tensor<4xf32>
 
-`loop` runs its body for every value of the map's range variables for which the map's dims lie in their bounds and its constraints hold;
-the other iterations hand the iter args on unchanged. Block arguments: induction variables, map results, iter args.
-`apply_indexing` computes the map's results; its operands are taken to lie in the map's domain.
-Both are written as in the seed; the generic form and today's XLA's `xla.loop` (`xla.py`) are read too.
-Source: seed document, "MLIR Conversion"; spec/1 1.1-1.4.
+The ops stand in `xla_gpu_loops.py` (apply_indexing, loop, atomic_rmw, yield), `xla_gpu_calls.py` (pure_call, shuffle_reduce, reduce),
+`xla_gpu_tensors.py` (guarded elements, shared memory, waiting) and `xla_gpu_tiles.py` (indexed vectors); import them from here.
+All are written as in the seed; the generic form and today's XLA's `xla.loop` (`xla.py`) are read too.
+Source: seed document, "MLIR Conversion"; spec/1 1.1-1.8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
-from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import (
-    FlatSymbolRefAttrConstr,
-    IndexType,
-    IntegerAttr,
-    SymbolRefAttr,
-)
-from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
-from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, Region, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
-    lazy_traits_def,
-    prop_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.pattern_rewriter import RewritePattern
-from xdsl.printer import Printer
-from xdsl.traits import (
-    HasParent,
-    IsTerminator,
-    Pure,
-    RecursivelySpeculatable,
-    RecursiveMemoryEffect,
-    ReturnLike,
-    SingleBlockImplicitTerminator,
-    SymbolTable,
-    SymbolUserOpInterface,
-    ensure_terminator,
-)
-from xdsl.utils.exceptions import VerifyException
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.indexing_map import IndexingMapAttr
-from xla_emitters.indexing import ExprKind, IndexingMap
-
-INDEX = IndexType()
-
-# Names of a loop's induction variables when its map names none.
-INDUCTION_NAMES = "ijklmn"
-
-
-def parse_map(parser: Parser) -> IndexingMapAttr:
-    """An indexing map attribute, or an alias of one."""
-    start = parser.pos
-    attribute = parser.parse_attribute()
-    if not isinstance(attribute, IndexingMapAttr):
-        parser.raise_error("expected an indexing map", start, parser.pos)
-    return attribute
-
-
-def parse_operands(parser: Parser, delimiter: Parser.Delimiter) -> list[UnresolvedOperand] | None:
-    """Values between brackets, or None where there are no brackets."""
-    return parser.parse_optional_comma_separated_list(delimiter, parser.parse_unresolved_operand)
-
-
-def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) -> None:
-    """`(%a, %b)`; `brackets` is the pair of brackets."""
-    printer.print_string(brackets[0])
-    printer.print_list(values, printer.print_ssa_value)
-    printer.print_string(brackets[1])
-
-
-@irdl_op_definition
-class ApplyIndexingOp(IRDLOperation, HasFolderInterface, HasCanonicalizationPatternsInterface):
-    """`%r:2 = xla_gpu.apply_indexing #map(%d0, %d1)[%s0] {attributes}`: the results of a map at a point."""
-
-    name = "xla_gpu.apply_indexing"
-
-    indices = var_operand_def(IndexType)
-    indexing_map_attr = prop_def(IndexingMapAttr)
-    outs = var_result_def(IndexType)
-
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        operands: Sequence[SSAValue | Operation],
-        map: IndexingMap | IndexingMapAttr,
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        if isinstance(map, IndexingMap):
-            map = IndexingMapAttr(map)
-        super().__init__(
-            operands=[operands],
-            result_types=[[INDEX] * map.data.num_results],
-            properties={"indexing_map_attr": map},
-            attributes=attributes,
-        )
-
-    @property
-    def map(self) -> IndexingMap:
-        return self.indexing_map_attr.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ApplyIndexingOp:
-        map_attr = parse_map(parser)
-        start = parser.pos
-        dims = parse_operands(parser, parser.Delimiter.PAREN) or []
-        symbols = parse_operands(parser, parser.Delimiter.SQUARE) or []
-        wanted = map_attr.data
-        if len(dims) != wanted.num_dims or len(symbols) != wanted.num_symbols:
-            parser.raise_error(
-                f"the map has {wanted.num_dims} dims and {wanted.num_symbols} symbols, "
-                f"but there are {len(dims)} and {len(symbols)} operands",
-                start,
-                parser.pos,
-            )
-        attributes = parser.parse_optional_attr_dict()
-        operands = [parser.resolve_operand(operand, INDEX) for operand in (*dims, *symbols)]
-        return ApplyIndexingOp(operands, map_attr, attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.indexing_map_attr)
-        num_dims = self.map.num_dims
-        if dims := self.operands[:num_dims]:
-            print_values(printer, dims, "()")
-        if symbols := self.operands[num_dims:]:
-            print_values(printer, symbols, "[]")
-        printer.print_op_attributes(self.attributes)
-
-    def verify_(self) -> None:
-        variables = self.map.num_dims + self.map.num_symbols
-        if len(self.operands) != variables:
-            raise VerifyException(f"the map has {variables} variables, but there are {len(self.operands)} operands")
-        if len(self.results) != self.map.num_results:
-            raise VerifyException(f"the map has {self.map.num_results} results, the op {len(self.results)}")
-        if self.map.constraints:
-            raise VerifyException("apply_indexing takes no map with constraints")
-
-    def fold(self) -> Sequence[SSAValue | Attribute] | None:
-        """The operands and constants that the results are, if every result is one."""
-        folded: list[SSAValue | Attribute] = []
-        for result in self.map.results:
-            if result.kind is ExprKind.VARIABLE:
-                folded.append(self.operands[result.value])
-            elif result.kind is ExprKind.CONSTANT:
-                folded.append(IntegerAttr(result.value, INDEX))
-            else:
-                return None
-        return folded
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from xla_emitters.dialects.xla_gpu_canonicalization import CanonicalizeApplyIndexing
-
-        return (CanonicalizeApplyIndexing(),)
-
-
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """`xla_gpu.yield %a, %b : t, u`: the values that the iter args take next."""
-
-    name = "xla_gpu.yield"
-
-    arguments = var_operand_def()
-
-    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
-
-    traits = lazy_traits_def(lambda: (IsTerminator(), ReturnLike(), Pure(), HasParent(LoopOp)))
-
-    def __init__(self, *values: SSAValue | Operation):
-        super().__init__(operands=[values])
-
-
-@irdl_op_definition
-class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
-    """A loop nest over the range variables of a map, with the map's domain as a bounds check. See the file's head.
-
-    dims   one index per dim of the map, the same in all iterations
-    inits  first values of the iter args
-    body   one block; None makes it, with its arguments and without ops
-    """
-
-    name = "xla_gpu.loop"
-
-    dims = var_operand_def(IndexType)
-    inits = var_operand_def()
-    indexing_map_attr = prop_def(IndexingMapAttr)
-    outs = var_result_def()
-    body = region_def("single_block")
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    traits = traits_def(SingleBlockImplicitTerminator(YieldOp), RecursiveMemoryEffect(), RecursivelySpeculatable())
-
-    def __init__(
-        self,
-        dims: Sequence[SSAValue | Operation],
-        inits: Sequence[SSAValue | Operation],
-        map: IndexingMap | IndexingMapAttr,
-        body: Region | None = None,
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        if isinstance(map, IndexingMap):
-            map = IndexingMapAttr(map)
-        carried = [SSAValue.get(init).type for init in inits]
-        if body is None:
-            body = Region(self.make_block(map.data, carried))
-        super().__init__(
-            operands=[dims, inits],
-            result_types=[carried],
-            properties={"indexing_map_attr": map},
-            attributes=attributes,
-            regions=[body],
-        )
-
-    @staticmethod
-    def make_block(map: IndexingMap, carried: Sequence[Attribute]) -> Block:
-        """An empty body for a loop over `map` that carries values of the types `carried`."""
-        num_ivs, num_results = len(map.range_vars), map.num_results
-        block = Block(arg_types=[INDEX] * (num_ivs + num_results) + list(carried))
-        for number, argument in enumerate(block.args):
-            if number < num_ivs:
-                name = map.range_vars[number].name or INDUCTION_NAMES[min(number, len(INDUCTION_NAMES) - 1)]
-            elif number < num_ivs + num_results:
-                name = f"dim{number - num_ivs}"
-            else:
-                name = "iter"
-            argument.name_hint = name
-        return block
-
-    @property
-    def map(self) -> IndexingMap:
-        return self.indexing_map_attr.data
-
-    @property
-    def induction_vars(self) -> Sequence[BlockArgument]:
-        """The body's arguments that run over the map's range variables."""
-        return self.body.block.args[: len(self.map.range_vars)]
-
-    @property
-    def map_results(self) -> Sequence[BlockArgument]:
-        """The body's arguments that hold the map's results."""
-        start = len(self.map.range_vars)
-        return self.body.block.args[start : start + self.map.num_results]
-
-    @property
-    def iter_args(self) -> Sequence[BlockArgument]:
-        """The body's arguments that are carried from one iteration to the next."""
-        return self.body.block.args[len(self.map.range_vars) + self.map.num_results :]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LoopOp:
-        dims = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-
-        def argument() -> Parser.Argument:
-            return parser.parse_argument(expect_type=False).resolve(INDEX)
-
-        def assignment() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
-            name = parser.parse_argument(expect_type=False)
-            parser.parse_punctuation("=")
-            return name, parser.parse_unresolved_operand()
-
-        ivs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, argument)
-        parser.parse_punctuation("->")
-        results = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
-        parser.parse_keyword("in")
-        start = parser.pos
-        map_attr = parse_map(parser)
-        wanted = map_attr.data
-        if (len(dims), len(ivs), len(results)) != (wanted.num_dims, len(wanted.range_vars), wanted.num_results):
-            parser.raise_error(
-                f"the map has {wanted.num_dims} dims, {len(wanted.range_vars)} range variables and "
-                f"{wanted.num_results} results, but the loop {len(dims)}, {len(ivs)} and {len(results)}",
-                start,
-                parser.pos,
-            )
-        carried: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
-        types: list[Attribute] = []
-        start = parser.pos
-        if parser.parse_optional_keyword("iter_args"):
-            carried = parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
-            parser.parse_punctuation("->")
-            types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
-        inits = parser.resolve_operands([init for _, init in carried], types, start)
-        iter_args = [name.resolve(type) for (name, _), type in zip(carried, types, strict=True)]
-        body = parser.parse_region((*ivs, *results, *iter_args))
-        attributes = parser.parse_optional_attr_dict()
-        dim_values = [parser.resolve_operand(dim, INDEX) for dim in dims]
-        loop = LoopOp(dim_values, inits, map_attr, body, attributes)
-        if not inits:
-            ensure_terminator(loop, SingleBlockImplicitTerminator(YieldOp))
-        return loop
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_values(printer, self.dims, "()")
-        print_values(printer, self.induction_vars, "[]")
-        printer.print_string(" -> ")
-        print_values(printer, self.map_results, "()")
-        printer.print_string(" in ")
-        printer.print_attribute(self.indexing_map_attr)
-
-        def assignment(pair: tuple[SSAValue, SSAValue]) -> None:
-            printer.print_ssa_value(pair[0])
-            printer.print_string(" = ")
-            printer.print_ssa_value(pair[1])
-
-        if self.inits:
-            printer.print_string(" iter_args(")
-            printer.print_list(zip(self.iter_args, self.inits, strict=True), assignment)
-            printer.print_string(") -> (")
-            printer.print_list(self.inits.types, printer.print_attribute)
-            printer.print_string(")")
-        printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
-        printer.print_op_attributes(self.attributes)
-
-    def verify_(self) -> None:
-        if len(self.inits) != len(self.results):
-            raise VerifyException(f"{len(self.inits)} inits, but {len(self.results)} results")
-        if len(self.dims) != self.map.num_dims:
-            raise VerifyException(f"the map has {self.map.num_dims} dims, but there are {len(self.dims)} dim operands")
-        arguments = self.body.block.args
-        ivs = len(arguments) - self.map.num_results - len(self.results)
-        if ivs != len(self.map.range_vars):
-            raise VerifyException(
-                f"the map has {len(self.map.range_vars)} range variables, but the body {ivs} induction variables"
-            )
-        for number, argument in enumerate(arguments[: ivs + self.map.num_results]):
-            if argument.type != INDEX:
-                raise VerifyException(f"block argument {number} is {argument.type}; it must be index")
-        for number, (init, argument, type) in enumerate(
-            zip(self.inits, self.iter_args, self.result_types, strict=True)
-        ):
-            if init.type != type or argument.type != type:
-                raise VerifyException(
-                    f"result {number} is {type}, but its init {init.type} and its iter arg {argument.type}"
-                )
-        last = self.body.block.last_op
-        if isinstance(last, YieldOp) and last.arguments.types != self.result_types:
-            raise VerifyException(
-                f"yields ({_comma_separated(last.arguments.types)}), "
-                f"but the loop's results are ({_comma_separated(self.result_types)})"
-            )
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from xla_emitters.dialects.xla_gpu_canonicalization import CanonicalizeLoop
-
-        return (CanonicalizeLoop(),)
-
-
-def _comma_separated(types: Sequence[Attribute]) -> str:
-    return ", ".join(str(type) for type in types)
-
-
-class _CalleeIsFunc(SymbolUserOpInterface):
-    """The callee is a `func.func` of the call's type."""
-
-    def verify(self, op: Operation) -> None:
-        assert isinstance(op, PureCallOp)
-        holder: Operation | None = op
-        while holder is not None and not holder.has_trait(SymbolTable):
-            holder = holder.parent_op()
-        if holder is None:
-            return
-        callee = SymbolTable.lookup_symbol(holder, op.callee_attr)
-        if not isinstance(callee, func.FuncOp):
-            raise VerifyException(f"there is no function @{op.callee}")
-        wanted = callee.function_type
-        if wanted.inputs.data != op.operand_types or wanted.outputs.data != op.result_types:
-            raise VerifyException(
-                f"@{op.callee} is ({_comma_separated(wanted.inputs.data)}) -> "
-                f"({_comma_separated(wanted.outputs.data)}), but is called as "
-                f"({_comma_separated(op.operand_types)}) -> ({_comma_separated(op.result_types)})"
-            )
-
-
-@irdl_op_definition
-class PureCallOp(IRDLOperation):
-    """`%c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32`: a call that computes and does nothing else."""
-
-    name = "xla_gpu.pure_call"
-
-    arguments = var_operand_def()
-    callee_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="callee")
-    outs = var_result_def()
-
-    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $outs)"
-
-    traits = traits_def(Pure(), _CalleeIsFunc())
-
-    def __init__(
-        self,
-        callee: str,
-        arguments: Sequence[SSAValue | Operation],
-        result_types: Sequence[Attribute],
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        super().__init__(
-            operands=[arguments],
-            result_types=[result_types],
-            properties={"callee": SymbolRefAttr(callee)},
-            attributes=attributes,
-        )
-
-    @property
-    def callee(self) -> str:
-        """The name of the function called, without `@`."""
-        return self.callee_attr.root_reference.data
-
-
-@irdl_op_definition
-class PdlWaitOp(IRDLOperation):
-    """`"xla_gpu.pdl_wait"() : () -> ()`: waits for the kernels before this one. Read from today's XLA, never emitted here."""
-
-    name = "xla_gpu.pdl_wait"
-
-
-@irdl_op_definition
-class PdlLaunchDependentsOp(IRDLOperation):
-    """Lets the kernels after this one begin. Read from today's XLA, never emitted here."""
-
-    name = "xla_gpu.pdl_launch_dependents"
+from xla_emitters.dialects.xla_gpu_calls import PureCallOp, ReduceOp, ShuffleReduceOp
+from xla_emitters.dialects.xla_gpu_loops import (
+    INDEX,
+    INDUCTION_NAMES,
+    ApplyIndexingOp,
+    AtomicRMWOp,
+    LoopOp,
+    YieldOp,
+    parse_map,
+    parse_operands,
+    print_values,
+)
+from xla_emitters.dialects.xla_gpu_tensors import (
+    AllocateSharedOp,
+    GetDynamicDimSizeOp,
+    PdlLaunchDependentsOp,
+    PdlWaitOp,
+    PredicatedExtractOp,
+    PredicatedInsertOp,
+    SyncThreadsOp,
+)
+from xla_emitters.dialects.xla_gpu_tiles import (
+    IndexedVectorType,
+    InsertOp,
+    LayoutAttr,
+    MaterializeOp,
+    MemorySpace,
+    MemorySpaceAttr,
+)
 
 
 class _Constants(ConstantMaterializationInterface):
@@ -448,5 +58,42 @@ class _Constants(ConstantMaterializationInterface):
         return arith.ConstantOp(value, type) if isa(value, IntegerAttr) else None
 
 
-OPERATIONS: list[type[Operation]] = [ApplyIndexingOp, LoopOp, PureCallOp, YieldOp, PdlWaitOp, PdlLaunchDependentsOp]
-XLA_GPU = Dialect("xla_gpu", OPERATIONS, [IndexingMapAttr], [_Constants()])
+OPERATIONS: list[type[Operation]] = [
+    *(ApplyIndexingOp, LoopOp, AtomicRMWOp, YieldOp),
+    *(PureCallOp, ShuffleReduceOp, ReduceOp),
+    *(PredicatedInsertOp, PredicatedExtractOp, GetDynamicDimSizeOp, AllocateSharedOp, SyncThreadsOp),
+    *(PdlWaitOp, PdlLaunchDependentsOp, InsertOp, MaterializeOp),
+]
+XLA_GPU = Dialect(
+    "xla_gpu", OPERATIONS, [IndexingMapAttr, LayoutAttr, MemorySpaceAttr, IndexedVectorType], [_Constants()]
+)
+
+__all__ = [
+    "INDEX",
+    "INDUCTION_NAMES",
+    "OPERATIONS",
+    "XLA_GPU",
+    "AllocateSharedOp",
+    "ApplyIndexingOp",
+    "AtomicRMWOp",
+    "GetDynamicDimSizeOp",
+    "IndexedVectorType",
+    "InsertOp",
+    "LayoutAttr",
+    "LoopOp",
+    "MaterializeOp",
+    "MemorySpace",
+    "MemorySpaceAttr",
+    "PdlLaunchDependentsOp",
+    "PdlWaitOp",
+    "PredicatedExtractOp",
+    "PredicatedInsertOp",
+    "PureCallOp",
+    "ReduceOp",
+    "ShuffleReduceOp",
+    "SyncThreadsOp",
+    "YieldOp",
+    "parse_map",
+    "parse_operands",
+    "print_values",
+]

@@ -118,7 +118,7 @@ class Reference:
         for position in positions:
             at = tuple(int(index) for index in position)
             low, high = self.bounds[number].low[at], self.bounds[number].high[at]
-            wanted = f"{low}" if low == high else f"{low} to {high}"
+            wanted = f"{low}" if f"{low}" == f"{high}" else f"{low} to {high}"
             lines.append(f"r{number}{list(at)} is {result[at]}, wanted {wanted}")
         return lines
 

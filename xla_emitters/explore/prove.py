@@ -72,12 +72,12 @@ def prove_equal(before: IndexingMap, after: IndexingMap) -> Proof:
     with _translation() as isl:
         domain, domain_after = isl.domain(before), isl.domain(after)
         for one, other, where in ((domain, domain_after, "before"), (domain_after, domain, "after")):
-            if (point := isl.sample(one.subtract(other))) is not None:
+            if (point := isl.first(one.subtract(other))) is not None:
                 _expect(_contains(before, point) != _contains(after, point), before, after)
                 return Proof(claim, f"{_at(before, point)} is in the domain {where} only")
         pairs = zip(isl.functions(before, before.results), isl.functions(after, after.results), strict=True)
         for number, (value, value_after) in enumerate(pairs):
-            if (point := isl.sample(value.ne_set(value_after).intersect(domain))) is not None:
+            if (point := isl.first(value.ne_set(value_after).intersect(domain))) is not None:
                 old, new = _evaluate(before, point)[number], _evaluate(after, point)[number]
                 _expect(old != new and _contains(before, point), before, after)
                 return Proof(claim, f"at {_at(before, point)} result {number} is {old} before, {new} after")
@@ -94,7 +94,7 @@ def prove_injective(m: IndexingMap) -> Proof:
         graph = isl.graph(m)
         if graph.is_injective():
             return Proof(claim)
-        both = isl.sample(graph.apply_range(graph.reverse()).subtract(isl.identity(m)).wrap())
+        both = isl.first(graph.apply_range(graph.reverse()).subtract(isl.identity(m)).wrap())
     if both is None:
         raise InternalError(f"not injective, but no two points collide: {m}", stage="prove")
     one, other = both[: len(m.variables)], both[len(m.variables) :]
@@ -114,8 +114,8 @@ def prove_covers(m: IndexingMap, shape: Sequence[int]) -> Proof:
     bounds = [*(Interval(0, size - 1) for size in shape), *(v.bounds for v in m.runtime_vars)]
     with _translation() as isl:
         graph, indices = isl.graph(m), isl.box(bounds)
-        outside = isl.sample(graph.subtract_range(indices).domain())
-        missing = isl.sample(indices.subtract(graph.range()))
+        outside = isl.first(graph.subtract_range(indices).domain())
+        missing = isl.first(indices.subtract(graph.range()))
     if outside is not None:
         index = _evaluate(m, outside)
         _expect(_contains(m, outside) and not all(0 <= i < size for i, size in zip(index, shape, strict=True)), m)
@@ -184,12 +184,11 @@ class _Translation:
         self.context: Any = isl.Context()
         self.context.set_max_operations(BUDGET)
 
-    def sample(self, points: Any) -> Point | None:
-        """Some point of the set, None if it is empty."""
-        found = points.sample_point()
-        if found.is_void():
+    def first(self, points: Any) -> Point | None:
+        """The point of the set that comes first in lexicographic order, None if it is empty."""
+        if points.is_empty():
             return None
-        axes = range(points.dim(self.isl.dim_type.set))
+        found, axes = points.lexmin().sample_point(), range(points.dim(self.isl.dim_type.set))
         return tuple(found.get_coordinate_val(self.isl.dim_type.set, axis).to_python() for axis in axes)
 
     def box(self, bounds: Sequence[Interval]) -> Any:

@@ -241,7 +241,7 @@ def _parse_size_lists(cursor: Cursor) -> Attribute:
 
 
 def _size_lists_text(attribute: Attribute) -> str:
-    return _lists_text(attribute) if isinstance(attribute, ArrayAttr) else _integers_text(attribute)
+    return _lists_text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute)
 
 
 def _parse_lists(cursor: Cursor) -> Attribute:

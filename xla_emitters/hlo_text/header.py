@@ -5,8 +5,8 @@
     FileNames
     1 "model.py"
 
-Kept as they were written, `hlo.<name>` on the module, but for `input_output_alias`, which analyses read. What refers to the entry computation
-is held against it once that is known (`verify_header`).
+Kept as they were written, `hlo.<name>` on the module, but for `input_output_alias`, which analyses read. What refers to the entry
+computation is held against it once that is known (`verify_header`).
 Source: spec/1 6.2, 6.7.
 """
 

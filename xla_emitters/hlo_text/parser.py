@@ -57,6 +57,7 @@ from xla_emitters.hlo_text.lexer import Source, Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
 from xla_emitters.hlo_text.shapes import ShapeReader
 
+
 def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
     """The module that `text` describes, verified.
 
@@ -157,7 +158,9 @@ class _ModuleParser:
             attribute = cursor.name("an attribute of the computation")
             if attribute.name != "execution_thread" or attribute.name in computation.attributes:
                 raise cursor.error(
-                    f"a computation has no attribute '{attribute.name}', or not twice", attribute, help='execution_thread="..."'
+                    f"a computation has no attribute '{attribute.name}', or not twice",
+                    attribute,
+                    help='execution_thread="..."',
                 )
             cursor.expect("=", f"after '{attribute.name}'")
             computation.attributes[attribute.name] = StringAttr(
@@ -365,7 +368,9 @@ class _ModuleParser:
         results = tuple_types(type)
         if not isinstance(type, TupleType) or len(results) < 2:
             raise self.cursor.error(
-                f"'{opcode.text}' is of shape ((operands), result, state ...)", opcode, details=(f"it is {type_text(type)}",)
+                f"'{opcode.text}' is of shape ((operands), result, state ...)",
+                opcode,
+                details=(f"it is {type_text(type)}",),
             )
         self._require_attributes(op_class, opcode, properties, operands)
         block = Block()

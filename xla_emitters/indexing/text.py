@@ -45,6 +45,14 @@ class MapParts(NamedTuple):
     constraints: tuple[Constraint, ...]
 
 
+class SymbolicMap(NamedTuple):
+    """A map of dims and symbols whose bounds nobody says; variable v is dims[v] for v < len(dims), then symbols. Names are only printed."""
+
+    results: tuple[Expr, ...]
+    dims: tuple[str, ...]
+    symbols: tuple[str, ...]
+
+
 # ---- Printing -------------------------------------------------------------------------------------------------------
 
 
@@ -71,6 +79,18 @@ def print_map(parts: MapParts, spelling: Spelling = "seed") -> str:
     items = [f"{name} in {variable.bounds}" for name, variable in zip(names, variables, strict=True)]
     items += sorted(f"{text(e)} in {bounds}" for e, bounds in parts.constraints)
     return f"{line}, domain: {', '.join(items)}" if items else line
+
+
+def print_symbolic_map(symbolic: SymbolicMap, spelling: Spelling = "seed") -> str:
+    """The map on one line.
+
+    >>> print_symbolic_map(parse_symbolic_map("(d0)[s0] -> (d0 / 8 + s0)"))
+    '(d0)[s0] -> (d0 floordiv 8 + s0)'
+    """
+    names = symbolic.dims + symbolic.symbols
+    symbols = f"[{', '.join(symbolic.symbols)}]" if symbolic.symbols else ""
+    results = ", ".join(result.to_text(names.__getitem__, DIVISION[spelling]) for result in symbolic.results)
+    return f"({', '.join(symbolic.dims)}){symbols} -> ({results})"
 
 
 def display_names(parts: MapParts) -> list[str]:
@@ -121,6 +141,11 @@ def parse_map(text: str, file: str = "<indexing map>") -> MapParts:
     (<Expr v1 mod 3>,)
     """
     return _Parser(text, file).map()
+
+
+def parse_symbolic_map(text: str, file: str = "<symbolic map>") -> SymbolicMap:
+    """Reads a map without a domain, `(d0)[s0] -> (d0 + s0)`. raises ParseError with the place."""
+    return _Parser(text, file).symbolic_map()
 
 
 class _Parser:
@@ -224,6 +249,17 @@ class _Parser:
             variables(runtime_vars, "rt"),
             tuple(constraints),
         )
+
+    def symbolic_map(self) -> SymbolicMap:
+        self.expect("(")
+        dims = self.list_until(")", self.declaration)
+        symbols = self.list_until("]", self.declaration) if self.try_take("[") else []
+        self.expect("->")
+        self.expect("(")
+        results = self.list_until(")", self.expression)
+        if self.peek.kind != "end":
+            raise self._wanted("the end of the text")
+        return SymbolicMap(tuple(results), tuple(dims), tuple(symbols))
 
     def declaration(self) -> str:
         token = self.peek

@@ -53,6 +53,8 @@ class ConvertScfToCfPass(KernelPass):
     def _lower_first(self, block: Block) -> None:
         """Lower the first scf op of a block; what followed it is then in a later block."""
         for op in block.ops:
+            if not op.name.startswith("scf."):
+                continue
             match op:
                 case scf.IfOp():
                     return _lower_if(op)
@@ -62,10 +64,10 @@ class ConvertScfToCfPass(KernelPass):
                     return _lower_while(op)
                 case scf.IndexSwitchOp():
                     return _lower_index_switch(op)
-                case _ if op.name.startswith("scf.") and not isinstance(op, scf.YieldOp | scf.ConditionOp):
-                    raise Unsupported(f"no lowering for {op.name}", stage=self.name, details=(place_of(op),))
-                case _:
+                case scf.YieldOp() | scf.ConditionOp():
                     pass
+                case _:
+                    raise Unsupported(f"no lowering for {op.name}", stage=self.name, details=(place_of(op),))
 
 
 def _lower_if(op: scf.IfOp) -> None:

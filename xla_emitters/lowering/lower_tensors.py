@@ -88,6 +88,7 @@ LOWERED = (
     func.ReturnOp,
     arith.ConstantOp,
 )
+WRITES: frozenset[type[Operation]] = frozenset((tensor.InsertOp, vector.TransferWriteOp))
 # Ops on tensors that another pass takes away before.
 PASS_BEFORE = {
     "xla_gpu.loop": "xla-lower-xla-loops-to-scf",
@@ -122,7 +123,7 @@ class LowerTensorsPass(KernelPass):
 def _erase_dead_writes(function: func.FuncOp) -> None:
     """A tensor that nobody reads is no update: as a store it would be one."""
     for op in list(function.body.walk(reverse=True)):
-        if isinstance(op, tensor.InsertOp | vector.TransferWriteOp) and not any(r.first_use for r in op.results):
+        if type(op) in WRITES and not any(result.first_use for result in op.results):
             Rewriter.erase_op(op)
 
 

@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, gpu, vector
 from xdsl.dialects.builtin import (
@@ -232,10 +231,9 @@ class _FunctionLowering:
             made = self.ctx.get_op("llvm.mlir.constant").create(result_types=[type], properties={"value": value})
             entry = self.function.body.blocks[0]
             if self.last_constant is not None:
-                point = InsertPoint.after(self.last_constant)
+                entry.insert_op_after(made, self.last_constant)
             else:
-                point = InsertPoint.at_start(entry)
-            Builder(point).insert(made)
+                Rewriter.insert_op(made, InsertPoint.at_start(entry))
             self.last_constant = made
             known = self.constants[value, type] = made.results[0]
         return known

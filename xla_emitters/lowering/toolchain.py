@@ -31,15 +31,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from io import StringIO
 from pathlib import Path
 from typing import Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.printer import Printer
 
 from xla_emitters.dialects import llvm
+from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ToolError
 
 LLVM_MAJOR = 22
@@ -376,12 +375,7 @@ def _machine(architecture: str) -> list[str]:
 
 def module_body_text(module: ModuleOp) -> str:
     """The module's ops in MLIR's generic form, one after the other, without the `module` around them."""
-    stream = StringIO()
-    printer = Printer(stream, print_generic_format=True)
-    for op in module.body.ops:
-        printer.print_op(op)
-        stream.write("\n")
-    return stream.getvalue()
+    return "".join(f"{print_ir(op, generic=True)}\n" for op in module.body.ops)
 
 
 def _keep(directory: str | Path | None, name: str, data: bytes) -> None:

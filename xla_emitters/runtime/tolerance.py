@@ -77,16 +77,17 @@ def widen(array: Array, ulps: int, direction: int) -> Array:
     """`array` moved by `ulps` representable values towards -inf or +inf, at least by the smallest normal number."""
     if ulps == 0:
         return array
-    # Some 8-bit floats have no infinity: then the way goes to the largest number.
+    info = _info(array.dtype)
+    least, most, tiny = float(info.min), float(info.max), float(info.smallest_normal)
+    # Some 8-bit floats have no infinity, one has no sign: then the way goes to the number that is farthest.
     target = np.array(direction * np.inf).astype(array.dtype)
     if np.isnan(target):
-        target = np.array(direction * float(_info(array.dtype).max)).astype(array.dtype)
+        target = np.array(most if direction > 0 else least).astype(array.dtype)
     moved = array
-    for _ in range(ulps):
-        moved = np.nextafter(moved, target)
-    tiny = float(_info(array.dtype).smallest_normal)
     with np.errstate(over="ignore", invalid="ignore"):
-        floor = (array.astype(np.float64) + direction * tiny).astype(array.dtype)
+        for _ in range(ulps):
+            moved = np.nextafter(moved, target)
+        floor = np.clip(array.astype(np.float64) + direction * tiny, least, most).astype(array.dtype)
         return np.where(np.isfinite(array), (np.maximum if direction > 0 else np.minimum)(moved, floor), array)
 
 

@@ -125,6 +125,12 @@ class OptMain(xDSLOptMain):
             for remark in remarks:
                 print(remark, file=sys.stderr)
 
+    def prepare_output(self) -> IO[str]:
+        try:
+            return super().prepare_output()
+        except OSError as error:
+            raise UsageError(f"cannot write {self.args.output_file}: {error.strerror}", stage="output") from error
+
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.target != "mlir" or self.args.print_no_properties or self.args.syntax_highlight:
             return super().output_resulting_program(prog)

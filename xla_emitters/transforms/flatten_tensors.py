@@ -52,28 +52,27 @@ from xla_emitters.rewrite.locations import fuse_locations, located_builder, plac
 ArrayType = TensorType[Attribute]
 
 # Ops that hand tensors on: only their types change.
-CARRIERS: tuple[type[Operation], ...] = (
-    func.FuncOp,
-    func.ReturnOp,
-    func.CallOp,
-    scf.ForOp,
-    scf.IfOp,
-    scf.WhileOp,
-    scf.IndexSwitchOp,
-    scf.YieldOp,
-    scf.ConditionOp,
-    xla_gpu.LoopOp,
-    xla_gpu.YieldOp,
-    xla_gpu.PureCallOp,
-    tensor.EmptyOp,
-    arith.SelectOp,
+CARRIERS: frozenset[type[Operation]] = frozenset(
+    (
+        func.FuncOp,
+        func.ReturnOp,
+        func.CallOp,
+        scf.ForOp,
+        scf.IfOp,
+        scf.WhileOp,
+        scf.IndexSwitchOp,
+        scf.YieldOp,
+        scf.ConditionOp,
+        xla_gpu.LoopOp,
+        xla_gpu.YieldOp,
+        xla_gpu.PureCallOp,
+        tensor.EmptyOp,
+        arith.SelectOp,
+    )
 )
 ALONG_THE_DIMENSION = AffineMapAttr(AffineMap.identity(1))
-ACCESSES: tuple[type[Operation], ...] = (
-    tensor.ExtractOp,
-    tensor.InsertOp,
-    vector.TransferReadOp,
-    vector.TransferWriteOp,
+ACCESSES: frozenset[type[Operation]] = frozenset(
+    (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp)
 )
 
 
@@ -89,7 +88,7 @@ class FlattenTensorsPass(KernelPass):
             _check(inner, self.name)
         offsets = _Offsets()
         for inner in ops:
-            if isinstance(inner, ACCESSES):
+            if type(inner) in ACCESSES:
                 _flatten_access(inner, offsets)
             elif isinstance(inner, arith.ConstantOp):
                 _flatten_constant(inner)
@@ -142,7 +141,7 @@ def _check(op: Operation, stage: str) -> None:
     types += [argument.type for region in op.regions for block in region.blocks for argument in block.args]
     if isinstance(op, func.FuncOp):
         types += [*op.function_type.inputs, *op.function_type.outputs]
-    concerned = [cast(ArrayType, t) for t in types if isinstance(t, TensorType)]
+    concerned = [t for t in types if type(t) is TensorType]
     for array in concerned:
         if array.get_num_dims() > 1 and not array.has_static_shape():
             raise _unsupported(op, f"{array} has a dynamic dimension", stage)
@@ -152,7 +151,7 @@ def _check(op: Operation, stage: str) -> None:
         return
     if isinstance(op, vector.TransferReadOp | vector.TransferWriteOp) and not _is_contiguous(op):
         raise _unsupported(op, "it does not move a vector along the minor dimension", stage)
-    if not isinstance(op, (*CARRIERS, *ACCESSES, arith.ConstantOp)):
+    if type(op) not in CARRIERS | ACCESSES | {arith.ConstantOp}:
         raise _unsupported(op, "no rule to flatten it", stage)
 
 

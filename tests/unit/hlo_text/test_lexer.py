@@ -26,7 +26,6 @@ def tokens(text: str) -> list[Token]:
         ("12", TokenKind.INT),
         ("-12", TokenKind.INT),
         ("1.5e-3", TokenKind.FLOAT),
-        (".5", TokenKind.FLOAT),
         ("1.", TokenKind.FLOAT),
         ("-2e+10", TokenKind.FLOAT),
         ("inf", TokenKind.FLOAT),

@@ -223,17 +223,17 @@ def small_terms():
 
 
 def test_every_small_map_keeps_its_domain_and_its_values():
-    """All pairs of a constraint and a map of all results there are, over boxes that start below, at and above zero."""
+    """All terms as constraints, in two intervals, over two boxes; each with a third of the terms, and longer ones, as results."""
     terms = small_terms()
-    results = tuple(dict.fromkeys((a + b * 2) // 3 for a in terms[::3] for b in terms[::5]))
+    results = (*terms[::3], *((a + b * 2) // 3 for a in terms[::9] for b in terms[::19]))
     boxes = [dims_of((4, 3)), (Variable(Interval(-2, 2)), Variable(Interval(2, 2)))]
-    for dims, e, (lower, upper) in itertools.product(boxes, terms, ((-3, 0), (0, 2), (1, 1))):
-        m = IndexingMap((*terms, *results[:8]), dims, constraints=((e, Interval(lower, upper)),))
+    for dims, e, (lower, upper) in itertools.product(boxes, terms, ((-3, 0), (1, 2))):
+        m = IndexingMap(results, dims, constraints=((e, Interval(lower, upper)),))
         assert is_same_function(m, m.simplify()), m
 
 
 def test_composition_of_every_small_pair():
-    """First all terms of d0, d1; then d0 mod, div and shifted; the points of the domain and the values by NumPy."""
+    """First every term of d0 and d1, then a quotient, a remainder and others; domain and values by NumPy."""
     terms = small_terms()
     d0, d1 = np.indices((4, 3)) - 1
     box = (Variable(Interval(-1, 2)), Variable(Interval(-1, 1)))
@@ -254,7 +254,7 @@ def test_composition_of_every_small_pair():
 # ---- Properties of random maps
 
 
-@repeatable(250)
+@repeatable(100)
 @given(batches(8), st.booleans())
 def test_simplify_keeps_the_domain_and_every_value_on_it(maps, replace_points):
     for m in maps:
@@ -263,7 +263,7 @@ def test_simplify_keeps_the_domain_and_every_value_on_it(maps, replace_points):
         assert simplified.simplify(replace_points) is simplified, m
 
 
-@repeatable(40)
+@repeatable(30)
 @given(batches(8))
 def test_the_whole_answer_is_enumerated_alike(maps):
     """The same property once more by the slow way, which shares nothing with the quick one: point by point, no arrays."""
@@ -271,7 +271,7 @@ def test_the_whole_answer_is_enumerated_alike(maps):
         assert {p: m.evaluate(*p) for p in m.points()} == answers(m) == answers(m.simplify())
 
 
-@repeatable(40)
+@repeatable(30)
 @given(batches(8))
 def test_text_reads_back(maps):
     for m, spelling in itertools.product(maps, ("seed", "upstream")):
@@ -280,7 +280,7 @@ def test_text_reads_back(maps):
         assert again.results == m.results
 
 
-@repeatable(40)
+@repeatable(30)
 @given(batches(8))
 def test_ranges_hold_every_value(maps):
     for m in maps:
@@ -289,7 +289,7 @@ def test_ranges_hold_every_value(maps):
             assert all(reached.contains(values[number]) for values in answers(m).values()), m
 
 
-@repeatable(40)
+@repeatable(30)
 @given(batches(4, {"results": 1, "constraints": 1}, {"dims": (1,), "constraints": 1}))
 def test_compose_is_second_after_first(pairs):
     """A point is in the composed domain iff it is in the first's and its results in the second's; values go through."""
@@ -311,12 +311,10 @@ def test_compose_is_second_after_first(pairs):
 @given(batches(4, {"results": 1, "constraints": 1}, {"dims": (1,), "results": 1}, {"dims": (1,), "results": 1}))
 def test_composition_is_associative(triples):
     for a, b, c in triples:
-        assert a.compose(b).compose(c).simplify().domain == a.compose(b.compose(c)).simplify().domain or (
-            answers(a.compose(b).compose(c)) == answers(a.compose(b.compose(c)))
-        )
+        assert answers(a.compose(b).compose(c)) == answers(a.compose(b.compose(c)))
 
 
-@repeatable(40)
+@repeatable(30)
 @given(batches(8))
 def test_removed_variables_did_not_matter(maps):
     for m in maps:
@@ -354,7 +352,7 @@ def test_other_numberings_of_the_same_variables(maps):
         assert answers(fixed) == wanted
 
 
-@repeatable(40)
+@repeatable(30)
 @given(batches(8), st.integers(2, 5), st.integers(0, 4))
 def test_rescaling_visits_the_same_values(maps, modulus, remainder):
     for m in maps:

@@ -192,7 +192,7 @@ def test_linearized_layouts_of_small_ranks():
 
 
 def bitcasts():
-    shapes = [(24,), (4, 6), (6, 4), (2, 3, 4), (4, 1, 6), (2, 12)]
+    shapes = [(24,), (4, 6), (2, 3, 4), (4, 1, 6)]
     laid = [(shape, order) for shape in shapes for order in itertools.permutations(range(len(shape)))]
     return [(*output, *input) for output, input in itertools.product(laid, laid)]
 

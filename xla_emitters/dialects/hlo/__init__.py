@@ -15,7 +15,16 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from xla_emitters.dialects.hlo import collectives, computation, constant, contractions, elementwise, host, routines, shape_ops
+from xla_emitters.dialects.hlo import (
+    collectives,
+    computation,
+    constant,
+    contractions,
+    elementwise,
+    host,
+    routines,
+    shape_ops,
+)
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import AliasAttr, BufferType, LayoutAttr, OpaqueType, TokenType
 from xla_emitters.dialects.hlo.windows import WindowAttr

@@ -22,8 +22,8 @@ from xla_emitters.dialects.hlo.rule_ops import (
     as_operand,
     as_operands,
     class_of,
-    element_scalar,
     element_of_tuple,
+    element_scalar,
     one_or_tuple,
     scalar,
 )

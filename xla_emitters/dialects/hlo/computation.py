@@ -87,7 +87,7 @@ class ComputationOp(IRDLOperation):
     @property
     def parameters(self) -> tuple[ParameterOp, ...]:
         """Its parameters by number, wherever they stand."""
-        found = (op for op in self.body.block.ops if isinstance(op, ParameterOp))
+        found = (op for op in self.body.block.ops if type(op) is ParameterOp)
         return tuple(sorted(found, key=lambda op: op.number.value.data))
 
     @property

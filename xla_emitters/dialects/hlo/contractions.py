@@ -11,10 +11,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least, integers
@@ -162,9 +161,17 @@ class DotOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        lists = (self.lhs_batch_dims, self.rhs_batch_dims, self.lhs_contracting_dims, self.rhs_contracting_dims)
-        dimensions = DotDimensions(*(integers(found) if found else () for found in lists))
+        dimensions = DotDimensions(
+            _numbers(self.lhs_batch_dims),
+            _numbers(self.rhs_batch_dims),
+            _numbers(self.lhs_contracting_dims),
+            _numbers(self.rhs_contracting_dims),
+        )
         self.expect_dims(dimensions.result_dims(self), "its operands give")
+
+
+def _numbers(attribute: DenseArrayBase[Any] | None) -> tuple[int, ...]:
+    return integers(attribute) if attribute else ()
 
 
 @irdl_op_definition

@@ -146,7 +146,9 @@ def _async_parts(op: RuleOp, type: Attribute) -> tuple[Attribute, ...]:
     """The elements of `((operands), result, state ...)`."""
     parts = tuple_types(type)
     if not isinstance(type, TupleType) or len(parts) < 2 or not isinstance(parts[0], TupleType):
-        raise op.broken(f"'{op.opcode}' is of shape ((operands), result, state ...)", None if type is op.result.type else 0)
+        raise op.broken(
+            f"'{op.opcode}' is of shape ((operands), result, state ...)", None if type is op.result.type else 0
+        )
     return parts
 
 

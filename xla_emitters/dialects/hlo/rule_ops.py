@@ -83,7 +83,7 @@ class RuleOp(CallingOp):
     def numbers(self, name: str) -> tuple[int, ...]:
         """The attribute's list of numbers; empty when it is not there."""
         found = self.properties.get(name)
-        return integers(found) if isinstance(found, DenseArrayBase) else ()
+        return integers(found) if isa(found, DenseArrayBase) else ()
 
     def word(self, name: str) -> str:
         """The attribute's text, or ""."""

@@ -30,6 +30,7 @@ from xla_emitters.errors import DataError, ExecutionError, Unsupported
 from xla_emitters.runtime.simt import (
     affine,
     arith,
+    atomics,
     builtin,
     cf,
     func,
@@ -42,6 +43,8 @@ from xla_emitters.runtime.simt import (
     tensor,
     vector,
     xla_gpu,
+    xla_gpu_tensors,
+    xla_gpu_tiles,
 )
 from xla_emitters.runtime.simt import complex as complex_numbers
 from xla_emitters.runtime.simt.code import Compiler, Function, FunctionOp, Rules
@@ -52,8 +55,9 @@ from xla_emitters.runtime.simt.scalars import INDEX, form_of
 from xla_emitters.runtime.simt.tensor import tensor_strides
 
 RULES = Rules(
-    *(affine.RULES, arith.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
-    *(llvm.RULES, math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES, xla_gpu.RULES),
+    *(affine.RULES, arith.RULES, atomics.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
+    *(llvm.RULES, math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES),
+    *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
 )
 """What every op does."""
 

@@ -1,6 +1,7 @@
-"""`gpu`: where a thread stands in the launch, and barriers.
+"""`gpu`: where a thread stands in the launch, barriers, and exchange within a warp.
 
-All lanes run in lockstep, so a barrier has nothing to wait for; it checks that the threads of a block come to it together.
+All lanes run in lockstep, so a barrier has nothing to wait for; it checks that the threads of a block come to it together. A warp is 32
+neighbours along the thread axis; an exchange wants all the lanes there that it names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.launch import DIMENSIONS
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.scalars import INDEX
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 
 RULES = Rules()
 
@@ -82,11 +83,31 @@ def lane_id(op: gpu.LaneIdOp) -> Callable[[Machine], Array]:
     return lane_numbers
 
 
+def warp_numbers(machine: Machine) -> Array:
+    """Each thread's warp in its block, int64 (1, threads)."""
+    return thread_numbers(machine) // WARP_SIZE
+
+
+@RULES.op(gpu.SubgroupIdOp)
+def subgroup_id(op: gpu.SubgroupIdOp) -> Callable[[Machine], Array]:
+    return warp_numbers
+
+
+@RULES.op(gpu.SubgroupSizeOp)
+def subgroup_size(op: gpu.SubgroupSizeOp) -> Callable[[Machine], Array]:
+    return lambda machine: scalars.constant(INDEX, WARP_SIZE)
+
+
+@RULES.op(gpu.NumSubgroupsOp)
+def num_subgroups(op: gpu.NumSubgroupsOp) -> Callable[[Machine], Array]:
+    return lambda machine: scalars.constant(INDEX, -(-machine.launch.threads // WARP_SIZE))
+
+
 @RULES.op(ShuffleOp)
 def shuffle(op: ShuffleOp) -> Kernel:
-    mode = op.mode.data
+    mode, form = op.mode.data, form_of(op.value.type)
 
-    def run(machine: Machine, value: Array, offset: Array, width: Array) -> list[Value]:
+    def run(machine: Machine, value: Value, offset: Array, width: Array) -> list[Value]:
         lane = lane_numbers(machine)
         match mode:
             case ShuffleMode.Xor:
@@ -98,17 +119,45 @@ def shuffle(op: ShuffleOp) -> Kernel:
             case _:
                 source = np.zeros_like(lane) + offset
         valid = (source >= 0) & (source < width)
-        return [exchanged(machine, value, source, valid), valid]
+        check_warps(machine, op, lane < width)
+        return [exchanged(machine, form, value, source, valid), valid]
 
     return run
 
 
-def exchanged(machine: Machine, value: Array, source: Array, valid: Array) -> Array:
-    """The value of lane `source` of each thread's warp; the thread's own where that is not `valid` or there is no such thread."""
+def check_warps(machine: Machine, op: Operation, members: Array) -> None:
+    """raises ExecutionError when a thread comes to an exchange of its warp that is not among `members`, or one of those does not.
+
+    members   bool lanes: those that the op names
+    """
+    if machine.active is None:
+        machine.refuse(op, ~members, "is not among the lanes that it says take part")
+        return
+    active, members = np.broadcast_to(machine.active, machine.shape), np.broadcast_to(members, machine.shape)
+    starts = np.arange(0, machine.launch.threads, WARP_SIZE)
+    here = np.logical_or.reduceat(active, starts, axis=1).repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
+    machine.memory.refuse(op, active & ~members, None, "is not among the lanes that it says take part")
+    machine.memory.refuse(op, here & members & ~active, None, "is not there when other threads of its warp are")
+
+
+def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: Array) -> Value:
+    """What lane `source` of each thread's warp has: scalars or vectors of `form`.
+
+    The thread's own value where that is not `valid`; poison where the warp, the block's last, has no such thread.
+    """
+    if isinstance(value, tuple):
+        return tuple(exchanged(machine, form, element, source, valid) for element in value)
+    assert isinstance(value, np.ndarray)
     threads = thread_numbers(machine)
-    place = threads - threads % WARP_SIZE + source
-    place = np.where(valid & (place >= 0) & (place < machine.launch.threads), place, threads)
-    return np.take_along_axis(np.broadcast_to(value, machine.shape), np.broadcast_to(place, machine.shape), axis=1)
+    place = np.where(valid, threads - threads % WARP_SIZE + source, threads)
+    missing = (place < 0) | (place >= machine.launch.threads)
+    place = np.where(missing, threads, place)
+    lanes = np.broadcast_to(value, (value.shape[0], machine.launch.threads))
+    if place.shape[0] == 1:
+        found = lanes.take(place[0], axis=1)
+    else:
+        found = np.take_along_axis(np.broadcast_to(lanes, machine.shape), place, axis=1)
+    return np.where(missing, scalars.poison(form), found) if missing.any() else found
 
 
 @RULES.op(gpu.BarrierOp)

@@ -179,10 +179,7 @@ class Memory:
 
         Where lanes meet, the last one wins (block by block, thread by thread).
         """
-        if not buffer.writable:
-            raise ExecutionError(
-                f"{op.name} writes {buffer.name}, which is read-only", stage="simt", details=_details(op)
-            )
+        _check_writable(op, buffer)
         index = self._checked(op, buffer, index, rows, active, True)
         if rows.ndim == 2:
             unit = _SCATTER_UNITS.get(rows.itemsize * rows.shape[1])
@@ -192,6 +189,29 @@ class Memory:
                 return
             rows, values = rows.view(unit)[:, 0], np.ascontiguousarray(values).view(unit)[..., 0]
         _assign(rows, index, values, active)
+
+    def accumulate(
+        self,
+        op: Operation,
+        buffer: Buffer,
+        ufunc: np.ufunc,
+        index: Array,
+        rows: Array,
+        values: Array,
+        active: Array | None,
+    ) -> None:
+        """rows[index] = ufunc(rows[index], values) for one active lane after the other, block by block, thread by thread.
+
+        rows    a view of `buffer.data` by `view`: (elements,)
+        """
+        _check_writable(op, buffer)
+        index = self._checked(op, buffer, index, rows, active, True)
+        shape = (len(self.blocks), self.launch.threads)
+        index, values = np.broadcast_to(index, shape), np.broadcast_to(values, shape)
+        if active is not None:
+            active = np.broadcast_to(active, shape)
+            index, values = index[active], values[active]
+        ufunc.at(rows, index.reshape(-1), values.reshape(-1))
 
     def view(self, buffer: Buffer, element: np.dtype[np.generic], count: int | None = None) -> Array:
         """The buffer's bytes as elements, or as rows of `count` elements; bytes at the end that fill no row are left out.
@@ -265,6 +285,11 @@ def bounds(values: Array, active: Array | None) -> tuple[int, int]:
         values, active = np.broadcast_arrays(values, active)
         values = values[active]
     return int(values.min()), int(values.max())
+
+
+def _check_writable(op: Operation, buffer: Buffer) -> None:
+    if not buffer.writable:
+        raise ExecutionError(f"{op.name} writes {buffer.name}, which is read-only", stage="simt", details=_details(op))
 
 
 def _assign(rows: Array, index: Array, values: Array, active: Array | None) -> None:

@@ -20,13 +20,15 @@ from xla_emitters.runtime.simt.gpu import (
     POSITIONS,
     WARP_SIZE,
     check_range,
+    check_warps,
     exchanged,
     lane_numbers,
     meet,
-    thread_numbers,
+    warp_numbers,
 )
 from xla_emitters.runtime.simt.launch import DIMENSIONS
 from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.scalars import form_of
 
 RULES = Rules()
 
@@ -59,7 +61,7 @@ for _name, _family in {
         RULES.op(_op)(_of_family(_name, DIMENSIONS.index(_dimension)))
 
 RULES.op(nvvm.LaneIdOp)(lambda op: register(op, lane_numbers))
-RULES.op(nvvm.WarpIdOp)(lambda op: register(op, lambda machine: thread_numbers(machine) // WARP_SIZE))
+RULES.op(nvvm.WarpIdOp)(lambda op: register(op, warp_numbers))
 RULES.op(nvvm.WarpSizeOp)(lambda op: register(op, lambda machine: np.full((1, 1), WARP_SIZE)))
 
 
@@ -77,7 +79,7 @@ def griddepcontrol(op: nvvm.GriddepcontrolOp) -> Callable[[Machine], None]:
 
 @RULES.op(nvvm.ShflOp)
 def shuffle(op: nvvm.ShflOp) -> Kernel:
-    kind = op.kind.data
+    kind, form = op.kind.data, form_of(op.val.type)
 
     def run(machine: Machine, members: Array, value: Array, offset: Array, clamp: Array) -> Value:
         lane = lane_numbers(machine)
@@ -94,7 +96,8 @@ def shuffle(op: nvvm.ShflOp) -> Kernel:
             case _:
                 source = first | (offset & ~segment)
         valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
-        found = exchanged(machine, value, source, valid)
+        check_warps(machine, op, (members.view(np.uint32) >> lane.astype(np.uint32)) & 1 != 0)
+        found = exchanged(machine, form, value, source, valid)
         return (found, valid) if op.return_value_and_is_valid else found
 
     return run

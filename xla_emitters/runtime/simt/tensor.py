@@ -59,24 +59,34 @@ def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequ
 @RULES.op(tensor.ExtractOp)
 def extract(op: tensor.ExtractOp) -> Kernel:
     def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
-        machine.check_newest(op, source)
-        memory, form = machine.memory, source.element
-        index = element_index(machine, op, source, indices)
-        rows = memory.view(source.buffer, form.storage)
-        return scalars.from_bits(form, memory.gather(op, source.buffer, index, rows, machine.active))
+        return element_of(machine, op, source, indices)
 
     return run
+
+
+def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
+    """One element per active lane. raises ExecutionError for an overwritten tensor or an index that leaves it."""
+    machine.check_newest(op, source)
+    memory, form = machine.memory, source.element
+    index = element_index(machine, op, source, indices)
+    rows = memory.view(source.buffer, form.storage)
+    return scalars.from_bits(form, memory.gather(op, source.buffer, index, rows, machine.active))
 
 
 @RULES.op(tensor.InsertOp)
 def insert(op: tensor.InsertOp) -> Kernel:
     def run(machine: Machine, scalar: Array, target: Tensor, *indices: Array) -> Tensor:
-        machine.check_newest(op, target)
-        index = element_index(machine, op, target, indices)
-        store(machine, op, target, index, scalar)
-        return machine.updated(target)
+        return with_element(machine, op, target, indices, scalar)
 
     return run
+
+
+def with_element(machine: Machine, op: Operation, target: Tensor, indices: Sequence[Array], scalar: Array) -> Tensor:
+    """The tensor after each active lane has replaced one element. raises as `element_of`."""
+    machine.check_newest(op, target)
+    index = element_index(machine, op, target, indices)
+    store(machine, op, target, index, scalar)
+    return machine.updated(target)
 
 
 def store(machine: Machine, op: Operation, target: Tensor, index: Array, scalar: Array) -> None:

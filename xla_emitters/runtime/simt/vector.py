@@ -264,7 +264,7 @@ def _check_transfer(op: vector.TransferReadOp | vector.TransferWriteOp) -> int:
     return count_of(vector_type)
 
 
-def _row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indices: Sequence[Array]) -> Array:
+def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indices: Sequence[Array]) -> Array:
     """Which row of `count` elements starts at `indices`. raises ExecutionError where that is inside a row."""
     start = element_index(machine, op, tensor, indices)
     if tensor.strides[-1] != 1:
@@ -281,7 +281,7 @@ def transfer_read(op: vector.TransferReadOp) -> Kernel:
 
     def run(machine: Machine, source: Tensor, *operands: Array) -> Value:
         machine.check_newest(op, source)
-        index = _row_index(machine, op, source, count, operands[:-1])
+        index = row_index(machine, op, source, count, operands[:-1])
         rows = machine.memory.view(source.buffer, source.element.storage, count)
         return columns(source.element, machine.memory.gather(op, source.buffer, index, rows, machine.active))
 
@@ -294,7 +294,7 @@ def transfer_write(op: vector.TransferWriteOp) -> Kernel:
 
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> Tensor:
         machine.check_newest(op, target)
-        index = _row_index(machine, op, target, count, indices)
+        index = row_index(machine, op, target, count, indices)
         rows = machine.memory.view(target.buffer, target.element.storage, count)
         values = rows_of(target.element, value)
         machine.memory.scatter(op, target.buffer, index, rows, values, machine.active)

@@ -1,6 +1,7 @@
-"""`xla_gpu`: loops over an indexing map's range variables, maps applied to lanes, calls.
+"""`xla_gpu`: loops over an indexing map's range variables, maps applied to lanes, calls, combining across a warp.
 
     xla_gpu.loop (%th_x, %bl_x)[%v] -> (%i, %j) in #map iter_args(%t = %init)
+    xla_gpu.shuffle_reduce(%a) to 16 combiner=@add : f32            as the shuffles down by 16, 8, 4, 2, 1 that it is lowered to
 
 One round per point of the range variables, the last fastest. A lane takes part where the map's constraints hold and its dims lie in their
 bounds; elsewhere it keeps its iter args.
@@ -8,7 +9,7 @@ bounds; elsewhere it keeps its iter args.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -17,12 +18,13 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.xla import WorkgroupIdOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import IndexingMap
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
 from xla_emitters.runtime.simt.func import call_step
-from xla_emitters.runtime.simt.gpu import position_kernel
+from xla_emitters.runtime.simt.gpu import WARP_SIZE, check_warps, exchanged, lane_numbers, position_kernel
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form
+from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of
 
 RULES = Rules()
 
@@ -30,6 +32,14 @@ RULES = Rules()
 def as_lanes(form: Form, value: Array | int) -> Array:
     """A number or an array as lanes: a map's result without variables is a plain number."""
     return value if isinstance(value, np.ndarray) else scalars.constant(form, value)
+
+
+def in_bounds(map: IndexingMap, dims: Sequence[Array]) -> Array:
+    """The lanes whose dims all lie in their variables' bounds; none for a map that is known to be empty."""
+    inside = as_lanes(BOOL, not map.is_known_empty)
+    for dim, variable in zip(dims, map.dims, strict=True):
+        inside = inside & (dim >= variable.bounds.lower) & (dim <= variable.bounds.upper)
+    return inside
 
 
 @RULES.op(xla_gpu.ApplyIndexingOp)
@@ -55,9 +65,7 @@ def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
     def run(machine: Machine, frame: Frame) -> None:
         values: list[Value] = [frame[slot] for slot in inits]
         point: list[Array] = [frame[slot] for slot in dims]
-        inside = as_lanes(BOOL, not map.is_known_empty)
-        for dim, variable in zip(point, map.dims, strict=True):
-            inside = inside & (dim >= variable.bounds.lower) & (dim <= variable.bounds.upper)
+        inside = in_bounds(map, point)
         for numbers in product(*ranges):
             symbols = [scalars.constant(INDEX, number) for number in numbers]
             in_domain = inside & map.constraints_satisfied(point, symbols)
@@ -82,7 +90,22 @@ def workgroup_id(op: WorkgroupIdOp) -> Callable[[Machine], Array]:
     return position_kernel(op, "block_id", op.dimension.data)
 
 
-@RULES.op(xla_gpu.PdlWaitOp, xla_gpu.PdlLaunchDependentsOp)
-def dependent_launch(op: xla_gpu.PdlWaitOp | xla_gpu.PdlLaunchDependentsOp) -> Callable[[Machine], None]:
-    """Kernels run one after the other here: there is never one to wait for."""
-    return lambda machine: None
+@RULES.control(xla_gpu.ShuffleReduceOp)
+def shuffle_reduce(op: xla_gpu.ShuffleReduceOp, scope: Scope) -> Step:
+    combiner = scope.compiler.function(op.combiner)
+    forms = [form_of(argument.type) for argument in op.arguments]
+    inputs, results = scope.slots(op.arguments), scope.slots(op.results)
+    distances = [op.max_distance >> step for step in range(op.max_distance.bit_length())]
+
+    def run(machine: Machine, frame: Frame) -> None:
+        lane = lane_numbers(machine)
+        check_warps(machine, op, np.ones((1, 1), np.bool_))
+        values: list[Value] = [frame[slot] for slot in inputs]
+        for distance in distances:
+            source = lane + distance
+            valid = source < WARP_SIZE
+            others = [exchanged(machine, *pair, source, valid) for pair in zip(forms, values, strict=True)]
+            values = combiner.call(machine, [*values, *others])
+        write(frame, results, values)
+
+    return run

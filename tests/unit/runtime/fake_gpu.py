@@ -1,0 +1,41 @@
+"""Programs for the fake CuPy, and the fake in the place of the real one."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from unittest import mock
+
+from xla_emitters.pipeline import compile
+from xla_emitters.runtime import cupy_launcher
+from xla_emitters.runtime.kernel import Program
+
+FOLDER = Path(__file__).parent / "fake_cupy"
+
+
+@contextmanager
+def fake_cupy() -> Iterator[ModuleType]:
+    """The fake as `cupy`, fresh: nothing loaded, nothing launched."""
+    spec = importlib.util.spec_from_file_location("cupy", FOLDER / "cupy.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    cupy_launcher._function.cache_clear()
+    with mock.patch.dict(sys.modules, {"cupy": module}):
+        yield module
+    cupy_launcher._function.cache_clear()
+
+
+def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None) -> Program:
+    """A program whose "PTX" is its LLVM dialect."""
+    program = compile(source, target=target, fusion=fusion, stage="llvm-dialect")
+    kernels = zip(program.kernels, program.traces, strict=True)
+    return replace(
+        program, kernels=tuple(replace(kernel, ptx=trace["llvm-dialect"].ir or "") for kernel, trace in kernels)
+    )

@@ -1,0 +1,210 @@
+"""The launcher on a fake GPU (see `fake_cupy`): what it allocates, copies, launches and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+
+import ml_dtypes
+import numpy as np
+import pytest
+from runtime.small_programs import PROGRAMS
+from unit.runtime.fake_gpu import fake_cupy, for_fake
+
+from xla_emitters.errors import DataError, ToolError, Unsupported
+from xla_emitters.runtime.arrays import random_arrays, same_bits
+from xla_emitters.runtime.cpu_launcher import run_program
+from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
+from xla_emitters.runtime.kernel import ArraySpec, Program
+
+COLUMN_MAJOR = """
+HloModule transposed_layout
+f {
+  %x = f32[6,8]{0,1} parameter(0)
+  %y = bf16[6,8]{1,0} parameter(1)
+  %w = f32[6,8]{0,1} convert(%y)
+  ROOT %s = f32[6,8]{0,1} subtract(%x, %w)
+}
+ENTRY main {
+  %x = f32[6,8]{0,1} parameter(0)
+  %y = bf16[6,8]{1,0} parameter(1)
+  ROOT %fusion = f32[6,8]{0,1} fusion(%x, %y), kind=kLoop, calls=f
+}
+"""
+IN_PLACE = """
+HloModule in_place
+f {
+  %x = f64[64] parameter(0)
+  %y = f64[64] parameter(1)
+  ROOT %s = f64[64] add(%x, %y)
+}
+ENTRY main {
+  %x = f64[64] parameter(0)
+  %y = f64[64] parameter(1)
+  ROOT %fusion = f64[64] fusion(%x, %y), kind=kLoop, calls=f
+}
+"""
+
+
+@pytest.fixture
+def cupy() -> Iterator[ModuleType]:
+    with fake_cupy() as module:
+        yield module
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_numpy_in_numpy_out(name: str, cupy: ModuleType) -> None:
+    """The bits of the CPU's run; bf16, pred and s8 among them."""
+    program = for_fake(PROGRAMS[name])
+    inputs = random_arrays(program.parameters, 3)
+    results = launch_program(program, inputs)
+    assert cupy.launches == ["fusion"]
+    for got, wanted in zip(results, run_program(program, inputs, "llvm-dialect"), strict=True):
+        assert isinstance(got, np.ndarray)
+        assert got.shape == wanted.shape
+        assert same_bits(got, wanted)
+
+
+@pytest.mark.tiny
+def test_device_arrays_in_device_arrays_out(cupy: ModuleType) -> None:
+    """Logical and row-major for the caller whatever the layout; a type that CuPy lacks comes as its bit pattern."""
+    x, y = np.arange(48, dtype=np.float32).reshape(6, 8), np.full((6, 8), 2, ml_dtypes.bfloat16)
+    (result,) = launch_program(for_fake(COLUMN_MAJOR), [cupy.asarray(x), cupy.asarray(y.view(np.uint16))])
+    assert isinstance(result, cupy.ndarray)
+    assert (result.shape, result.dtype) == ((6, 8), np.float32)
+    assert np.array_equal(cupy.asnumpy(result), x - 2)
+
+
+def test_a_foreign_array_comes_by_dlpack(cupy: ModuleType) -> None:
+    class Tensor:
+        """Of another library: all that it offers is DLPack."""
+
+        def __init__(self, host: np.ndarray):
+            self.host = host
+
+        def __dlpack__(self, **options: object) -> object:
+            return self.host.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.host.__dlpack_device__()
+
+    x = np.arange(1003).astype(np.int8)
+    (result,) = launch_program(for_fake(PROGRAMS["bytes"]), [Tensor(x)])
+    assert np.array_equal(cupy.asnumpy(result), ((~x).astype(np.int32) + 7).astype(np.int8))
+
+
+def test_calling_the_program(cupy: ModuleType) -> None:
+    """One result is an array, two are a tuple."""
+    x = np.arange(512, dtype=np.float32).reshape(8, 64) / 64
+    first, second = for_fake(PROGRAMS["two_results"])(x)
+    assert np.allclose(first, np.exp(x), rtol=1e-6)
+    assert np.array_equal(second, -first.reshape(512))
+
+
+def test_a_kernel_is_loaded_once_per_device(cupy: ModuleType) -> None:
+    program = for_fake(PROGRAMS["bytes"])
+    x = np.zeros(1003, np.int8)
+    for _ in range(3):
+        launch_program(program, [x])
+    assert (cupy.loads, len(cupy.launches)) == (["fusion"], 3)
+    cupy.state.device = 1
+    launch_program(program, [x])
+    assert cupy.loads == ["fusion", "fusion"]
+
+
+def test_misaligned_views_are_copied(cupy: ModuleType) -> None:
+    """Kernels promise that parameters begin at a multiple of 16 bytes; a view need not."""
+    program = for_fake(IN_PLACE)
+    x, y = random_arrays(program.parameters, 0)
+    memory = cupy.full(8 + x.nbytes, 0, np.uint8)
+    shifted = memory[8:].view(np.float64)
+    assert shifted.data.ptr % 16 == 8
+    shifted[:] = cupy.asarray(x)
+    (result,) = launch_program(program, [shifted, cupy.asarray(y)])
+    assert np.array_equal(cupy.asnumpy(result), x + y)
+
+
+def shared(program: Program) -> Program:
+    """The program with its result in the slice of parameter 0, as XLA's buffer assignment may have it."""
+    (kernel,) = program.kernels
+    first, second, result = kernel.arguments
+    return replace(
+        program,
+        kernels=(
+            replace(
+                kernel,
+                arguments=(first, second, replace(result, slice_index=first.slice_index)),
+            ),
+        ),
+    )
+
+
+def test_a_result_in_the_place_of_a_parameter_leaves_the_callers_array(cupy: ModuleType) -> None:
+    program = shared(for_fake(IN_PLACE))
+    x, y = random_arrays(program.parameters, 0)
+    mine = cupy.asarray(x)
+    (result,) = launch_program(program, [mine, cupy.asarray(y)])
+    assert np.array_equal(cupy.asnumpy(result), x + y)
+    assert np.array_equal(cupy.asnumpy(mine), x)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ([np.zeros(1003, np.uint8)], "parameter 0 is uint8, but s8"),
+        ([np.zeros((17, 59), np.int8)], r"parameter 0 has shape \[17, 59\], but s8\[1003\] is wanted"),
+        ([np.zeros(1003, np.int8), np.zeros(3)], "bytes takes 1 arrays, 2 were given"),
+    ],
+)
+def test_host_arrays_that_do_not_fit(arrays: list[np.ndarray], message: str, cupy: ModuleType) -> None:
+    with pytest.raises(DataError, match=message):
+        launch_program(for_fake(PROGRAMS["bytes"]), arrays)
+    assert cupy.launches == []
+
+
+def test_device_arrays_that_do_not_fit(cupy: ModuleType) -> None:
+    """As wide is not enough: s32 for f32 would be read as floats."""
+    program = for_fake(PROGRAMS["two_results"])
+    for array in (np.zeros((8, 64), np.int32), np.zeros((64, 8), np.float32)):
+        with pytest.raises(DataError, match=r"parameter 0 is .*, but f32\[8,64\] is wanted \(float32\)"):
+            launch_program(program, [cupy.asarray(array)])
+
+
+def test_sub_byte_arrays_are_refused(cupy: ModuleType) -> None:
+    program = replace(for_fake(PROGRAMS["bytes"]), parameters=(ArraySpec("s4", (1003,), (0,)),))
+    with pytest.raises(Unsupported, match=r"s4\[1003\]: sub-byte arrays"):
+        launch_program(program, [np.zeros(1003, ml_dtypes.int4)])
+
+
+def test_a_driver_that_does_not_take_the_ptx(cupy: ModuleType) -> None:
+    program = for_fake(PROGRAMS["bytes"])
+    broken = replace(program, kernels=(replace(program.kernels[0], ptx="not for this driver"),))
+    with pytest.raises(ToolError, match=r"the driver does not take the PTX of fusion for sm_75: CUDA_ERROR") as raised:
+        launch_program(broken, [np.zeros(1003, np.int8)])
+    assert "12.7" in raised.value.help
+
+
+def test_what_is_missing(cupy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cuda_reason_missing() is None
+    cupy.state.devices = 0
+    assert cuda_reason_missing() == "no CUDA device"
+
+    def no_driver() -> int:
+        raise cupy.CUDARuntimeError("cudaErrorInsufficientDriver")
+
+    monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", no_driver)
+    assert cuda_reason_missing() == "no CUDA device (cudaErrorInsufficientDriver)"
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    assert cuda_reason_missing() == "CuPy is not installed"
+    with pytest.raises(ToolError, match="CuPy is not installed"):
+        launch_program(for_fake(PROGRAMS["bytes"]), [np.zeros(1003, np.int8)])
+
+
+@pytest.mark.parametrize(
+    ("capability", "wanted"), [("75", "sm_75"), ("89", "sm_86"), ("90", "sm_90"), ("120", "sm_100")]
+)
+def test_what_to_compile_for(capability: str, wanted: str, cupy: ModuleType) -> None:
+    """The device's architecture, or the newest known one whose PTX it runs."""
+    cupy.state.capability = capability
+    assert device_architecture() == wanted

@@ -1,0 +1,121 @@
+"""Bounds: ulps of the result's own type, the floor, and the corners of an op whose operands are intervals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import BFloat16Type, Float32Type, IntegerType
+
+from xla_emitters.dtypes import DTYPES, Kind
+from xla_emitters.runtime.tolerance import Bounds, bounds_after, ulps_of, widen
+
+F32 = np.float32
+
+
+@pytest.mark.tiny
+@pytest.mark.parametrize(
+    ("opcode", "bits", "wanted"),
+    [
+        *(
+            (opcode, bits, 0)
+            for opcode in ("add", "subtract", "multiply", "negate", "maximum", "select")
+            for bits in (16, 32)
+        ),
+        *((opcode, bits, 2) for opcode in ("divide", "sqrt", "rsqrt") for bits in (16, 32, 64)),
+        *((opcode, 32, 6) for opcode in ("tanh", "erf", "exponential", "log", "power")),
+        *((opcode, 64, 4) for opcode in ("tanh", "erf", "exponential", "log", "power")),
+        *((opcode, bits, 1) for opcode in ("tanh", "erf", "exponential", "log", "power") for bits in (8, 16)),
+    ],
+)
+def test_the_table(opcode: str, bits: int, wanted: int) -> None:
+    """Exact ops none; division and roots 2; other real functions 6 in f32, 4 in f64, 1 in narrower types."""
+    assert ulps_of(opcode, "float", bits) == wanted
+    assert ulps_of(opcode, "signed", bits) == 0
+
+
+@pytest.mark.parametrize("ulps", [1, 2, 6])
+@pytest.mark.parametrize("value", [1.0, -1.0, 0.1, 1e30, 2.0, -3e-5])
+def test_an_ulp_is_the_next_number(value: float, ulps: int) -> None:
+    up, down = F32(value), F32(value)
+    for _ in range(ulps):
+        up, down = np.nextafter(up, F32(np.inf)), np.nextafter(down, F32(-np.inf))
+    array = np.array([value], F32)
+    assert widen(array, ulps, +1)[0] == up
+    assert widen(array, ulps, -1)[0] == down
+
+
+def test_near_zero_the_floor_is_the_smallest_normal_number() -> None:
+    """A device may flush what is smaller."""
+    tiny = np.finfo(F32).smallest_normal
+    array = np.array([0, 1e-44, -1e-44], F32)
+    assert (widen(array, 1, +1) >= tiny * F32(0.999)).all()
+    assert (widen(array, 1, -1) <= -tiny * F32(0.999)).all()
+
+
+def test_infinity_and_nan_stay() -> None:
+    array = np.array([np.inf, -np.inf, np.nan], F32)
+    assert np.array_equal(widen(array, 6, +1), array, equal_nan=True)
+    assert np.array_equal(widen(array, 6, -1), array, equal_nan=True)
+    largest = np.array([np.finfo(F32).max], F32)
+    assert widen(largest, 1, +1)[0] == np.inf
+    assert widen(largest, 0, +1) is largest
+
+
+@pytest.mark.parametrize("row", [row for row in DTYPES if row.kind is Kind.FLOAT], ids=lambda row: row.name)
+def test_every_float_type_is_widened_outwards(row: object) -> None:
+    """Those without infinities too: never inwards."""
+    numpy = row.numpy  # pyright: ignore
+    array = np.array([0.5, 1, 2, 4], np.float32).astype(numpy)
+    assert (widen(array, 1, +1).astype(np.float64) >= array.astype(np.float64)).all()
+    assert (widen(array, 1, -1).astype(np.float64) <= array.astype(np.float64)).all()
+
+
+def interval(low: Sequence[float], high: Sequence[float], dtype: type = np.float32) -> Bounds:
+    return Bounds(np.array(low, dtype), np.array(high, dtype))
+
+
+def test_products_over_all_corners() -> None:
+    """Enumerated: signs of either operand may flip which corner is least."""
+    ends = [(-3.0, -1.0), (-2.0, 1.0), (0.5, 2.0)]
+    for (a, b), (c, d) in itertools.product(ends, ends):
+        found = bounds_after(
+            "multiply", Float32Type(), [interval([a], [b]), interval([c], [d])], lambda pair: pair[0] * pair[1]
+        )
+        products = [x * y for x in (a, b) for y in (c, d)]
+        assert (found.low[0], found.high[0]) == (min(products), max(products))
+
+
+def test_one_value_twice_is_one_value() -> None:
+    """x * x over [-1, 2] has corners 1 and 4, not -2."""
+    x = interval([-1], [2])
+    found = bounds_after("multiply", Float32Type(), [x, x], lambda pair: pair[0] * pair[1])
+    assert (found.low[0], found.high[0]) == (1, 4)
+
+
+def test_a_rounding_op_widens_what_its_operands_allow() -> None:
+    x = np.array([2.0], F32)
+    found = bounds_after("sqrt", Float32Type(), [Bounds(x, x)], lambda one: np.sqrt(one[0]))
+    root = np.sqrt(x)
+    up = np.nextafter(np.nextafter(root, F32(np.inf)), F32(np.inf))
+    assert found.high[0] == up[0]
+    narrow = Bounds(x.astype(ml_dtypes.bfloat16), x.astype(ml_dtypes.bfloat16))
+    found = bounds_after("tanh", BFloat16Type(), [narrow], lambda one: np.tanh(one[0].astype(F32)).astype(one[0].dtype))
+    assert [float(found.low[0]), float(found.high[0])] == [0.9609375, 0.96875]
+
+
+def test_integers_have_one_value() -> None:
+    x = np.arange(4, dtype=np.int32)
+    found = bounds_after("divide", IntegerType(32), [Bounds(x, x)], lambda one: one[0])
+    assert found.is_point or np.array_equal(found.low, found.high)
+
+
+def test_what_is_admitted() -> None:
+    bounds = interval([1, 1, np.nan, 1], [2, 2, np.nan, np.nan])
+    assert bounds.admits(np.array([1.5, 2.5, np.nan, 5], F32)).tolist() == [True, False, True, False]
+    assert bounds.admits(np.array([np.nan, 1, 3, np.nan], F32)).tolist() == [False, True, False, True]
+    whole = Bounds(np.array([1, 2]), np.array([1, 2]))
+    assert whole.admits(np.array([1, 3])).tolist() == [True, False]

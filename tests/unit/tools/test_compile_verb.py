@@ -1,0 +1,314 @@
+"""`xla-emitters compile`: stages, targets, JSON, dumps, and what it says of inputs that it cannot take."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from tools_here import PTX, needs
+
+from xla_emitters.pipeline import PASSES, STAGES, rows_until
+from xla_emitters.tools.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+GELU, NEGATE, TWO_OUTPUTS, PRED = (
+    EXAMPLES / f"{name}.hlo" for name in ("gelu", "negate_20", "two_outputs", "not_pred")
+)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of `xla-emitters compile WORDS`."""
+    code = main(["compile", *(str(word) for word in words)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+# ---- what is printed ----
+
+
+MARK = {
+    "hlo": "ROOT %y = f32[20]{0} negate(%x)",
+    "partition": "fused_y",
+    "xla_gpu": "xla_gpu.loop",
+    "inlined": "xla_gpu.loop",
+    "scf": "scf.if",
+    "flat": "tensor.extract",
+    "vectorized": "tensor.extract",
+    "unrolled": "tensor.extract",
+    "llvm-dialect": "llvm.func @negate",
+    "llvm": "define ptx_kernel void @negate",
+    "ptx": ".visible .entry negate",
+}
+
+
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=needs(*PTX) if stage in ("llvm", "ptx") else ()) for stage in STAGES]
+)
+def test_every_stage_is_printed(stage: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """To standard output, or to a file; nothing else."""
+    code, out, err = run(capsys, NEGATE, "--stage", stage)
+    assert (code, err) == (0, "")
+    assert MARK[stage] in out
+    assert out.endswith("\n")
+    assert run(capsys, NEGATE, "--stage", stage, "-o", tmp_path / "out") == (0, "", "")
+    assert (tmp_path / "out").read_text() == out
+
+
+def test_the_text_of_a_stage_can_be_compiled_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What `--stage hlo` prints is HLO text of the same program."""
+    _, out, _ = run(capsys, TWO_OUTPUTS, "--stage", "hlo")
+    (tmp_path / "again.hlo").write_text(out)
+    assert run(capsys, tmp_path / "again.hlo", "--stage", "hlo") == (0, out, "")
+    assert run(capsys, tmp_path / "again.hlo", "--stage", "flat")[1] == run(capsys, TWO_OUTPUTS, "--stage", "flat")[1]
+
+
+def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(NEGATE.read_bytes())))
+    from_stdin = run(capsys, "-", "--stage", "flat")
+    assert from_stdin == run(capsys, NEGATE, "--stage", "flat")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"HloModule \xff")))
+    code, out, err = run(capsys, "-")
+    assert (code, out) == (1, "")
+    assert err == "error: [read] standard input is not text: byte 10 is 0xff\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "grid", "block"),
+    [
+        # The spec's launches: bf16[6,512,4096], f32[20], and f32[20,40,300], whose 240,000 elements fill an a6000 but no h200.
+        (GELU, "h200", [24576, 1, 1], [128, 1, 1]),
+        (GELU, "a6000", [24576, 1, 1], [128, 1, 1]),
+        (NEGATE, "h200", [1, 1, 1], [20, 1, 1]),
+        (EXAMPLES / "negate_20x40x300.hlo", "a6000", [469, 1, 1], [128, 1, 1]),
+        (EXAMPLES / "negate_20x40x300.hlo", "h200", [1875, 1, 1], [128, 1, 1]),
+    ],
+)
+def test_launches(
+    path: Path, target: str, grid: list[int], block: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, path, "--json", "--target", target, "--stage", "xla_gpu")
+    assert code == 0
+    (kernel,) = json.loads(out)["kernels"]
+    assert (kernel["grid"], kernel["block"], kernel["shared_bytes"]) == (grid, block, 0)
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("path", [GELU, TWO_OUTPUTS])
+def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The documented keys, and code that is the kernel's."""
+    code, out, err = run(capsys, path, "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert list(data) == ["name", "target", "parameters", "results", "temporaries", "kernels", "hlo", "fusion"]
+    (kernel,) = data["kernels"]
+    assert set(kernel) == {"name", "grid", "block", "shared_bytes", "architecture", "arguments", "ptx"}
+    assert f".visible .entry {kernel['name']}(" in kernel["ptx"]
+    assert kernel["architecture"] == "sm_90"
+    assert [a["kind"] for a in kernel["arguments"]] == ["parameter"] + ["result"] * len(data["results"])
+    assert kernel["ptx"] == run(capsys, path)[1]
+
+
+@pytest.mark.parametrize("stage", ["hlo", "partition", "xla_gpu", "flat", "llvm-dialect"])
+def test_json_of_a_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text of each kernel there; before emission there are no kernels yet."""
+    code, out, _ = run(capsys, NEGATE, "--json", "--stage", stage)
+    data = json.loads(out)
+    assert (code, data["stage"], len(data["kernels"])) == (0, stage, 0 if stage in ("hlo", "partition") else 1)
+    (ir,) = data["ir"]
+    assert ir.strip() == run(capsys, NEGATE, "--stage", stage)[1].strip()
+
+
+def test_one_fusion_of_several(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = NEGATE.read_text().replace(
+        "  ROOT %negate = f32[20]{0} fusion(%x), kind=kLoop, calls=fused",
+        "  %first = f32[20]{0} fusion(%x), kind=kLoop, calls=fused\n"
+        "  ROOT %second = f32[20]{0} fusion(%first), kind=kLoop, calls=fused",
+    )
+    path = tmp_path / "two.hlo"
+    path.write_text(text)
+    _, both, _ = run(capsys, path, "--stage", "xla_gpu")
+    assert re.findall(r"func.func @(\w+)", both) == ["first", "second"]
+    _, one, _ = run(capsys, path, "--stage", "xla_gpu", "--fusion", "second")
+    assert re.findall(r"func.func @(\w+)", one) == ["second"]
+    code, _, err = run(capsys, path, "--fusion", "third")
+    assert code == 2
+    assert "there are: first, second" in err
+
+
+# ---- what the trace feeds ----
+
+
+@pytest.mark.parametrize("spelling", ["--print-ir-after-all", "--mlir-print-ir-after-all"])
+def test_ir_after_all(spelling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr, every pass once and in order; the result on stdout is what it always is."""
+    code, out, err = run(capsys, NEGATE, "--stage", "flat", spelling)
+    assert code == 0
+    assert out == run(capsys, NEGATE, "--stage", "flat")[1]
+    names = re.findall(r"^// -----// IR after (\S+) //----- //$", err, re.MULTILINE)
+    assert names[:3] == ["hlo", "partition", "emit"]
+    assert len(names) == 3 + rows_until("flat")
+    assert names[-1] == "xla-loop-invariant-code-motion"
+    assert err.rstrip().endswith(out.rstrip())
+
+
+@pytest.mark.parametrize("spelling", ["--print-ir-tree-dir", "--xla_dump_to"])
+def test_ir_as_files(spelling: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One numbered file a pass; what a pass left alone says so; a second run leaves no files of the first."""
+    tree = tmp_path / "deep" / "tree"
+    tree.mkdir(parents=True)
+    (tree / "39-old-pass.mlir").write_text("stale")
+    (tree / "notes.txt").write_text("mine")
+    code, out, err = run(capsys, NEGATE, "--stage", "llvm-dialect", spelling, tree)
+    assert (code, err) == (0, "")
+    names = sorted(path.name for path in tree.iterdir())
+    assert names[:4] == ["00-hlo.hlo", "01-partition.txt", "02-emit.mlir", "03-xla-simplify-arith.mlir"]
+    assert names[-2:] == [f"{2 + len(PASSES)}-xla-lower-to-llvm-gpu.mlir", "notes.txt"]
+    assert len(names) == 3 + len(PASSES) + 1
+    last = (tree / names[-2]).read_text()
+    assert last.strip() == out.strip()
+    unchanged = [name for name in names if (tree / name).read_text().startswith("// unchanged by ")]
+    assert "03-xla-simplify-arith.mlir" in unchanged
+    assert all(f"// unchanged by {name[3:-5]}\n" in (tree / name).read_text() for name in unchanged)
+
+
+def test_time_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, NEGATE, "--stage", "flat", "--time-passes")
+    header, *rows, total = err.splitlines()
+    assert code == 0
+    assert header.split() == ["pass", "ops", "ms"]
+    assert [row.split()[0] for row in rows][2] == "emit"
+    assert len(rows) == 3 + rows_until("flat")
+    milliseconds = [float(row.split()[-1]) for row in rows]
+    assert float(total.split()[-1]) == pytest.approx(sum(milliseconds), abs=0.1 * len(rows))
+    assert sum(milliseconds) > 0
+
+
+def test_remarks(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pass that declines says why and where: an odd count keeps its bounds check, so nothing is vectorised."""
+    code, out, err = run(capsys, EXAMPLES / "not_s8.hlo", "--stage", "llvm-dialect", "--remarks")
+    assert code == 0
+    assert out == run(capsys, EXAMPLES / "not_s8.hlo", "--stage", "llvm-dialect")[1]
+    for line in err.splitlines():
+        assert re.match(r"(xla-|inline|symbol-dce)[\w-]*: skipped [\w.]+: .+", line), line
+
+
+# ---- what cannot be compiled ----
+
+
+def cut(text: str) -> str:
+    return text[: text.index("ROOT %y") + 20]
+
+
+WRONG = {
+    "cut": (cut, r"bad\.hlo:6:\d+: error: \[hlo\.parse\] "),
+    "shape": (
+        lambda t: t.replace("ROOT %y = f32[20]{0}", "ROOT %y = f32[21]{0}"),
+        r"bad\.hlo:6:\d+: error: \[hlo\.verify\] (.|\n)*f32\[21\]",
+    ),
+    "operation": (
+        lambda t: t.replace("negate(%x)", "negaet(%x)"),
+        r"bad\.hlo:6:\d+: error: \[hlo\.\w+\] .*'?negaet'?(.|\n)*negate",
+    ),
+    "operand": (lambda t: t.replace("negate(%x)", "negate(%z)"), r"bad\.hlo:6:\d+: error: \[hlo\.\w+\] .*%?z"),
+    "type": (
+        lambda t: t.replace("f32[20]{0} parameter(0)", "f33[20]{0} parameter(0)", 1),
+        r"bad\.hlo:5:\d+: error: \[hlo\.parse\] .*f33",
+    ),
+    "callee": (
+        lambda t: t.replace("calls=fused", "calls=confused"),
+        r"bad\.hlo:11:\d+: error: \[hlo\.\w+\] .*confused",
+    ),
+    "empty": (lambda t: "", r"bad\.hlo(:1:1)?: error: \[hlo\.\w+\] "),
+    "layout": (
+        lambda t: t.replace("f32[20]{0} parameter(0)", "f32[20]{1} parameter(0)", 1),
+        r"bad\.hlo:5:\d+: error: \[hlo\.\w+\] ",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_wrong_text(
+    fault: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is, with the line and a caret; exit code 1, nothing on stdout, no traceback."""
+    change, message = WRONG[fault]
+    monkeypatch.chdir(tmp_path)
+    Path("bad.hlo").write_text(change(NEGATE.read_text()))
+    code, out, err = run(capsys, "bad.hlo", "--stage", "llvm-dialect")
+    assert (code, out) == (1, "")
+    assert re.match(message, err), err
+    assert "Traceback" not in err
+    if fault != "empty":
+        assert re.search(r"^ +\^~*$", err, re.MULTILINE), err
+
+
+def test_several_faults_are_told_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An op without code is named with its instruction; the others in notes."""
+    path = tmp_path / "bad.hlo"
+    path.write_text("ENTRY e {\n  x = f32[8,8] parameter(0)\n  ROOT c = f32[8,8] cholesky(x), lower=true\n}\n")
+    code, _, err = run(capsys, path)
+    assert code == 1
+    assert "bad.hlo:3:8: error: [emit] no code for HLO op 'cholesky' (instruction %c)" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nowhere.hlo"], 1, "error: [file] nowhere.hlo: No such file or directory"),
+        (["."], 1, "error: [file] .: Is a directory"),
+        ([NEGATE, "--stage", "sass"], 2, "error: unknown stage 'sass'"),
+        ([NEGATE, "--target", "sm_20"], 2, "error: unknown target 'sm_20'"),
+        (
+            [NEGATE, "--stage", "hlo", "-o", "nowhere/out"],
+            2,
+            "error: [output] cannot write nowhere/out: No such file or directory",
+        ),
+        ([NEGATE, "--stage", "hlo", "-o", "."], 2, "error: [output] cannot write .: Is a directory"),
+        ([NEGATE, "--stage", "scf", "--print-ir-tree-dir", "file/tree"], 2, "error: [dump] cannot write to file/tree"),
+        (
+            [NEGATE, "--stage", "flat", "--keep-intermediates", "d"],
+            2,
+            "error: --keep-intermediates needs the LLVM dialect",
+        ),
+    ],
+)
+def test_wrong_words(
+    words: list[str | Path],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    got, _, err = run(capsys, *words)
+    assert got == code
+    assert err.startswith(message), err
+
+
+def test_a_file_that_is_no_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "bad.hlo"
+    path.write_bytes(b"HloModule \xff\n")
+    code, _, err = run(capsys, path)
+    assert code == 1
+    assert f"{path} is not text: byte 10" in err
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"), [("/nowhere/mlir-opt", "mlir-opt was not found"), ("/bin/true", "mlir-opt is of version")]
+)
+def test_a_missing_or_wrong_tool(
+    tool: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 4, and what to install. Stages before the tools need none."""
+    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", tool)
+    code, out, err = run(capsys, NEGATE)
+    assert (code, out) == (4, "")
+    assert said in err
+    assert "apt-get install mlir-22-tools llvm-22" in err
+    assert run(capsys, NEGATE, "--stage", "llvm-dialect")[0] == 0

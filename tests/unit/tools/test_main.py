@@ -1,0 +1,93 @@
+"""The console script: its verbs, its help, and that it is there as installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.tools.main import VERBS, main
+
+BIN = Path(sys.executable).parent
+NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.tiny
+def test_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(capsys)
+    for verb in (*VERBS, "opt"):
+        assert f"\n    {verb} " in text
+    for code in ("0 ok", "1 the input", "2 usage", "3 numbers differ", "4 a tool", "70 a bug"):
+        assert code in text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_has_an_example_that_parses(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example's file is there, and its options are the verb's."""
+    text = help_of(capsys, verb)
+    example = text.split("example:\n")[1].split()
+    assert example[:2] == ["xla-emitters", verb]
+    files = [word for word in example if word.endswith(".hlo")]
+    assert files
+    assert all((NEGATE.parents[1] / word).is_file() for word in files)
+    assert all(word in text for word in example if word.startswith("-"))
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nonsense"], ["compile"], ["compile", "a.hlo", "--nonsense"], ["run", "a", "--platform", "tpu"]]
+)
+def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert "usage: xla-emitters" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("xla-emitters 0.")
+
+
+def test_opt_is_the_opt_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    from xla_emitters.tools import opt
+
+    assert main(["opt", str(NEGATE)]) == 0
+    by_verb = capsys.readouterr().out
+    assert opt.main([str(NEGATE)]) == 0
+    assert capsys.readouterr().out == by_verb
+    assert "hlo.negate" in by_verb
+
+
+def test_the_installed_scripts() -> None:
+    """As processes: exit codes reach the shell, results are on stdout and messages on stderr."""
+    done = subprocess.run(
+        [BIN / "xla-emitters", "compile", NEGATE, "--stage", "hlo"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "negate(%x)" in done.stdout
+    done = subprocess.run([BIN / "xla-emitters", "compile", "nowhere.hlo"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: [file] nowhere.hlo: No such file or directory\n"
+    done = subprocess.run(
+        [BIN / "xla-emitters-opt", "-p", "nonsense", NEGATE], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: [opt] there is no pass 'nonsense'")
+
+
+def test_a_reader_that_goes_away_is_no_failure() -> None:
+    """`xla-emitters ... | head`: no traceback, no complaint."""
+    command = f"{BIN / 'xla-emitters'} compile {NEGATE} --stage scf --print-ir-after-all 2>/dev/null | head -n 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,154 @@
+"""What today's XLA prints, as our pipeline expects it: the seed's names, blocks and threads as ids, the launch on the entry function.
+
+    %b = xla.workgroup_id x {xla.range = [0 : index, 63 : index]}           %b = gpu.block_id x {xla.range = [0 : index, 63 : index]}
+    %r = scf.forall (%t) in (128) shared_outs(%o = %out) {                  %t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
+      %l = ... %o ...                                                 ->    %l = ... %out ...
+      scf.forall.in_parallel {                                              (%r is %l)
+        tensor.parallel_insert_slice %l into %o[0] [8] [1]                  ... and on the function: gpu.known_block_size = array<i32: 128, 1, 1>,
+      }                                                                       gpu.known_grid_size = array<i32: 64, 1, 1>
+    }
+
+A forall's indices are the thread's x, y and z, and what an iteration puts into a shared out whole is what its thread has made of it.
+A forall of another form is left alone. The launch is read off the ranges of ids; ids that are not there have extent 1, which is true of what
+XLA emits, and otherwise only leaves out threads that would do the same again.
+The parser makes the seed's ops of upstream's names by itself (`dialects/xla.py`); here those that xla-to-upstream-spelling has made follow.
+Source: spec/1 section 0 and 1.1; XLA's own IR before and after it lowers scf.forall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, gpu
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr
+from xla_emitters.dialects.scf import ForallOp, InParallelOp
+from xla_emitters.dialects.tensor import ParallelInsertSliceOp
+from xla_emitters.dialects.xla import UPSTREAM_OPS, WorkgroupIdOp
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.transforms.to_upstream_spelling import respell
+
+_OURS = {upstream: ours for ours, upstream in UPSTREAM_OPS.items()}
+_DIMENSIONS = (gpu.DimensionEnum.X, gpu.DimensionEnum.Y, gpu.DimensionEnum.Z)
+
+
+@dataclass(frozen=True)
+class FromUpstreamSpellingPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-from-upstream-spelling"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in tuple(op.walk()):
+            if type(inner) in _OURS:
+                respell(inner, _OURS[type(inner)], IndexingMapAttr)
+            elif isinstance(inner, WorkgroupIdOp):
+                dimension = gpu.DimensionAttr(gpu.DimensionEnum(inner.dimension.data.value))
+                block_id = gpu.BlockIdOp(dimension)
+                block_id.attributes |= inner.attributes
+                block_id.location = inner.location
+                block_id.result.name_hint = inner.result.name_hint
+                Rewriter.replace_op(inner, block_id)
+        for function in op.walk():
+            if isinstance(function, func.FuncOp):
+                self.threads_from_forall(function)
+                _set_launch(function)
+
+    def threads_from_forall(self, function: func.FuncOp) -> None:
+        """Replaces the function's only forall by its body."""
+        loops = [inner for inner in function.walk() if isinstance(inner, ForallOp)]
+        for loop in loops:
+            if len(loops) > 1:
+                self.skip(loop, "there is more than one in the function, so its iterations are not the threads")
+            elif (reason := _not_threads(loop)) is not None:
+                self.skip(loop, reason)
+            else:
+                _inline_as_threads(loop)
+
+
+def _not_threads(loop: ForallOp) -> str | None:
+    """Why the loop's iterations are not the threads of a block; None if they are."""
+    if loop.mapping is not None:
+        return "its mapping is not read"
+    bounds = (loop.static_lower, loop.static_step)
+    if len(loop.static_upper) > 3 or any(set(b.iter_values()) - {n} for n, b in enumerate(bounds)):
+        return "its indices do not count from 0 by 1 in at most three dimensions"
+    if loop.dynamic_upper or any(size < 1 for size in loop.static_upper.iter_values()):
+        return "its bounds are not positive constants"
+    if _inserted(loop) is None:
+        return "it does not put a whole tensor into each of its shared outs"
+    return None
+
+
+def _inserted(loop: ForallOp) -> Sequence[SSAValue] | None:
+    """What the loop's body puts into each shared out; None unless that is one whole tensor each."""
+    end = loop.body.block.last_op
+    assert isinstance(end, InParallelOp)
+    found: dict[SSAValue, SSAValue] = {}
+    for insert in end.body.block.ops:
+        if not isinstance(insert, ParallelInsertSliceOp) or insert.dest in found or not _is_whole(insert):
+            return None
+        found[insert.dest] = insert.source
+    outs = loop.shared_outs
+    return [found[out] for out in outs] if found.keys() == set(outs) else None
+
+
+def _is_whole(insert: ParallelInsertSliceOp) -> bool:
+    type = insert.dest.type
+    if not isa(type, TensorType) or insert.source.type != type or not type.has_static_shape():
+        return False
+    rank = type.get_num_dims()
+    return (
+        tuple(insert.static_offsets.iter_values()) == (0,) * rank
+        and tuple(insert.static_sizes.iter_values()) == type.get_shape()
+        and tuple(insert.static_strides.iter_values()) == (1,) * rank
+    )
+
+
+def _inline_as_threads(loop: ForallOp) -> None:
+    results = _inserted(loop)
+    assert results is not None
+    ids: list[gpu.ThreadIdOp] = []
+    for dimension, size in zip(_DIMENSIONS, loop.static_upper.iter_values(), strict=False):
+        thread_id = gpu.ThreadIdOp(gpu.DimensionAttr(dimension))
+        thread_id.attributes[RANGE_ATTR] = range_attr(0, size - 1)
+        thread_id.location = loop.location
+        ids.append(thread_id)
+    block = loop.body.block
+    end = block.last_op
+    assert end is not None
+    Rewriter.erase_op(end)
+    Rewriter.insert_op(ids, InsertPoint.before(loop))
+    outs = dict(zip(block.args, (*(id.result for id in ids), *loop.outputs), strict=True))
+    # A result may be a shared out itself.
+    results = [outs.get(result, result) if not isinstance(result.owner, Operation) else result for result in results]
+    Rewriter.inline_block(block, InsertPoint.before(loop), tuple(outs.values()))
+    for id in ids:
+        # It has taken the argument's name.
+        id.result.name_hint = f"thread_id_{id.dimension.data}"
+    Rewriter.replace_op(loop, [], results)
+
+
+def _set_launch(function: func.FuncOp) -> None:
+    """Writes the launch on an entry function that does not have it, if its ids have ranges."""
+    if "xla.entry" not in function.attributes:
+        return
+    for name, op_type in (("gpu.known_block_size", gpu.ThreadIdOp), ("gpu.known_grid_size", gpu.BlockIdOp)):
+        if name in function.attributes:
+            continue
+        sizes = [1, 1, 1]
+        for id in function.walk():
+            if isinstance(id, op_type):
+                known = interval_of(id.attributes.get(RANGE_ATTR))
+                if known is None:
+                    break
+                sizes[_DIMENSIONS.index(id.dimension.data)] = known.upper + 1
+        else:
+            function.attributes[name] = DenseArrayBase.from_list(i32, sizes)

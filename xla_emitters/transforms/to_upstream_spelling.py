@@ -1,0 +1,51 @@
+"""Our ops under today's XLA's names, so that any printer writes what the real XLA reads.
+
+    xla_gpu.loop (%t, %b)[%i] -> (%x) in #xla_gpu.indexing_map<"... floordiv 8 ...">  ->  xla.loop ... in #xla.indexing_map<"... / 8 ...">
+
+The ops stay what they are to every pass (see `dialects/xla.py`). Thread and block ids are left as they are: XLA reads both these and its
+xla.workgroup_id. Our own printer needs no pass for this: `xla-emitters-opt --spelling upstream`.
+Source: spec/1 section 0 "Spelling policy".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla import UPSTREAM_OPS, UpstreamIndexingMapAttr
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class ToUpstreamSpellingPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-to-upstream-spelling"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in [inner for inner in op.walk() if type(inner) in UPSTREAM_OPS]:
+            respell(inner, UPSTREAM_OPS[type(inner)], UpstreamIndexingMapAttr)
+
+
+def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapAttr]) -> None:
+    """Puts an op of `op_type`, of the same fields, in the place of `op`; its maps become attributes of `map_type`."""
+    properties = {
+        name: map_type(value.data) if isinstance(value, IndexingMapAttr) else value
+        for name, value in op.properties.items()
+    }
+    new = op_type.create(
+        operands=op.operands,
+        result_types=op.result_types,
+        properties=properties,
+        attributes=op.attributes,
+        regions=[op.detach_region(region) for region in tuple(op.regions)],
+        location=op.location,
+    )
+    for old_result, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old_result.name_hint
+    Rewriter.replace_op(op, new)
