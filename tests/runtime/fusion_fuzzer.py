@@ -39,7 +39,9 @@ from xla_emitters.runtime.tolerance import ulps_of
 BITS, EXACT, ROUGH = range(3)
 
 # Complex numbers, s1 and u1 have no code yet; f6 types are not stored.
-TYPES = tuple(row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("s1", "u1") and row.name[:2] != "f6")
+TYPES = tuple(
+    row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("s1", "u1") and row.name[:2] != "f6"
+)
 COMMON = tuple(dtype(name) for name in "pred s8 u8 s16 s32 u32 s64 u64 f16 bf16 f32 f64".split())
 KEEPS_ORDER = ("add", "subtract", "multiply", "maximum", "minimum", "negate")
 # On t4 a result of so many elements fills the chip: from there on a thread computes several.
@@ -148,7 +150,9 @@ class _Drawing:
         """ENTRY's parameters, and the text of all computations."""
         if len(roots) == 1:
             root, type = f"%{roots[0].name}", roots[0].shape
-            body = [f"  {'ROOT ' if value == root else ''}{line}" for line in self.lines for value in [line.split(" ")[0]]]
+            body = [
+                f"  {'ROOT ' if value == root else ''}{line}" for line in self.lines for value in [line.split(" ")[0]]
+            ]
         else:
             type = f"({', '.join(value.shape for value in roots)})"
             operands = ", ".join(f"%{value.name}" for value in roots)
@@ -187,7 +191,11 @@ class _Drawing:
         last = self.values[-1]
         if last in self.parameters:
             last = self.add(last.type, last.dims, f"copy(%{last.name})", last.made)
-        others = [value for value in self.values if value.elements == last.elements and value not in self.parameters and value != last]
+        others = [
+            value
+            for value in self.values
+            if value.elements == last.elements and value not in self.parameters and value != last
+        ]
         count = self.rng.choice((0, 0, 0, 1, 1, 2))
         others.sort(key=lambda value: value.name in self.used)
         roots = [last, *others[:count]]
@@ -242,7 +250,9 @@ class _Drawing:
             axes = sorted(self.rng.sample(range(len(dims)), self.rng.randrange(1, len(dims) + 1)))
             small = self.parameter(type, [dims[axis] for axis in axes]) if len(self.parameters) < 5 else None
             if small:
-                return self.add(type, dims, f"broadcast(%{small.name}), dimensions={{{','.join(map(str, axes))}}}", BITS)
+                return self.add(
+                    type, dims, f"broadcast(%{small.name}), dimensions={{{','.join(map(str, axes))}}}", BITS
+                )
         scalar = self.scalar(type)
         return scalar if not dims else self.add(type, dims, f"broadcast(%{scalar.name}), dimensions={{}}", BITS)
 
@@ -398,7 +408,25 @@ def special_values(type: DType) -> Array:
         return np.array(sorted(edges), np.int64 if type.kind is Kind.SIGNED else np.uint64).astype(type.numpy)
     info = ml_dtypes.finfo(type.numpy)
     tiny, least, largest = (float(part) for part in (info.smallest_normal, info.smallest_subnormal, info.max))
-    ordinary = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 3.0, -7.0, 88.0, 127.0, -128.0, 255.5, 65536.0, 2.0**31, -(2.0**63))
+    ordinary = (
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        3.0,
+        -7.0,
+        88.0,
+        127.0,
+        -128.0,
+        255.5,
+        65536.0,
+        2.0**31,
+        -(2.0**63),
+    )
     edges = (*ordinary, tiny, -tiny, least, -least, largest, -largest, math.inf, -math.inf, math.nan)
     with np.errstate(all="ignore"):
         return np.array(edges).astype(type.numpy)
@@ -416,7 +444,11 @@ def draw_input(rng: np.random.Generator, type: DType, dims: Sequence[int]) -> Ar
             whole = (whole << (8 - type.bits)).view(np.int8) >> (8 - type.bits)
         return rng.choice(whole.astype(type.numpy), size).reshape(dims)
     if type.bits < 8:
-        return np.arange(1 << type.bits, dtype=np.uint8).view(type.numpy)[rng.integers(0, 1 << type.bits, size)].reshape(dims)
+        return (
+            np.arange(1 << type.bits, dtype=np.uint8)
+            .view(type.numpy)[rng.integers(0, 1 << type.bits, size)]
+            .reshape(dims)
+        )
     bits = rng.integers(0, 256, size * type.bytes, dtype=np.uint8).view(type.numpy)
     if type.is_integer:
         ordinary = rng.integers(0 if type.kind is Kind.UNSIGNED else -9, 40, size).astype(type.numpy)
@@ -431,7 +463,11 @@ def draw_literal(rng: random.Random, type: DType) -> str:
     if type.kind is Kind.PRED:
         return rng.choice(("true", "false"))
     if type.is_integer:
-        number = int(rng.choice(special_values(type))) if rng.random() < 0.5 else rng.randrange(0, min(20, 1 << type.bits - 1))
+        number = (
+            int(rng.choice(special_values(type)))
+            if rng.random() < 0.5
+            else rng.randrange(0, min(20, 1 << type.bits - 1))
+        )
         return str(number)
     value = float(rng.choice(special_values(type))) if rng.random() < 0.5 else round(rng.gauss(0, 3), 3)
     if math.isnan(value) or math.isinf(value):

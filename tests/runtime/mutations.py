@@ -289,6 +289,3 @@ def is_induction_variable(argument: BlockArgument) -> bool:
     if isinstance(parent, LoopOp):
         return argument in (*parent.induction_vars, *parent.map_results)
     return parent is not None and parent.name == "scf.for" and argument.index == 0
-
-
-

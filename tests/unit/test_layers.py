@@ -72,7 +72,9 @@ def test_imports_go_one_way(path: Path) -> None:
 )
 def test_heavy_imports_have_one_home(module: str, homes: set[str]) -> None:
     """bundle_main.py is the self-contained script of a bundle: it cannot import the launcher."""
-    found = {str(path.relative_to(PACKAGE)) for path in files() if any(n.split(".")[0] == module for n in imports(path))}
+    found = {
+        str(path.relative_to(PACKAGE)) for path in files() if any(n.split(".")[0] == module for n in imports(path))
+    }
     assert found <= homes
 
 

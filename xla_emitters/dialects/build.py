@@ -25,7 +25,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
-from xla_emitters.indexing import ExprKind, IndexingMap, Interval
+from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
 NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
 """(builder inside, values of the symbols, iter args) -> what the iter args become."""
@@ -84,8 +84,7 @@ def constraints_check(
     checks: list[SSAValue] = []
     if map.is_known_empty:
         return builder.insert(arith.ConstantOp(IntegerAttr.from_bool(False))).result
-    expressions = tuple(expression for expression, _ in map.constraints)
-    values = apply_indexing(builder, replace(map, results=expressions, constraints=()), [*dims, *symbols])
+    values = [_value_of(builder, expression, map, [*dims, *symbols]) for expression, _ in map.constraints]
     bounds = [interval for _, interval in map.constraints] + [dim.bounds for dim in map.dims]
     for value, interval in zip([*values, *dims], bounds, strict=True):
         checks.append(value_is_in(builder, value, interval))
@@ -96,6 +95,14 @@ def constraints_check(
         inside = builder.insert(arith.AndIOp(inside, check)).result
     inside.name_hint = "inbounds"
     return inside
+
+
+def _value_of(builder: Builder, expression: Expr, map: IndexingMap, operands: Sequence[SSAValue]) -> SSAValue:
+    """An expression of `map`'s variables, computed from those that it uses and no others: so it can leave loops over the others."""
+    alone, removed = replace(map, results=(expression,), constraints=()).remove_unused_vars()
+    used = [operand for operand, gone in zip(operands, removed or [False] * len(operands), strict=True) if not gone]
+    (value,) = apply_indexing(builder, alone, used)
+    return value
 
 
 def loop_nest(

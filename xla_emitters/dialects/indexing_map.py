@@ -26,7 +26,7 @@ from xla_emitters.indexing.text import Spelling
 def parse_map_text(parser: AttrParser) -> IndexingMap:
     """A map from one string literal or several."""
     start = parser.pos
-    text = parse_text(parser)
+    text = parse_text(parser, "an indexing map")
     end = parser.pos
     try:
         indexing_map = IndexingMap.parse(text)
@@ -37,9 +37,9 @@ def parse_map_text(parser: AttrParser) -> IndexingMap:
     return indexing_map
 
 
-def parse_text(parser: AttrParser) -> str:
-    """Adjacent string literals as one."""
-    text = parser.parse_str_literal(" for the text of a map")
+def parse_text(parser: AttrParser, what: str) -> str:
+    """Adjacent string literals as one; `what` it is the text of, for the message when there is none."""
+    text = parser.parse_str_literal(f" for the text of {what}")
     while (more := parser.parse_optional_str_literal()) is not None:
         text += more
     return text

@@ -39,7 +39,6 @@ from xdsl.dialects.llvm import (
     TailCallKindAttr,
     TargetFeaturesAttr,
 )
-from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
 from xdsl.ir import Attribute, Operation, Region, SSAValue, TypedAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -57,6 +56,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dialects.function_syntax import parse_func_op_like, print_func_op_like
 from xla_emitters.dialects.llvm_values import NO_FLAGS
 
 EXTERNAL = LinkageAttr("external")
@@ -137,7 +137,7 @@ class FuncOp(IRDLOperation):
         linkage: LinkageAttr = EXTERNAL,
         cconv: CallingConventionAttr = C_CONVENTION,
         visibility: int | IntegerAttr = 0,
-        sym_visibility: str | StringAttr | None = None,
+        sym_visibility: str | Attribute | None = None,
         body: Region | None = None,
         other_props: Mapping[str, Attribute | None] | None = None,
         extra_attrs: Mapping[str, Attribute | None] | None = None,
@@ -182,7 +182,7 @@ class FuncOp(IRDLOperation):
             LinkageAttr(linkage),
             CallingConventionAttr(convention),
             visibility,
-            None,
+            properties.pop("sym_visibility", None),
             body,
             properties,
             attributes,

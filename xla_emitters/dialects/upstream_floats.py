@@ -4,8 +4,8 @@
     0x7F800001 : f32                        xDSL reads 0x7FC00001, since a conversion by the processor makes a signalling NaN quiet
     0x7E01 : f16,  0xFF : f8E5M2            xDSL reads 0x7E00 and 0x7E: the payload goes, and for f8 the sign
 
-xDSL holds every float as a Python float, so a NaN of a narrower type is held here as the f64 NaN whose fraction begins with the narrow one's
-bits, as f32's quiet NaN already are. Nothing computes with these; they are only read, compared by their bits, and written.
+xDSL holds every float as a Python float, so a NaN of a narrower type is held here as the f64 NaN whose fraction begins with the narrow
+one's bits, as f32's quiet NaN already are. Nothing computes with these; they are only read, compared by their bits, and written.
 `upstream_patches.py` puts the functions in their places.
 Source: IEEE 754-2019 3.4 and 6.2.1; the formats' own NaN in MLIR's builtin types.
 """
@@ -145,5 +145,7 @@ FLOAT_METHODS: tuple[tuple[Any, str, Any], ...] = (
     ),
 )
 
-XDSLS_OWN_FLOATS: dict[tuple[Any, str], Any] = {(holder, name): getattr(holder, name) for holder, name, _ in FLOAT_METHODS}
+XDSLS_OWN_FLOATS: dict[tuple[Any, str], Any] = {
+    (holder, name): getattr(holder, name) for holder, name, _ in FLOAT_METHODS
+}
 """The methods as xDSL has them."""

@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
-from xdsl.dialects import affine, arith, gpu, llvm, scf, tensor, vector
+from xdsl.dialects import affine, arith, func, gpu, llvm, scf, tensor, vector
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, OpTraits
 from xdsl.parser import AttrParser, Parser
@@ -36,10 +36,12 @@ from xdsl.traits import (
     Pure,
     RecursivelySpeculatable,
 )
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRLexer
 
+from xla_emitters.dialects import function_syntax
 from xla_emitters.dialects.upstream_floats import FLOAT_METHODS
 
 _READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
@@ -185,6 +187,21 @@ def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
     printer.print_string(f"<{self.linkage.data}>")
 
 
+# ---- verifiers --------------------------------------------------------------------------------------------------------------------------
+
+
+def _counting_indices(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and then: one index for each dimension of the tensor, which it does not count."""
+
+    def verify_(self: tensor.ExtractOp | tensor.InsertOp) -> None:
+        own(self)
+        accessed = self.tensor if isinstance(self, tensor.ExtractOp) else self.dest
+        if isa(accessed.type, TensorType) and len(self.indices) != accessed.type.get_num_dims():
+            raise VerifyException(f"{len(self.indices)} indices into {accessed.type}")
+
+    return verify_
+
+
 # ---- numbers ----------------------------------------------------------------------------------------------------------------------------
 
 # Private to xDSL's parser, which has no hook here: the class of one number in `dense<[...]>`, before the type is known.
@@ -229,8 +246,10 @@ def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] 
 # missing doubles with every character.
 _STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
-# (class, method or constant, ours)
+# (class or module, method or constant, ours)
 METHODS: tuple[tuple[Any, str, Any], ...] = (
+    (func, "parse_func_op_like", function_syntax.parse_func_op_like),
+    (func, "print_func_op_like", function_syntax.print_func_op_like),
     (llvm.LinkageAttr, "print_parameters", _print_linkage),
     (_Number, "to_type", _to_type),
     (AttrParser, "_parse_optional_complex", _parse_optional_complex),
@@ -261,6 +280,8 @@ def _apply() -> None:
         # Set by name: to a type checker a class's methods are fixed.
         setattr(op, "parse", classmethod(parse))  # noqa: B010
         setattr(op, "print", print_op)  # noqa: B010
+    for op in (tensor.ExtractOp, tensor.InsertOp):
+        setattr(op, "verify_", _counting_indices(op.verify_))  # noqa: B010
     for holder, name, ours in (*METHODS, *FLOAT_METHODS):
         setattr(holder, name, ours)
 

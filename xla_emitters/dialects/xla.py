@@ -76,7 +76,7 @@ class SymbolicMapAttr(Data[SymbolicMap]):
     def parse_parameter(cls, parser: AttrParser) -> SymbolicMap:
         with parser.in_angle_brackets():
             start = parser.pos
-            text = parse_text(parser)
+            text = parse_text(parser, "a symbolic map")
             try:
                 return parse_symbolic_map(text)
             except XlaEmittersError as error:

@@ -182,9 +182,7 @@ class ShuffleReduceOp(IRDLOperation):
         types = parser.parse_optional_punctuation(":") and parser.parse_comma_separated_list(
             parser.Delimiter.NONE, parser.parse_type
         )
-        return ShuffleReduceOp(
-            parser.resolve_operands(arguments, types or [], start), combiner, distance, attributes
-        )
+        return ShuffleReduceOp(parser.resolve_operands(arguments, types or [], start), combiner, distance, attributes)
 
     def print(self, printer: Printer) -> None:
         print_values(printer, self.arguments, "()")

@@ -76,7 +76,7 @@ class LayoutAttr(ParametrizedAttribute):
         with parser.in_angle_brackets():
             start = parser.pos
             word = parser.parse_str_literal(" for a memory space")
-            spaces = [space.value for space in MemorySpace]
+            spaces = [str(space) for space in MemorySpace]
             if word not in spaces:
                 parser.raise_error(f"there is no memory space '{word}'; one of: {', '.join(spaces)}", start, parser.pos)
             parser.parse_punctuation(",")

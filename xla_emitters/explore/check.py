@@ -218,7 +218,8 @@ class StageComparison:
         """The first stage that is wrong, or the last one that was compared."""
         if self.problem is not None:
             return self.problem
-        where = f"{self.executed} {'executions after passes' if not self.wanted else 'stages'}"
+        unit = "executions after passes" if not self.wanted else "stage" if self.executed == 1 else "stages"
+        where = f"{self.executed} {unit}"
         return Verdict(True, f"ok  {where}: {self.last.summary}")
 
     def compare_hlo(self, results: Sequence[Array]) -> None:

@@ -108,7 +108,10 @@ class XlaGpu:
         build.executable_build_options.num_replicas = 1
         build.env_option_overrides = list(flags.items())
         options: bytes = build.SerializeAsString()
-        code, settings = ctypes.create_string_buffer(proto, len(proto)), ctypes.create_string_buffer(options, len(options))
+        code, settings = (
+            ctypes.create_string_buffer(proto, len(proto)),
+            ctypes.create_string_buffer(options, len(options)),
+        )
         program = _arguments("code", "code_size", "format", "format_size")()
         form = ctypes.create_string_buffer(b"hlo")
         program.struct_size = ctypes.sizeof(program)

@@ -66,7 +66,11 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_KINDS = {kind.name: kind for kind in TokenKind} | {"NAN": TokenKind.FLOAT}
+# The kind of each group of the pattern, by its number; there is no group 0.
+_KINDS = [
+    TokenKind.END,
+    *(TokenKind.FLOAT if name == "NAN" else TokenKind[name] for name in _PATTERN.groupindex),
+]
 
 
 @dataclass(slots=True)
@@ -143,10 +147,10 @@ class Lexer:
         """
         match = _PATTERN.match(self.source.text, self.position)
         assert match is not None, "the last alternative matches any character"
-        name = match.lastgroup
-        assert name is not None
-        start, self.position = match.span(name)
-        found = Token(_KINDS[name], match[name], start, self.position)
+        group = match.lastindex
+        assert group is not None
+        self.position = match.end()
+        found = Token(_KINDS[group], match[group], match.start(group), self.position)
         if found.kind is TokenKind.UNKNOWN and found.text in "\"'/":
             self._raise_unclosed(found)
         return found

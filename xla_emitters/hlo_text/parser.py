@@ -20,6 +20,7 @@ Source: spec/1 6.2, 6.7.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -242,7 +243,8 @@ class _ModuleParser:
             )
         cursor.expect("=", f"after '{token.text}'")
         type = self.shapes.shape() if self.shapes.at_shape() else None
-        value = self._operation(scope, token.name, token, type)
+        opcode = cursor.name("an opcode" if type else "a shape such as f32[8,64]{1,0}, and an opcode")
+        value = self._operation(scope, token.name, token, type, opcode)
         scope.defined[token.name] = _Definition(value, token)
         if root is None:
             return
@@ -251,21 +253,20 @@ class _ModuleParser:
         scope.root = value
 
     def _operation(
-        self, scope: _Scope, name: str, place: Token, type: Attribute | None, *, nested: bool = False
+        self, scope: _Scope, name: str, place: Token, type: Attribute | None, opcode: Token, *, nested: bool = False
     ) -> SSAValue:
-        """Consumes `opcode(arguments), attributes` and adds the op; a nested one has no attributes.
+        """Consumes `(arguments), attributes` after an opcode and adds the op; a nested one has no attributes.
 
         type  the result's as written; None when it was left out
         """
         cursor = self.cursor
-        opcode = cursor.name("a shape such as f32[8,64]{1,0}, and an opcode")
         if opcode.text not in HLO_OPS and (split := _async_form(opcode.text)):
             return self._async_operation(scope, name, place, type, opcode, *split)
         op_class = self._op_class(opcode, name, scope)
         cursor.expect("(", f"after '{opcode.text}'")
         location = self._location(name, place)
         properties: dict[str, Attribute] = {"name": location.desc}
-        operands, spans = list[SSAValue](), list[Token]()
+        operands, spans = list[SSAValue](), list[tuple[int, int]]()
         if op_class is ParameterOp:
             properties["number"] = IntegerAttr(self._parameter_number(), i64)
         elif op_class is ConstantOp:
@@ -299,7 +300,7 @@ class _ModuleParser:
         op_class: type[HloOp],
         opcode: Token,
         operands: list[SSAValue],
-        spans: list[Token],
+        spans: list[tuple[int, int]],
         properties: dict[str, Attribute],
     ) -> Attribute:
         """The result's type where the text leaves it out, from a trial op without a real one."""
@@ -330,7 +331,7 @@ class _ModuleParser:
         cursor = self.cursor
         if type is None:
             raise self._shape_missing(opcode)
-        operands, spans = list[SSAValue](), list[Token]()
+        operands, spans = list[SSAValue](), list[tuple[int, int]]()
         cursor.expect("(", f"after '{opcode.text}'")
         self._operands(scope, operands, spans)
         cursor.expect(")", f"after the operands of '{opcode.text}'")
@@ -360,7 +361,7 @@ class _ModuleParser:
         op_class: type[HloOp],
         type: Attribute,
         operands: list[SSAValue],
-        spans: list[Token],
+        spans: list[tuple[int, int]],
         properties: dict[str, Attribute],
         thread: Attribute | None,
     ) -> SymbolRefAttr:
@@ -416,27 +417,26 @@ class _ModuleParser:
 
     # ---------------------------------------------------------------------------------------------------------- operands
 
-    def _operands(self, scope: _Scope, operands: list[SSAValue], spans: list[Token]) -> None:
+    def _operands(self, scope: _Scope, operands: list[SSAValue], spans: list[tuple[int, int]]) -> None:
         cursor = self.cursor
         while not cursor.at(")"):
             if operands:
                 cursor.expect(",", "or ')' after an operand")
-            start = cursor.token
+            start = cursor.token.start
             operands.append(self._operand(scope))
-            end = cursor.previous.end
-            spans.append(Token(TokenKind.NAME, self.source.text[start.start : end], start.start, end))
+            spans.append((start, cursor.previous.end))
 
     def _operand(self, scope: _Scope) -> SSAValue:
         cursor = self.cursor
         start = cursor.token
         type = self.shapes.shape() if self.shapes.at_shape() else None
-        if cursor.peek().text == "(":
+        token = cursor.name("an operand")
+        if cursor.at("("):
             with cursor.nested():
-                name = scope.fresh(f"{cursor.token.name}.anon")
-                value = self._operation(scope, name, cursor.token, type, nested=True)
+                name = scope.fresh(f"{token.name}.anon")
+                value = self._operation(scope, name, token, type, token, nested=True)
                 scope.defined[name] = _Definition(value, start)
                 return value
-        token = cursor.name("an operand")
         definition = scope.defined.get(token.name)
         if definition is None:
             raise self._undefined(scope, token)
@@ -572,7 +572,7 @@ class _ModuleParser:
 
     # ---------------------------------------------------------------------------------------------------- checks, places
 
-    def _verify(self, op: HloOp, opcode: Token, spans: list[Token]) -> None:
+    def _verify(self, op: HloOp, opcode: Token, spans: list[tuple[int, int]]) -> None:
         try:
             op.verify_rule()
             if isinstance(op, CallingOp):
@@ -581,7 +581,7 @@ class _ModuleParser:
             raise self._verify_error(error, opcode, spans, op) from None
 
     def _verify_error(
-        self, error: VerifyException, token: Token, spans: list[Token], op: HloOp | None = None
+        self, error: VerifyException, token: Token, spans: list[tuple[int, int]], op: HloOp | None = None
     ) -> VerifyError:
         """The error with the place of what is at fault: an operand if it says which, else `token`."""
         if not isinstance(error, RuleBroken):
@@ -591,7 +591,7 @@ class _ModuleParser:
         if error.at is not None:
             place = self._place_of(error.at)
         elif error.operand is not None and op is not None and error.operand < len(spans):
-            place = self._place(spans[error.operand])
+            place = self.source.place(*spans[error.operand])
             operand = op.operands[error.operand]
             if isinstance(operand.owner, HloOp):
                 text = f"'{operand.owner.instruction_name.data}' is {type_text(operand.type)}"
@@ -620,8 +620,14 @@ class _ModuleParser:
 
     def _location(self, name: str, token: Token) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
-        where = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+        where = FileLineColLoc(self._file, _number(line), _number(column))
         return NameLoc(StringAttr(name), where)
+
+
+@lru_cache(maxsize=1024)
+def _number(value: int) -> IntAttr:
+    """Lines and columns of a module repeat."""
+    return IntAttr(value)
 
 
 def _async_form(opcode: str) -> tuple[str, str] | None:

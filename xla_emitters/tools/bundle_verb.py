@@ -29,5 +29,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"cannot write {options.output}: {error.strerror}", stage="bundle") from error
     kernels = sum(len(case.program.kernels) for case in cases)
-    print(f"{options.output}: {len(cases)} programs, {kernels} kernels for {options.target}; run it with: python {options.output}")
+    print(
+        f"{options.output}: {len(cases)} programs, {kernels} kernels for {options.target}; run it with: python {options.output}"
+    )
     return 0

@@ -16,7 +16,10 @@ from xla_emitters.tools.failures import reported
 
 VERBS = {
     "compile": ("print the IR or code of a fusion at a stage", "xla-emitters compile examples/gelu.hlo --stage flat"),
-    "run": ("run a program, on the GPU or on the CPU at any stage", "xla-emitters run examples/negate_20.hlo --platform cpu"),
+    "run": (
+        "run a program, on the GPU or on the CPU at any stage",
+        "xla-emitters run examples/negate_20.hlo --platform cpu",
+    ),
     "check": ("run every stage and compare with the NumPy reference", "xla-emitters check examples/negate_20.hlo"),
     "bundle": (
         "pack kernels for a machine that has only Python, NumPy, ml_dtypes and CuPy",

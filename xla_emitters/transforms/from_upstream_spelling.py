@@ -1,17 +1,18 @@
 """What today's XLA prints, as our pipeline expects it: the seed's names, blocks and threads as ids, the launch on the entry function.
 
-    %b = xla.workgroup_id x {xla.range = [0 : index, 63 : index]}           %b = gpu.block_id x {xla.range = [0 : index, 63 : index]}
-    %r = scf.forall (%t) in (128) shared_outs(%o = %out) {                  %t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
-      %l = ... %o ...                                                 ->    %l = ... %out ...
-      scf.forall.in_parallel {                                              (%r is %l)
-        tensor.parallel_insert_slice %l into %o[0] [8] [1]                  ... and on the function: gpu.known_block_size = array<i32: 128, 1, 1>,
-      }                                                                       gpu.known_grid_size = array<i32: 64, 1, 1>
-    }
+    %b = xla.workgroup_id x {xla.range = [0 : index, 63 : index]}      %b = gpu.block_id x {xla.range = [0 : index, 63 : index]}
+    %r = scf.forall (%t) in (128) shared_outs(%o = %out) {             %t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
+      %l = ... %o ...                                             ->   %l = ... %out ...
+      scf.forall.in_parallel {                                         (%r is %l)
+        tensor.parallel_insert_slice %l into %o[0] [8] [1]             and on the function:
+      }                                                                  gpu.known_block_size = array<i32: 128, 1, 1>
+    }                                                                    gpu.known_grid_size = array<i32: 64, 1, 1>
 
 A forall's indices are the thread's x, y and z, and what an iteration puts into a shared out whole is what its thread has made of it.
-A forall of another form is left alone. The launch is read off the ranges of ids; ids that are not there have extent 1, which is true of what
-XLA emits, and otherwise only leaves out threads that would do the same again.
-The parser makes the seed's ops of upstream's names by itself (`dialects/xla.py`); here those that xla-to-upstream-spelling has made follow.
+A forall of another form is left alone. The launch is read off the ranges of ids. An id that is not there has extent 1: so it is in what
+XLA emits, and if not, threads are left out that would do the same again.
+The parser makes the seed's ops of upstream's names by itself (`dialects/xla.py`); here those that xla-to-upstream-spelling has made
+follow.
 Source: spec/1 section 0 and 1.1; XLA's own IR before and after it lowers scf.forall.
 """
 
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -126,10 +127,11 @@ def _inline_as_threads(loop: ForallOp) -> None:
     assert end is not None
     Rewriter.erase_op(end)
     Rewriter.insert_op(ids, InsertPoint.before(loop))
-    outs = dict(zip(block.args, (*(id.result for id in ids), *loop.outputs), strict=True))
+    values = (*(id.result for id in ids), *loop.outputs)
+    by_argument: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
     # A result may be a shared out itself.
-    results = [outs.get(result, result) if not isinstance(result.owner, Operation) else result for result in results]
-    Rewriter.inline_block(block, InsertPoint.before(loop), tuple(outs.values()))
+    results = [by_argument.get(result, result) for result in results]
+    Rewriter.inline_block(block, InsertPoint.before(loop), values)
     for id in ids:
         # It has taken the argument's name.
         id.result.name_hint = f"thread_id_{id.dimension.data}"

@@ -12,7 +12,7 @@ from xla_emitters.dialects import upstream_patches
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.upstream_patches import METHODS, SYNTAX, TRAITS, XDSLS_OWN
-from xla_emitters.errors import ParseError
+from xla_emitters.errors import ParseError, VerifyError
 
 INDEX = IndexType()
 
@@ -20,6 +20,18 @@ INDEX = IndexType()
 def test_no_row_is_one_that_xdsl_does_not_need_any_more():
     """When this fails, xDSL has caught up: take the rows out of upstream_patches.py."""
     assert upstream_patches.CAUGHT_UP == []
+
+
+@pytest.mark.parametrize(
+    "access", ["tensor.extract %t[%i] : tensor<4x4xf32>", "tensor.insert %x into %t[%i, %i, %i] : tensor<4x4xf32>"]
+)
+def test_an_access_takes_an_index_per_dimension(access: str):
+    """As mlir-opt says too. When the last line fails, xDSL has caught up: the verifier here can go."""
+    text = f"func.func @f(%t: tensor<4x4xf32>, %i: index, %x: f32) {{\n  %y = {access}\n  return\n}}\n"
+    with pytest.raises(VerifyError, match=r"\d indices into tensor<4x4xf32>"):
+        parse_ir(text)
+    (op,) = [op for op in parse_ir(text, verify=False).walk() if isinstance(op, tensor.ExtractOp | tensor.InsertOp)]
+    op.get_irdl_definition().verify(op)
 
 
 MINUS_INFINITIES = "module attributes {c = dense<0xFF800000> : vector<2xf32>} {}"

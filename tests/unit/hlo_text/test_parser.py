@@ -279,7 +279,10 @@ def test_a_signature_must_be_that_of_the_instructions():
         ("HloModule", "expected the module's name"),
         ("HloModule m, is_scheduled", "expected '=' after 'is_scheduled'"),
         ("HloModule m, is_sheduled=true e { p = f32[] parameter(0) }", "did you mean 'is_scheduled'?"),
-        ("HloModule m, replica_count=1, replica_count=1 e { p = f32[] parameter(0) }", "'replica_count' is there twice"),
+        (
+            "HloModule m, replica_count=1, replica_count=1 e { p = f32[] parameter(0) }",
+            "'replica_count' is there twice",
+        ),
         ("HloModule m, input_output_alias={ {}: (0, {}, may) } e { p = f32[] parameter(0) }", "no kind of alias 'may'"),
         ("ENTRY a { p = f32[] parameter(0) } ENTRY b { p = f32[] parameter(0) }", "a module has one ENTRY"),
         ("a { p = f32[] parameter(0) } a { p = f32[] parameter(0) }", "computation 'a' is there twice"),

@@ -115,8 +115,9 @@ def _pairs_are_valid(op: RuleOp) -> None:
         raise op.broken("source_target_pairs= is a list of pairs")
     for side, name in ((0, "source"), (1, "target")):
         devices = [pair[side] for pair in numbers]
-        if twice := next((device for device in devices if devices.count(device) > 1), None):
-            raise op.broken(f"device {twice} is a {name} of source_target_pairs= twice")
+        twice = [device for device in devices if devices.count(device) > 1]
+        if twice:
+            raise op.broken(f"device {twice[0]} is a {name} of source_target_pairs= twice")
 
 
 def _permuted(op: RuleOp) -> Attribute:

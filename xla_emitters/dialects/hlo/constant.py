@@ -131,7 +131,7 @@ class ConstantOp(HloOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         found = parser.parse_optional_attr_dict()
-        if value := parser.parse_optional_attribute():
+        if (value := parser.parse_optional_attribute()) is not None:
             found["value"] = value
         if parser.parse_optional_punctuation("->"):
             type = parser.parse_type()
@@ -179,29 +179,11 @@ def _verify_literal(value: Attribute, type: Attribute) -> None:
 
 def _print_literal(value: Attribute, printer: Printer) -> None:
     match value:
-        case DenseIntOrFPElementsAttr() if reads_back_differently(value):
-            printer.print_string(f'dense<"0x{value.data.data.hex().upper()}"> : ')
-            printer.print_attribute(value.get_type())
         case ArrayAttr():
             with printer.in_square_brackets():
                 printer.print_list(value, lambda part: _print_literal(part, printer))
         case _:
             printer.print_attribute(value)
-
-
-def reads_back_differently(value: Dense) -> bool:
-    """Whether xDSL would print `value` as something that is another value: then its bytes are printed.
-
-    It prints zeros of both signs as one zero for all, and NaN without its payload.
-    """
-    element = dtype_of(value.type.get_element_type())
-    if element.kind not in (Kind.FLOAT, Kind.COMPLEX):
-        return False
-    with np.errstate(invalid="ignore"):
-        wide = np.complex128 if element.kind is Kind.COMPLEX else np.float64
-        numbers = undense(value).astype(wide).reshape(-1).view(np.float64)
-    signs = np.signbit(numbers[numbers == 0])
-    return bool(np.isnan(numbers).any() or (signs.any() and not signs.all()))
 
 
 def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:

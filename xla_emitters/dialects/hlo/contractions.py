@@ -9,7 +9,7 @@ Source: spec/1 3.2, 3.6, 6.8.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from xla_emitters.dialects.hlo.types import (
     array_type,
     as_array,
     dims_of,
+    element_of,
     has_dynamic_dims,
     same_dims,
     tuple_type,
@@ -200,6 +201,76 @@ class ConvolutionOp(HloOp):
                 f"dim_labels={self.dim_labels.data} do not name each dimension once",
                 details=tuple(type_text(value.type) for value in values),
             )
+        sizes = [dict(zip(label, dims_of(value), strict=True)) for label, value in zip(labels, values, strict=True)]
+        spatial = [str(i) for i in range(len(labels[0]) - 2)]
+        if any(set(found) != {*spatial, *letters} for found, letters in zip(sizes, ("bf", "io", "bf"), strict=True)):
+            raise RuleBroken(f"dim_labels={self.dim_labels.data} differ in their spatial dimensions")
+        image, kernel, _ = sizes
+        batches = self._batch_groups(image, kernel)
+        window = self.window.data.dims if self.window else ()
+        if not same_dims([dim.size for dim in window], [kernel[dim] for dim in spatial]):
+            raise RuleBroken(
+                "the window is not as large as the kernel", operand=1, details=(type_text(self.operands[1].type),)
+            )
+        wanted = {
+            dim: UNBOUNDED if image[dim] == UNBOUNDED else along.output_size(image[dim])
+            for dim, along in zip(spatial, window, strict=True)
+        }
+        wanted |= {"b": image["b"] if image["b"] == UNBOUNDED else image["b"] // batches, "f": kernel["o"]}
+        self.expect_dims([wanted[label] for label in labels[2]], "image, kernel and window give")
+
+    def _batch_groups(self, image: Mapping[str, int], kernel: Mapping[str, int]) -> int:
+        """How many groups of batches there are; raises RuleBroken when the sizes do not fall into groups."""
+        features = self.feature_group_count.value.data if self.feature_group_count else 1
+        batches = self.batch_group_count.value.data if self.batch_group_count else 1
+        if features < 1 or batches < 1 or (features > 1 and batches > 1):
+            raise RuleBroken(f"{features} groups of features and {batches} of batches")
+        known = UNBOUNDED not in (*image.values(), *kernel.values())
+        if known and (image["f"] != kernel["i"] * features or kernel["o"] % features):
+            raise RuleBroken(
+                f"kernel and image do not fit in {features} groups of features",
+                operand=1,
+                details=(
+                    f"the image has {image['f']} features, the kernel takes {kernel['i']} and gives {kernel['o']}",
+                ),
+            )
+        if known and (image["b"] % batches or kernel["o"] % batches):
+            raise RuleBroken(f"the image does not fall into {batches} groups of batches", operand=0)
+        return batches
+
+
+def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:
+    """Rows of indices, integers, along a dimension; the attribute `name` says which of `rank` dimensions each number of a row is in.
+
+    indices  the number of the operand
+    """
+    array = as_array(op.operands[indices].type)
+    if not element_of(array).is_integer:
+        raise RuleBroken("indices are integers", operand=indices, details=(f"they are {type_text(array)}",))
+    dims = array.get_shape()
+    if not 0 <= along <= len(dims):
+        raise RuleBroken(
+            f"index_vector_dim={along} is no dimension of the indices, nor the one after the last", operand=indices
+        )
+    row = dims[along] if along < len(dims) else 1
+    if (
+        any(not 0 <= dim < rank for dim in mapped)
+        or len(set(mapped)) != len(mapped)
+        or row not in (len(mapped), UNBOUNDED)
+    ):
+        raise RuleBroken(
+            f"{name}={{{','.join(map(str, mapped))}}} does not fit",
+            operand=indices,
+            details=(f"it names a dimension of {rank} for each number of a row of {row}",),
+        )
+
+
+def verify_ascending(name: str, numbers: Sequence[int], rank: int) -> None:
+    """A list of different dimensions of an array of that rank, in order."""
+    if list(numbers) != sorted(set(numbers)) or any(not 0 <= dim < rank for dim in numbers):
+        raise RuleBroken(
+            f"{name}={{{','.join(map(str, numbers))}}} are not dimensions of an array of rank {rank}, in ascending order"
+        )
 
 
 @irdl_op_definition
@@ -229,8 +300,20 @@ class GatherOp(HloOp):
                 operand=0,
                 details=(f"it is {type_text(operand)}",),
             )
-        batching = integers(self.operand_batching_dims) if self.operand_batching_dims else ()
-        dropped = {*integers(self.collapsed_slice_dims), *batching}
+        batching, collapsed = _numbers(self.operand_batching_dims), integers(self.collapsed_slice_dims)
+        verify_ascending("collapsed_slice_dims", collapsed, len(dims))
+        verify_ascending("operand_batching_dims", batching, len(dims))
+        dropped = {*collapsed, *batching}
+        if any(sizes[dim] > 1 for dim in dropped):
+            raise RuleBroken("a dimension that a gather drops has slice size 1 or 0")
+        verify_index_map(
+            self,
+            1,
+            self.index_vector_dim.value.data,
+            integers(self.start_index_map),
+            len(dims),
+            "start_index_map",
+        )
         window = [size for dim, size in enumerate(sizes) if dim not in dropped]
         along = self.index_vector_dim.value.data
         batch = [size for dim, size in enumerate(indices.get_shape()) if dim != along]
@@ -239,7 +322,7 @@ class GatherOp(HloOp):
         if (
             len(offsets) != len(window)
             or any(not 0 <= dim < rank for dim in offsets)
-            or len(set(offsets)) != len(offsets)
+            or list(offsets) != sorted(set(offsets))
         ):
             raise RuleBroken(
                 f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {len(window)} dimensions of a slice",
@@ -285,8 +368,32 @@ class ScatterOp(CallingOp):
         along = self.index_vector_dim.value.data
         batch = [size for dim, size in enumerate(indices.get_shape()) if dim != along]
         window = integers(self.update_window_dims)
+        dims = dims_of(arrays[0])
+        verify_index_map(
+            self, count, along, integers(self.scatter_dims_to_operand_dims), len(dims), "scatter_dims_to_operand_dims"
+        )
+        verify_ascending("inserted_window_dims", _numbers(self.inserted_window_dims), len(dims))
+        verify_ascending("input_batching_dims", _numbers(self.input_batching_dims), len(dims))
+        dropped = {*_numbers(self.inserted_window_dims), *_numbers(self.input_batching_dims)}
+        limits = [size for dim, size in enumerate(dims) if dim not in dropped]
         for i, update in enumerate(self.operands[count + 1 :], count + 1):
             dims = dims_of(update)
+            verify_ascending("update_window_dims", window, len(dims))
+            if len(window) != len(limits) or any(
+                UNBOUNDED not in (dims[dim], limit) and dims[dim] > limit
+                for dim, limit in zip(window, limits, strict=True)
+            ):
+                raise RuleBroken(
+                    "the windows of the updates do not lie inside the array",
+                    operand=i,
+                    details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[0])}",),
+                )
+            if as_array(update.type).element_type != as_array(arrays[i - count - 1]).element_type:
+                raise RuleBroken(
+                    "the updates are of another type than the array",
+                    operand=i,
+                    details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[i - count - 1])}",),
+                )
             rest = [size for dim, size in enumerate(dims) if dim not in window]
             if not has_dynamic_dims(update.type) and rest != batch:
                 raise RuleBroken(

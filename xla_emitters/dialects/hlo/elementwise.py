@@ -42,8 +42,8 @@ from xla_emitters.dialects.hlo.convert import (
 )
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
-from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, same_dims, type_text
-from xla_emitters.dtypes import Array, DType, Kind, dtype
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, type_text
+from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
@@ -199,6 +199,8 @@ class ElementwiseOp(HloOp):
 
     def verify_(self) -> None:
         super().verify_()
+        if self._is_of_one_type():
+            return
         self._verify_shapes()
         row, deciding = self.ROW, self.deciding
         if deciding.kind not in row.takes:
@@ -216,6 +218,16 @@ class ElementwiseOp(HloOp):
                     help=f"convert(%{_name(operand)})",
                 )
         self.expect_type(array_type(self.result_type(deciding).ir_type, dims_of(self.result)), "it must be")
+
+    def _is_of_one_type(self) -> bool:
+        """Whether operands and result are of the very same array type, one that the op takes and gives: most ops of a module are."""
+        type = self.results[0].type
+        if self.ROW.result is not same_type or any(operand.type is not type for operand in self.operands):
+            return False
+        if not is_array(type):
+            return False
+        deciding = dtype_of(type.element_type)
+        return deciding.kind in self.ROW.takes and all(wanted is deciding for wanted in self.types_wanted(deciding))
 
     def _verify_shapes(self) -> None:
         row = self.ROW
@@ -408,11 +420,9 @@ class CompareOp(ElementwiseOp):
                 f"comparison type {self.comparison.data} does not fit {self.deciding.name}",
                 details=(f"for {self.deciding.name} it is {' or '.join(allowed)}",),
             )
-        directions = ("EQ", "NE") if self.deciding.kind is COMPLEX else tuple(self.FUNCTIONS)
-        if self.direction.data not in directions:
+        if self.direction.data not in self.FUNCTIONS:
             raise RuleBroken(
-                f"no comparison '{self.direction.data}' of {self.deciding.name}",
-                details=(f"there are {', '.join(directions)}",),
+                f"no comparison '{self.direction.data}'", details=(f"there are {', '.join(self.FUNCTIONS)}",)
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
@@ -216,6 +216,40 @@ for _op, _name in {
     arith.CeilDivUIOp: "ceildivu",
 }.items():
     RULES.op(_op)(partial(division, name=_name))
+
+
+# ------------------------------------------------------------------------------------------ results of two words
+
+
+def sum_and_carry(form: Form, one: Array, other: Array) -> tuple[Array, Array]:
+    """The wrapped sum, and whether the unsigned one does not fit."""
+    total = INTEGER_OPS["add"](form)(one, other)
+    return total, unsigned(form, total) < unsigned(form, one)
+
+
+def whole_product(reading: Reading, form: Form, one: Array, other: Array) -> tuple[Array, Array]:
+    """The lower and the upper word of the product, exact in Python's integers."""
+    product = reading(form, one).astype(object) * reading(form, other).astype(object)
+    return wrap(form, product), wrap(form, product >> form.bits)
+
+
+def _pairs(op: Operation, function: Callable[[Form, Array, Array], tuple[Array, Array]]) -> Kernel:
+    """A kernel of two results: scalars, or vectors of them."""
+    form = form_of(op.operands[0].type)
+    is_vector = isinstance(op.operands[0].type, VectorType)
+
+    def run(machine: Machine, one: Any, other: Any) -> list[Value]:
+        if not is_vector:
+            return [*function(form, one, other)]
+        pairs = [function(form, a, b) for a, b in zip(one, other, strict=True)]
+        return [tuple(first for first, _ in pairs), tuple(second for _, second in pairs)]
+
+    return run
+
+
+RULES.op(arith.AddUIExtendedOp)(partial(_pairs, function=sum_and_carry))
+RULES.op(arith.MulSIExtendedOp)(partial(_pairs, function=partial(whole_product, signed)))
+RULES.op(arith.MulUIExtendedOp)(partial(_pairs, function=partial(whole_product, unsigned)))
 
 
 # ------------------------------------------------------------------------------------------ comparisons, selection

@@ -91,7 +91,7 @@ def accumulated(form: Form, name: str) -> tuple[np.ufunc, np.dtype[Any]] | None:
 def _added_to(op: xla_gpu.AtomicRMWOp) -> tuple[str, SSAValue] | None:
     """For a body `yield (old OP x)` with x from outside: the op and x."""
     *ops, last = op.body.block.ops
-    if len(ops) != 1 or ops[0].results != last.operands or len(ops[0].operands) != 2:
+    if len(ops) != 1 or list(ops[0].results) != list(last.operands) or len(ops[0].operands) != 2:
         return None
     others = [operand for operand in ops[0].operands if operand is not op.current]
     return (ops[0].name, others[0]) if len(others) == 1 else None

@@ -36,6 +36,7 @@ from xla_emitters.runtime.simt import (
     func,
     gpu,
     llvm,
+    llvm_intrinsics,
     math,
     nvvm,
     scalars,
@@ -56,7 +57,7 @@ from xla_emitters.runtime.simt.tensor import tensor_strides
 
 RULES = Rules(
     *(affine.RULES, arith.RULES, atomics.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
-    *(llvm.RULES, math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES),
+    *(llvm.RULES, llvm_intrinsics.RULES, math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES),
     *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
 )
 """What every op does."""

@@ -169,6 +169,17 @@ def to_elements(op: ToElementsOp) -> Kernel:
     return run
 
 
+@RULES.op(vector.CreateMaskOp)
+def create_mask(op: vector.CreateMaskOp) -> Kernel:
+    positions = list(np.ndindex(*shape_of(op.mask_vector.type)))
+
+    def run(machine: Machine, *sizes: Array) -> Value:
+        inside = (reduce(np.logical_and, map(np.less, position, sizes)) for position in positions)
+        return tuple(inside)
+
+    return run
+
+
 @RULES.elementwise(vector.FMAOp)
 def fma(op: vector.FMAOp) -> Ternary:
     return partial(scalars.fused_multiply_add, form_of(op.lhs.type))

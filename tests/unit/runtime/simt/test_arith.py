@@ -327,3 +327,40 @@ def test_bitcast_to_another_width_is_refused():
     )
     with pytest.raises(Unsupported, match="another width"):
         execute(module, [np.zeros(1, np.float32)])
+
+
+@pytest.mark.parametrize("bits", [8, 32, 64])
+def test_results_of_two_words(bits):
+    draw = np.random.default_rng(0)
+    limits, numpy_type = np.iinfo(f"i{bits // 8}"), np.dtype(f"i{bits // 8}")
+    a, b = draw.integers(limits.min, limits.max, (2, 64), numpy_type, endpoint=True)
+    a[:2], b[:2] = limits.min, [limits.min, -1]
+    given = {"a": (f"i{bits}", a), "b": (f"i{bits}", b)}
+
+    def unsigned(values):
+        return [int(value) % (1 << bits) for value in values]
+
+    def words(numbers, shift):
+        return [(number >> shift) % (1 << bits) for number in numbers]
+
+    signed_products = [int(x) * int(y) for x, y in zip(a, b, strict=True)]
+    products = [x * y for x, y in zip(unsigned(a), unsigned(b), strict=True)]
+    sums = [x + y for x, y in zip(unsigned(a), unsigned(b), strict=True)]
+    for op, numbers in (("mulsi_extended", signed_products), ("mului_extended", products)):
+        low = per_thread(f"%r, %high = arith.{op} %a, %b : i{bits}", f"i{bits}", **given)
+        high = per_thread(f"%low, %r = arith.{op} %a, %b : i{bits}", f"i{bits}", **given)
+        assert (unsigned(low), unsigned(high)) == (words(numbers, 0), words(numbers, bits))
+    total = per_thread(f"%r, %carry = arith.addui_extended %a, %b : i{bits}, i1", f"i{bits}", **given)
+    carry = per_thread(f"%sum, %r = arith.addui_extended %a, %b : i{bits}, i1", "i1", **given)
+    assert unsigned(total) == words(sums, 0)
+    assert carry.tolist() == [number >> bits == 1 for number in sums]
+
+
+def test_results_of_two_words_of_vectors():
+    ops = """
+    %v = vector.from_elements %a, %b : vector<2xi8>
+    %low, %high = arith.mulsi_extended %v, %v : vector<2xi8>
+    %r = vector.extract %high[1] : i8 from vector<2xi8>"""
+    b = np.arange(-16, 16, dtype=np.int8)
+    got = per_thread(ops, "i8", a=("i8", b[::-1].copy()), b=("i8", b))
+    assert got.tolist() == [int(n) * int(n) >> 8 for n in b]

@@ -74,7 +74,10 @@ def test_powers_and_arcs():
     np.testing.assert_allclose(got, x.astype(np.complex128) ** y.astype(np.complex128), rtol=1e-4)
     real = np.array([1, -1, 2, -0.5], np.complex64), np.array([1, 1, -3, -0.25], np.complex64)
     got = per_thread(
-        "%r = complex.atan2 %x, %y : complex<f32>", "complex<f32>", x=("complex<f32>", real[0]), y=("complex<f32>", real[1])
+        "%r = complex.atan2 %x, %y : complex<f32>",
+        "complex<f32>",
+        x=("complex<f32>", real[0]),
+        y=("complex<f32>", real[1]),
     )
     np.testing.assert_allclose(got.real, np.arctan2(real[0].real, real[1].real), rtol=1e-6)
 
@@ -97,7 +100,9 @@ def test_parts_and_comparisons():
 
 
 def test_the_sign_of_zero_is_zero():
-    got = per_thread("%r = complex.sign %z : complex<f32>", "complex<f32>", z=("complex<f32>", np.zeros(1, np.complex64)))
+    got = per_thread(
+        "%r = complex.sign %z : complex<f32>", "complex<f32>", z=("complex<f32>", np.zeros(1, np.complex64))
+    )
     assert got.tolist() == [0]
 
 

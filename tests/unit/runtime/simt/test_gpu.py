@@ -144,3 +144,90 @@ def test_nvvm_shuffles_follow_ptx(kind, mode):
     got = per_thread(ops, "f32", threads=64, a=("f32", values))
     sources = [shuffle_source(mode, k % 32, 3, 32) for k in range(64)]
     assert got.tolist() == [k if s is None else k - k % 32 + s for k, s in enumerate(sources)]
+
+
+def test_where_a_thread_stands_in_its_warps():
+    ops = """
+    %n = gpu.num_subgroups : index
+    %s = gpu.subgroup_size : index
+    %w = gpu.subgroup_id : index
+    %l = gpu.lane_id
+    %g = gpu.global_id x
+    %start = arith.muli %w, %s : index
+    %b = arith.addi %start, %l : index
+    %c = arith.muli %b, %n : index
+    %d = arith.muli %g, %s : index
+    %r = arith.addi %c, %d : index"""
+    got = per_thread(ops, "index", threads=80, a=("i32", np.zeros(160)))
+    thread = np.tile(np.arange(80), 2)
+    np.testing.assert_array_equal(got, thread * 3 + np.arange(160) * 32)
+
+
+EXCHANGES = {
+    "gpu": "%r, %valid = gpu.shuffle down %a, %one, %width : i32",
+    "nvvm": "%r = nvvm.shfl.sync down %all, %a, %one, %last : i32 -> i32",
+}
+
+
+def exchange_where(exchange: str, condition: str, width: int = 32) -> str:
+    return f"""
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+    %width = arith.constant {width} : i32
+    %all = arith.constant {(1 << width) - 1} : i32
+    %last = arith.constant 31 : i32
+    %limit = arith.constant 32 : index
+    %few = arith.constant 5 : index
+    %c = {condition}
+    %x = scf.if %c -> (i32) {{
+      {exchange.replace("%r", "%got")}
+      scf.yield %got : i32
+    }} else {{
+      scf.yield %a : i32
+    }}
+    %r = arith.addi %x, %width : i32"""
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES.values(), ids=EXCHANGES)
+def test_an_exchange_needs_all_lanes_of_its_warp(exchange):
+    values = np.arange(64, dtype=np.int32)
+    whole = exchange_where(exchange, "arith.cmpi uge, %t, %limit : index")
+    got = per_thread(whole, "i32", threads=64, a=("i32", values))
+    np.testing.assert_array_equal(got - 32, [*range(32), *range(33, 64), 63])
+    part = exchange_where(exchange, "arith.cmpi uge, %t, %few : index")
+    with pytest.raises(ExecutionError, match="thread 0 is not there when other threads of its warp are"):
+        per_thread(part, "i32", threads=64, a=("i32", values))
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES.values(), ids=EXCHANGES)
+def test_an_exchange_is_for_the_lanes_that_it_names(exchange):
+    values = np.arange(32, dtype=np.int32)
+    few = exchange_where(exchange, "arith.cmpi ult, %t, %few : index", width=5)
+    got = per_thread(few, "i32", threads=32, a=("i32", values))
+    assert got[:4].tolist() == [6, 7, 8, 9]
+    with pytest.raises(ExecutionError, match="thread 5 is not among the lanes that it says take part"):
+        per_thread(exchange_where(exchange, "arith.cmpi ult, %t, %limit : index", width=5), "i32", a=("i32", values))
+
+
+def test_lanes_that_the_last_warp_lacks_have_nothing_to_give():
+    values = np.arange(40, dtype=np.int32)
+    ops = """
+    %offset = arith.constant 4 : i32
+    %width = arith.constant 32 : i32
+    %r, %valid = gpu.shuffle down %a, %offset, %width : i32"""
+    got = per_thread(ops, "i32", threads=40, a=("i32", values))
+    assert got[32:36].tolist() == [36, 37, 38, 39]
+    assert (got[36:].view(np.uint32) == 0xA5A5A5A5).all()
+
+
+def test_vectors_are_exchanged_element_by_element():
+    values = np.arange(32, dtype=np.float32)
+    ops = """
+    %one = arith.constant 1 : i32
+    %width = arith.constant 32 : i32
+    %double = arith.addf %a, %a : f32
+    %v = vector.from_elements %a, %double : vector<2xf32>
+    %w, %valid = gpu.shuffle xor %v, %one, %width : vector<2xf32>
+    %x, %y = vector.to_elements %w : vector<2xf32>
+    %r = arith.addf %x, %y : f32"""
+    np.testing.assert_array_equal(per_thread(ops, "f32", a=("f32", values)), 3 * values[np.arange(32) ^ 1])

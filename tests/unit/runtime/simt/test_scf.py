@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from unit.runtime.simt.kernels import per_thread
+from unit.runtime.simt.kernels import launch, per_thread
 
-from xla_emitters.errors import ExecutionError
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.runtime.simt import execute
 
 NUMBERS = np.arange(-20, 44, dtype=np.int32)
 
@@ -124,3 +126,44 @@ def test_an_endless_loop_ends_with_an_error():
     }"""
     with pytest.raises(ExecutionError, match="does it end"):
         per_thread(ops, "i32", max_ops=1000, a=("i32", NUMBERS))
+
+
+def forall(extents: str, map: str, rank: int, threads: int) -> str:
+    """Each iteration writes its own number, which `map` gives, to its element of %out."""
+    indices = ", ".join(f"%i{n}" for n in range(rank))
+    return f"""
+func.func @main(%out: tensor<24xindex>) -> tensor<24xindex> attributes {{xla.entry, {launch(threads, 1)}}} {{
+  %r = scf.forall ({indices}) {extents} shared_outs(%o = %out) -> (tensor<24xindex>) {{
+    %k = xla_gpu.apply_indexing #xla_gpu.indexing_map<"{map}">({indices})
+    %t = tensor.insert %k into %o[%k] : tensor<24xindex>
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %t into %o[0] [24] [1] : tensor<24xindex> into tensor<24xindex>
+    }}
+  }}
+  return %r : tensor<24xindex>
+}}"""
+
+
+@pytest.mark.parametrize("threads", [7, 24, 32])
+def test_iterations_of_a_forall_are_dealt_to_threads(threads):
+    """Fewer threads take several each, of more some have none."""
+    map = "(a, b, c) -> ((c * 3 + b) * 4 + a), domain: a in [0, 3], b in [0, 2], c in [0, 1]"
+    out = np.full(24, -1, np.int64)
+    execute(parse_ir(forall("in (4, 3, 2)", map, 3, threads)), [out])
+    assert out.tolist() == list(range(24))
+
+
+def test_a_forall_with_bounds_and_steps():
+    map = "(a, b) -> (b + a), domain: a in [0, 23], b in [0, 23]"
+    out = np.full(24, -1, np.int64)
+    execute(parse_ir(forall("= (1, 5) to (4, 17) step (2, 4)", map, 2, 4)), [out])
+    visited = {a + b for a in (1, 3) for b in (5, 9, 13)}
+    assert out.tolist() == [k if k in visited else -1 for k in range(24)]
+
+
+def test_a_forall_that_inserts_less_than_the_tensor_is_refused():
+    text = forall("in (24)", "(a) -> (a), domain: a in [0, 23]", 1, 24)
+    text = text.replace("%t into %o[0] [24] [1] : tensor<24xindex>", "%p into %o[0] [1] [1] : tensor<1xindex>")
+    text = text.replace("%t = tensor.insert", "%p = tensor.from_elements %k : tensor<1xindex>\n    %t = tensor.insert")
+    with pytest.raises(Unsupported, match="parallel_insert_slice of less than the whole tensor"):
+        execute(parse_ir(text), [np.zeros(24, np.int64)])

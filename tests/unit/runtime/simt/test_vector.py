@@ -114,3 +114,18 @@ def test_a_misaligned_row_is_an_error():
 def test_a_row_that_leaves_the_tensor_is_out_of_bounds():
     with pytest.raises(ExecutionError, match="reads index 3 of argument 0, which has 3 of 16 bytes each"):
         transfer("%c0 = arith.constant 0 : index\n%k = arith.addi %line, %c0 : index", elements=14)
+
+
+def test_masks():
+    ops = """
+    %c2 = arith.constant 2 : index
+    %m = vector.create_mask %a, %c2 : vector<3x4xi1>
+    %v = vector.extract %m[1, 1] : i1 from vector<3x4xi1>
+    %w = vector.extract %m[1, 2] : i1 from vector<3x4xi1>
+    %i = arith.extui %v : i1 to i32
+    %j = arith.extui %w : i1 to i32
+    %two = arith.constant 2 : i32
+    %d = arith.muli %j, %two : i32
+    %r = arith.addi %i, %d : i32"""
+    got = per_thread(ops, "i32", a=("index", np.array([-1, 0, 1, 2, 3, 9])))
+    assert got.tolist() == [0, 0, 0, 1, 1, 1]

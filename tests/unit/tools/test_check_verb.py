@@ -1,0 +1,112 @@
+"""`xla-emitters check`: a row a file, stages of one's choice, sampled blocks, exit codes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime.small_programs import PROGRAMS
+
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.pipeline import EXECUTABLE_STAGES, PASSES
+from xla_emitters.tools.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NEGATE, TWO_OUTPUTS = EXAMPLES / "negate_20.hlo", EXAMPLES / "two_outputs.hlo"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, list[str], str]:
+    code = main(["check", *(str(word) for word in words)])
+    out, err = capsys.readouterr()
+    return code, out.splitlines(), err
+
+
+@pytest.mark.tiny
+def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    code, rows, err = run(capsys, NEGATE, TWO_OUTPUTS)
+    assert (code, err) == (0, "")
+    width = max(len(str(NEGATE)), len(str(TWO_OUTPUTS)))
+    count = len(EXECUTABLE_STAGES)
+    assert rows == [
+        f"{NEGATE!s:<{width}}  ok  {count} stages: 20 of 20 elements bit-identical to the NumPy reference",
+        f"{TWO_OUTPUTS!s:<{width}}  ok  {count} stages: 1024 of 1024 elements bit-identical to the NumPy reference",
+    ]
+
+
+def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    for stages, said in [("scf", "ok  1 stage:"), ("hlo,flat,xla_gpu", "ok  3 stages:"), ("hlo", "ok  1 stage:")]:
+        code, (row,), _ = run(capsys, NEGATE, "--stages", stages)
+        assert code == 0
+        assert said in row, row
+    code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
+    assert f"ok  {1 + len(PASSES)} executions after passes:" in row
+    code, (row,), err = run(capsys, NEGATE, "--stages", "scf,ptx")
+    assert (code, row.split()[1:]) == (2, ["not", "run"])
+    assert err.startswith("error: [check] stage 'ptx' cannot be executed")
+
+
+def test_sampled_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two of 24,576 blocks of 128 threads with four elements each."""
+    code, (row,), _ = run(capsys, EXAMPLES / "gelu.hlo", "--blocks", "2", "--stages", "flat,llvm-dialect")
+    assert code == 0
+    assert "2 stages: 1024 of 1024 elements bit-identical" in row
+
+
+def test_one_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.hlo"
+    bad.write_text("ENTRY e {")
+    code, rows, err = run(capsys, NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
+    assert code == 1
+    assert [row.split()[1:3] for row in rows] == [["ok", "8"], ["not", "run"], ["not", "run"], ["ok", "8"]]
+    assert "error: [file] nowhere.hlo: No such file or directory" in err
+    assert f"{bad}:1:" in err
+
+
+def miscompiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference's negate forgets the sign of one element: what the kernels compute is then wrong in its eyes."""
+    right = ElementwiseOp.evaluate
+
+    def wrong(self: ElementwiseOp, operands: object, call: object) -> np.ndarray:
+        result = right(self, operands, call).copy()  # pyright: ignore
+        result.reshape(-1)[7] *= -1
+        return result
+
+    monkeypatch.setattr(ElementwiseOp, "evaluate", wrong)
+
+
+def test_numbers_that_differ_end_with_three(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first stage that is wrong is named; the worst of several files is the exit code."""
+    miscompiling(monkeypatch)
+    code, rows, err = run(capsys, NEGATE, "nowhere.hlo")
+    assert code == 3
+    assert rows[0].split("  ")[-1] == "xla_gpu: differs from the NumPy reference: r0: 1 of 20 elements"
+    assert "    r0[7] is " in err
+
+
+def test_tolerances(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    miscompiling(monkeypatch)
+    for words in (["--atol", "10"], ["--rtol", "2"], ["--abs_error_bound", "10"], ["--rel_error_bound=2"]):
+        assert run(capsys, NEGATE, *words)[0] == 0
+    assert run(capsys, NEGATE, "--atol", "0.0001")[0] == 3
+
+
+def test_inputs_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    np.savez(path, p0=np.array([np.nan, np.inf, -np.inf, -0.0] * 5, np.float32))
+    assert run(capsys, NEGATE, "--inputs", path)[0] == 0
+    code, _, err = run(capsys, TWO_OUTPUTS, "--inputs", path)
+    assert code == 1
+    assert "'p0' in" in err
+    assert run(capsys, NEGATE, NEGATE, "--inputs", path)[0] == 2
+
+
+def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAMS["bytes"].encode())))
+    code, (row,), _ = run(capsys, "-")
+    assert code == 0
+    assert row.startswith("-  ok  8 stages: 1003 of 1003")

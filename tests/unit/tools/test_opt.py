@@ -1,0 +1,247 @@
+"""`xla-emitters-opt`: our passes by our and by MLIR's names, options, printing, and faults with exit codes."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.tools import opt
+from xla_emitters.tools.opt import MLIR_NAMES
+from xla_emitters.universe import PASSES, all_passes
+
+KERNEL = """
+#map = #xla_gpu.indexing_map<"(d0) -> (d0 floordiv 2), domain: d0 in [0, 7]">
+func.func @f(%x: index {xla.range = [0 : index, 7 : index]}, %t: tensor<4xf32>) -> f32 {
+  %0 = xla_gpu.apply_indexing #map(%x) loc("a"("k.hlo":1:2))
+  %1 = xla_gpu.apply_indexing #map(%x) loc("b"("k.hlo":2:2))
+  %2 = tensor.extract %t[%0] : tensor<4xf32> loc("a"("k.hlo":1:2))
+  %3 = tensor.extract %t[%1] : tensor<4xf32> loc("b"("k.hlo":2:2))
+  %4 = arith.addf %2, %3 : f32 loc("c"("k.hlo":3:2))
+  return %4 : f32
+}
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "k.mlir"
+    path.write_text(KERNEL)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    code = opt.main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.tiny
+def test_a_pass_on_a_file(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, kernel, "-p", "xla-cse")
+    assert (code, err) == (0, "")
+    assert out.count("apply_indexing #map(") == out.count("tensor.extract") == 1
+    assert "loc(" not in out
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_pass_has_its_name(name: str) -> None:
+    """The name on the command line is the class's, and file, class and test go by one stem."""
+    found = all_passes()[name]()
+    room, stem = PASSES[name]
+    assert found.name == name
+    assert found.__module__ == f"xla_emitters.{room}.{stem}"
+    assert issubclass(found, KernelPass)
+
+
+@pytest.mark.parametrize(("alias", "name"), MLIR_NAMES.items())
+def test_mlirs_names_are_ours(alias: str, name: str, kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """xDSL has passes of some of these names too; here they keep locations."""
+    by_alias = run(capsys, kernel, "-p", alias, "--print-debuginfo")
+    assert by_alias == run(capsys, kernel, "-p", name, "--print-debuginfo")
+    assert by_alias[0] == 0
+    if alias == "cse":
+        assert 'loc(fused["a"("k.hlo":1:2), "b"("k.hlo":2:2)])' in by_alias[1]
+
+
+@pytest.mark.parametrize("option", ["-p", "--passes", "--pass-pipeline"])
+def test_spellings_of_the_pass_list(option: str, kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, kernel, option, "xla-cse,xla-canonicalize")
+    assert code == 0
+    assert out.count("tensor.extract") == 1
+
+
+def test_locations_are_printed_and_read_back(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, kernel, "--print-debuginfo")
+    assert ' : f32 loc("c"("k.hlo":3:2))\n' in out
+    again = tmp_path / "again.mlir"
+    again.write_text(out)
+    assert run(capsys, again, "--print-debuginfo") == (0, out, "")
+
+
+def test_hlo_is_an_input_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the file's name, or by -f on standard input; the printed dialect is read back."""
+    path = tmp_path / "n.hlo"
+    path.write_text("ENTRY e {\n  x = f32[4] parameter(0)\n  ROOT n = f32[4] negate(x)\n}\n")
+    code, out, err = run(capsys, path)
+    assert (code, err) == (0, "")
+    assert '%n = hlo.negate %x {name = "n"} : tensor<4xf32>' in out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert run(capsys, "-f", "hlo") == (0, out, "")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(out.encode())))
+    assert run(capsys) == (0, out, "")
+
+
+def test_a_device_is_an_option_of_a_pass(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, kernel, "-p", 'xla-vectorize-loads-stores{device="a6000"}')
+    assert (code, err) == (0, "")
+    code, _, err = run(capsys, kernel, "-p", 'xla-vectorize-loads-stores{device="a6001"}')
+    assert code == 2
+    assert "unknown target 'a6001'" in err
+
+
+def test_several_modules_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.mlir"
+    path.write_text(KERNEL + "// -----\n" + KERNEL)
+    code, out, _ = run(capsys, path, "--split-input-file", "-p", "cse")
+    assert code == 0
+    assert out.count("tensor.extract") == 2
+    assert out.count("// -----") == 1
+
+
+def test_times_and_ir_between_passes_go_to_stderr(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, kernel, "-p", "cse,canonicalize,symbol-dce", "--time-passes", "--print-between-passes")
+    assert code == 0
+    assert out == run(capsys, kernel, "-p", "cse,canonicalize,symbol-dce")[1]
+    assert re.findall(r"^(\S+)  \d+\.\d ms$", err, re.MULTILINE) == ["xla-cse", "xla-canonicalize", "symbol-dce"]
+    assert re.findall(r"IR after (\S+) ", err) == ["xla-cse", "xla-canonicalize"]
+
+
+def test_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "loop.mlir"
+    path.write_text(
+        """
+func.func @f(%n: index, %t: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %t) -> (tensor<4xf32>) {
+    %x = tensor.extract %t[%c0] : tensor<4xf32>
+    %w = tensor.insert %x into %s[%c0] : tensor<4xf32>
+    scf.yield %w : tensor<4xf32>
+  } loc("sum"("k.hlo":7:3))
+  return %r : tensor<4xf32>
+}
+"""
+    )
+    code, _, err = run(capsys, path, "-p", "xla-gpu-optimize-loops", "--remarks")
+    assert code == 0
+    assert re.match(r"xla-gpu-optimize-loops: skipped scf\.for: .+ at sum \(k\.hlo:7:3\)\n", err), err
+    assert run(capsys, path, "-p", "xla-gpu-optimize-loops")[2] == ""
+
+
+@dataclass(frozen=True)
+class Stumbling(KernelPass):
+    name = "stumbling"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise ZeroDivisionError("by nothing")
+
+
+@dataclass(frozen=True)
+class Breaking(KernelPass):
+    name = "breaking"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        add = next(inner for inner in op.walk() if isinstance(inner, arith.AddfOp))
+        constant = arith.ConstantOp(IntegerAttr(1, i32))
+        add.parent.insert_op_before(constant, add)  # pyright: ignore
+        add.operands[1] = constant.result
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (Stumbling, "error: [stumbling] stumbling: ZeroDivisionError: by nothing"),
+        (Breaking, "k.hlo:3:2: error: [breaking] the IR after breaking does not verify: arith.addf: "),
+    ],
+)
+def test_a_pass_of_ours_that_fails_is_a_bug(
+    broken: type[KernelPass],
+    message: str,
+    kernel: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It names itself and, where it can, the place; exit code 70, with a reproducer."""
+    monkeypatch.setattr(opt, "all_passes", lambda: {broken.name: lambda: broken})
+    code, out, err = run(capsys, kernel, "-p", broken.name)
+    assert (code, out) == (70, "")
+    assert err.startswith(message)
+    assert "please report it with" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["k.mlir", "-p", "xla-ces"], 2, "error: [opt] there is no pass 'xla-ces'\n    help: did you mean 'xla-cse'?"),
+        (["k.mlir", "-p", "xla-cse{"], 2, "error: [opt] Error parsing pass pipeline specification"),
+        (["k.mlir", "-p", "xla-cse{fast=1}"], 2, "error: [opt] "),
+        (["nowhere.mlir"], 1, "error: [file] nowhere.mlir: No such file or directory"),
+        (["."], 1, "error: [file] .: Is a directory"),
+        (["k.mlir", "-o", "nowhere/out"], 2, "error: [output] cannot write nowhere/out: No such file or directory"),
+        (["cut.mlir"], 1, "cut.mlir:6:"),
+        (["indices.mlir"], 1, "indices.mlir:6:8: error: [ir.verify] tensor.extract: "),
+        (["dialect.mlir"], 1, "dialect.mlir:8:8: error: [ir.parse] there is no op 'arith.addg'"),
+        (["bytes.mlir"], 1, "error: [read] bytes.mlir is not text: byte 0 is 0xff"),
+        (["bad.hlo"], 1, "bad.hlo:1:11: error: [hlo.parse] "),
+    ],
+)
+def test_faults(
+    words: list[str],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "k.mlir": KERNEL,
+        "cut.mlir": KERNEL[: KERNEL.index("%2") + 8],
+        "indices.mlir": KERNEL.replace("%t[%0]", "%t[%0, %0]"),
+        "dialect.mlir": KERNEL.replace("arith.addf", "arith.addg"),
+        "bad.hlo": "ENTRY e ( {",
+    }.items():
+        Path(name).write_text(text)
+    Path("bytes.mlir").write_bytes(b"\xff\xfe")
+    got, out, err = run(capsys, *words)
+    assert (got, out) == (code, "")
+    assert err.startswith(message), err
+    assert "Traceback" not in err
+
+
+def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--nonsense"], ["-t", "nonsense"], ["--spelling", "nonsense"]):
+        with pytest.raises(SystemExit) as stopped:
+            opt.main(words)
+        assert stopped.value.code == 2
+        assert "usage:" in capsys.readouterr().err
+
+
+def test_help_lists_our_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        opt.main(["--help"])
+    assert stopped.value.code == 0
+    text = re.sub(r"\s+", "", capsys.readouterr().out)
+    for name in (*PASSES, *MLIR_NAMES):
+        assert name in text

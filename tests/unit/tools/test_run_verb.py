@@ -1,0 +1,226 @@
+"""`xla-emitters run`: on the CPU at every stage, on a (fake) GPU, arrays from and to files, verdicts."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import ml_dtypes
+import numpy as np
+import pytest
+from runtime.small_programs import GELU, PROGRAMS
+from tools_here import PTX, needs
+from unit.runtime.fake_gpu import fake_cupy
+
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.pipeline import EXECUTABLE_STAGES
+from xla_emitters.runtime.arrays import load_arrays, save_arrays
+from xla_emitters.runtime.kernel import ArraySpec
+from xla_emitters.tools.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NEGATE = EXAMPLES / "negate_20.hlo"
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this machine has, there is no CuPy, unless a test puts the fake there."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Iterator[ModuleType]:
+    """The fake GPU, and in the place of the toolchain the LLVM dialect itself, which that GPU takes for PTX."""
+    pending = SimpleNamespace(finish=lambda kernel: print_ir(kernel))
+    monkeypatch.setattr("xla_emitters.pipeline.start_compile", lambda architecture: nullcontext(pending))
+    with fake_cupy() as module:
+        yield module
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    code = main(["run", *(str(word) for word in words)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("stage", EXECUTABLE_STAGES)
+def test_every_stage_computes_the_same(stage: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Two outputs, from drawn inputs, to a file."""
+    path = tmp_path / "out.npz"
+    code, out, err = run(capsys, EXAMPLES / "two_outputs.hlo", "--stage", stage, "--outputs", path)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "r0 = f32[8,64]",
+        "r1 = f32[512]",
+        next(
+            line for line in out.splitlines() if re.fullmatch(rf"ran on the CPU at stage {stage} in \d+\.\d+ s", line)
+        ),
+        f"results: {path}",
+        "1024 of 1024 elements bit-identical to the NumPy reference",
+    ]
+    with np.load(path) as arrays:
+        x = np.random.default_rng([0, 0]).standard_normal((8, 64), dtype=np.float32)
+        assert np.array_equal(arrays["r0"], -x)
+        assert np.array_equal(arrays["r1"], (x * x).reshape(512))
+
+
+def test_the_seed_chooses_the_inputs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    results = []
+    for number, seed in enumerate((5, 5, 6)):
+        run(capsys, NEGATE, "--seed", str(seed), "--outputs", tmp_path / f"{number}.npz", "--no-reference")
+        with np.load(tmp_path / f"{number}.npz") as arrays:
+            results.append(arrays["r0"])
+    assert np.array_equal(results[0], results[1])
+    assert not np.array_equal(results[0], results[2])
+
+
+def test_arrays_go_in_and_come_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """bf16 as a bit pattern beside its name; the results of one run are inputs of the next."""
+    hlo = tmp_path / "gelu.hlo"
+    hlo.write_text(GELU)
+    spec = ArraySpec("bf16", (5, 64, 128), (2, 1, 0))
+    x = np.linspace(-3, 3, 5 * 64 * 128).reshape(5, 64, 128).astype(ml_dtypes.bfloat16)
+    save_arrays(tmp_path / "in.npz", "p", [x], [spec])
+    code, _, err = run(capsys, hlo, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    assert (code, err) == (0, "")
+    (y,) = load_arrays(tmp_path / "out.npz", "r", [spec])
+    assert y.dtype == ml_dtypes.bfloat16
+    # Within the text's own constants and bf16's 8 bits, GELU is x * Phi(x); here it is held coarsely, elsewhere bit by bit.
+    wide = x.astype(np.float64)
+    assert np.allclose(y.astype(np.float64), wide * (1 + np.tanh(0.79785 * (wide + 0.044708 * wide**3))) / 2, atol=0.05)
+
+
+def test_pred_is_bool_in_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    hlo = tmp_path / "not.hlo"
+    hlo.write_text((EXAMPLES / "not_pred.hlo").read_text().replace("6,512,4096", "6,5,4"))
+    x = np.arange(120).reshape(6, 5, 4) % 3 == 0
+    np.savez(tmp_path / "in.npz", p0=x)
+    code, _, err = run(capsys, hlo, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    assert (code, err) == (0, "")
+    with np.load(tmp_path / "out.npz") as arrays:
+        assert arrays["r0"].dtype == np.bool_
+        assert np.array_equal(arrays["r0"], ~x)
+
+
+def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(NEGATE.read_bytes())))
+    code, out, _ = run(capsys, "-")
+    assert code == 0
+    assert out.endswith("20 of 20 elements bit-identical to the NumPy reference\n")
+
+
+@needs(*PTX)
+def test_the_table_of_stages(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One row a stage with ops and milliseconds, the launch, and the IR of every pass and the PTX in a folder."""
+    code, out, _ = run(capsys, NEGATE, "--show-stages", "--print-ir-tree-dir", tmp_path / "tree")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].split() == ["stage", "ops", "ms"]
+    rows = [line.split()[0] for line in lines[1:12]]
+    assert rows == [*EXECUTABLE_STAGES[:1], "partition", *EXECUTABLE_STAGES[1:], "ptx", "total"]
+    assert lines[12] == "kernel negate: 1x1x1 blocks of 20x1x1 threads, sm_90"
+    names = sorted(path.name for path in (tmp_path / "tree").iterdir())
+    assert names[0] == "00-hlo.hlo"
+    assert names[-1].endswith("-ptx.ptx")
+    assert ".visible .entry negate" in (tmp_path / "tree" / names[-1]).read_text()
+
+
+# ---- verdicts and faults ----
+
+
+def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that forgets the sign, as the executor would show it."""
+    from xla_emitters.runtime import cpu_launcher
+
+    right = cpu_launcher.run_program
+
+    def wrong(*words: object) -> list[np.ndarray]:
+        (result,) = right(*words)  # pyright: ignore
+        result[7] = -result[7]
+        return [result]
+
+    monkeypatch.setattr(cpu_launcher, "run_program", wrong)
+    code, out, err = run(capsys, NEGATE)
+    assert code == 3
+    assert "differs from the NumPy reference: r0: 1 of 20 elements" in out
+    assert re.search(r"r0\[7\] is -?\d\.\d+, wanted -?\d\.\d+", err)
+    assert run(capsys, NEGATE, "--no-reference")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nowhere.hlo"], 1, "error: [file] nowhere.hlo: No such file"),
+        (
+            [NEGATE, "--stage", "ptx"],
+            2,
+            "error: [run] stage 'ptx' cannot be executed\n    help: one of: hlo, xla_gpu, inlined",
+        ),
+        (
+            [NEGATE, "--platform", "cuda"],
+            4,
+            "error: [run] --platform cuda: CuPy is not installed\n    help: --platform cpu",
+        ),
+        (
+            [NEGATE, "--platform", "cuda", "--stage", "scf"],
+            2,
+            "error: [run] a GPU runs the whole road's PTX, not a stage",
+        ),
+        ([NEGATE, "--inputs", "nowhere.npz"], 1, "error: [file] nowhere.npz: No such file"),
+        (
+            [NEGATE, "--inputs", "wrong.npz"],
+            1,
+            "error: [arrays] 'p0' in wrong.npz has shape [21], but f32[20] is wanted",
+        ),
+        ([NEGATE, "--inputs", "empty.npz"], 1, "error: [arrays] empty.npz is not an .npz file"),
+        ([NEGATE, "--outputs", "nowhere/out.npz"], 2, "error: [run] cannot write nowhere/out.npz: No such file"),
+        ([NEGATE, "--outputs", "."], 2, "error: [run] cannot write .: Is a directory"),
+        ([NEGATE, "--fusion", "other"], 2, "error: [plan] no fusion instruction 'other' in ENTRY"),
+        ([NEGATE, "--target", "tpu"], 2, "error: unknown target 'tpu'"),
+    ],
+)
+def test_faults(
+    words: list[str | Path],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("wrong.npz", p0=np.zeros(21, np.float32))
+    Path("empty.npz").touch()
+    got, _, err = run(capsys, *words)
+    assert got == code
+    assert err.startswith(message), err
+    assert "Traceback" not in err
+
+
+# ---- on a GPU ----
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("platform", ["auto", "cuda"])
+def test_on_the_gpu(
+    name: str, platform: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, cupy: ModuleType
+) -> None:
+    """Compiled for the device that is found, launched there, compared here."""
+    hlo = tmp_path / "program.hlo"
+    hlo.write_text(PROGRAMS[name])
+    code, out, err = run(capsys, hlo, "--platform", platform)
+    assert (code, err) == (0, "")
+    assert "ran on the GPU (sm_75) in" in out
+    assert re.search(r"(\d+) of \1 elements", out)
+    assert cupy.launches == ["fusion"]
+
+
+def test_with_a_gpu_a_stage_still_runs_on_the_cpu(capsys: pytest.CaptureFixture[str], cupy: ModuleType) -> None:
+    for words in (["--stage", "flat"], ["--platform", "cpu"]):
+        _, out, _ = run(capsys, NEGATE, *words)
+        assert "ran on the CPU" in out
+    assert cupy.launches == []
