@@ -1,7 +1,7 @@
 """Small fusions whose grids are run whole, and yet take every turn of the road.
 
-
-
+On t4 a result of 40,960 elements fills the chip, so from there on a thread takes four of them: loops, vectors and unrolling are
+exercised by grids of some 80 blocks.
 """
 
 from __future__ import annotations

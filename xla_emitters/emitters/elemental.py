@@ -38,7 +38,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp, OperationT
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_ops import MoveOp
 from xla_emitters.dialects.hlo.types import (
@@ -93,11 +93,9 @@ def leaf_map(first: ArrayType, leaf: ArrayType) -> IndexingMap | None:
 # ------------------------------------------------------------------------------------------- functions
 
 
-def declare(subgraph: Subgraph) -> func.FuncOp:
+def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp]) -> func.FuncOp:
     """The function of a subgraph, with an empty body: a tensor per parameter of the computation, an index per dimension."""
-    computation = subgraph.root.parent_op()
-    assert isinstance(computation, ComputationOp)
-    tensors = [kernel_tensor(parameter.result.type) for parameter in computation.parameters]
+    tensors = [kernel_tensor(parameter.result.type) for parameter in parameters]
     dims = subgraph.index_dims
     function = func.FuncOp(
         subgraph.name,
@@ -117,7 +115,7 @@ def declare(subgraph: Subgraph) -> func.FuncOp:
     for i, argument in enumerate(function.body.block.args):
         index = i - len(tensors)
         argument.name_hint = f"arg{i}" if index < 0 else INDEX_NAMES[index] if index < len(INDEX_NAMES) else f"i{index}"
-        argument.location = computation.parameters[i].location if index < 0 else subgraph.root.location
+        argument.location = parameters[i].location if index < 0 else subgraph.root.location
     function.location = subgraph.root.location
     return function
 
@@ -128,9 +126,9 @@ def emit_subgraph(subgraph: Subgraph, partitioned: PartitionedComputation, funct
     raises   Unsupported, with its place, for an instruction without code
     """
     block = function.body.block
-    parameters = len(partitioned.computation.parameters)
-    emission = _Emission(subgraph, partitioned, block.args[:parameters], FunctionBuilder(block))
-    values = emission.element(subgraph.root, block.args[parameters:])
+    tensors = len(block.args) - len(subgraph.index_dims)
+    emission = _Emission(subgraph, partitioned, block.args[:tensors], FunctionBuilder(block))
+    values = emission.element(subgraph.root, block.args[tensors:])
     emission.builder.insert(func.ReturnOp(*values))
 
 

@@ -51,16 +51,20 @@ class PropagateSliceIndicesPass(KernelPass):
                 calls.setdefault(inner.callee, []).append(inner)
             elif isinstance(inner, func.CallOp):
                 calls.setdefault(inner.callee.string_value(), []).append(inner)
-        # A function is done when all functions that call it are. A recursive one never is, and learns nothing.
+        # A function's turn comes when all functions that call it are done. A recursive one's never does: it learns nothing.
         waiting = {name for name, function in by_name.items() if ENTRY not in function.attributes}
-        progress = True
-        while progress:
-            progress = False
-            for name in sorted(waiting):
-                if not any(_caller(call) in waiting for call in calls[name]):
-                    waiting.remove(name)
-                    self._learn(by_name[name], calls[name])
-                    progress = True
+        waits_for = {name: {_caller(call) for call in calls[name]} & waiting for name in waiting}
+        called_by: dict[str, list[str]] = {name: [] for name in waiting}
+        for name in sorted(waiting):
+            for caller in waits_for[name]:
+                called_by[caller].append(name)
+        ready = [name for name in sorted(waiting) if not waits_for[name]]
+        for name in ready:
+            self._learn(by_name[name], calls[name])
+            for callee in called_by[name]:
+                waits_for[callee].remove(name)
+                if not waits_for[callee]:
+                    ready.append(callee)
 
     def _learn(self, function: func.FuncOp, calls: list[PureCallOp | func.CallOp]) -> None:
         attributes = [dict(own.data) for own in function.arg_attrs] if function.arg_attrs else []
@@ -81,12 +85,12 @@ class PropagateSliceIndicesPass(KernelPass):
             function.arg_attrs = ArrayAttr(DictionaryAttr(own) for own in attributes)
 
 
-def _caller(call: PureCallOp | func.CallOp) -> str | None:
-    """The name of the function that `call` stands in."""
+def _caller(call: PureCallOp | func.CallOp) -> str:
+    """The name of the function that `call` stands in; "" outside of all."""
     op = call.parent_op()
     while op is not None and not isinstance(op, func.FuncOp):
         op = op.parent_op()
-    return None if op is None else op.sym_name.data
+    return "" if op is None else op.sym_name.data
 
 
 def _slice(value: SSAValue) -> Slice:

@@ -50,6 +50,7 @@ from xla_emitters.indexing.shapes import identity_map
 FLOAT, SIGNED, UNSIGNED, PRED, COMPLEX = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.PRED, Kind.COMPLEX
 INTEGERS = (SIGNED, UNSIGNED)
 NUMBERS = (FLOAT, SIGNED, UNSIGNED, COMPLEX)
+WITH_SIGN = (FLOAT, SIGNED, COMPLEX)
 BITS = (SIGNED, UNSIGNED, PRED)
 REAL = (FLOAT, COMPLEX)
 EVERY = tuple(Kind)
@@ -115,16 +116,15 @@ ROWS: tuple[Row, ...] = (
     Row("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
     Row("atan2", XY, (FLOAT,), numpy(np.arctan2), {FLOAT: op(math.Atan2Op)}),
     Row("negate", X, NUMBERS, numpy(np.negative), {FLOAT: op(arith.NegfOp), **_integer(code.negate)}),
-    Row("abs", X, NUMBERS, numpy(np.abs),
-        {FLOAT: op(math.AbsFOp), **_integer(code.absolute, code.operand)}, result=real_part),
-    Row("sign", X, NUMBERS, meaning.sign, {FLOAT: code.sign_of_float, **_integer(code.sign_of_integer)}),
+    Row("abs", X, WITH_SIGN, numpy(np.abs), {FLOAT: op(math.AbsFOp), SIGNED: code.absolute}, result=real_part),
+    Row("sign", X, WITH_SIGN, meaning.sign, {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer}),
 
     # order
     Row("maximum", XY, (*NUMBERS, PRED), meaning.maximum,
         {FLOAT: op(arith.MaximumfOp), **_integer(op(arith.MaxSIOp), op(arith.MaxUIOp)), PRED: op(arith.OrIOp)}),
     Row("minimum", XY, (*NUMBERS, PRED), meaning.minimum,
         {FLOAT: op(arith.MinimumfOp), **_integer(op(arith.MinSIOp), op(arith.MinUIOp)), PRED: op(arith.AndIOp)}),
-    Row("clamp", ("min", "operand", "max"), (FLOAT, *INTEGERS), meaning.clamp,
+    Row("clamp", ("min", "operand", "max"), EVERY, meaning.clamp,
         {FLOAT: code.clamp(arith.MaximumfOp, arith.MinimumfOp),
          **_integer(code.clamp(arith.MaxSIOp, arith.MinSIOp), code.clamp(arith.MaxUIOp, arith.MinUIOp))},
         deciding=1, scalars=(0, 2)),
@@ -550,6 +550,13 @@ class ComplexOp(ElementwiseOp):
     ROW: ClassVar[Row] = _row("complex", XY, (FLOAT,), result=complex_of)
     OPERANDS: ClassVar[range | None] = range(2, 3)
 
+    def verify_(self) -> None:
+        super().verify_()
+        if self.deciding.name not in ("f32", "f64"):
+            raise RuleBroken(
+                f"no complex number of {self.deciding.name}", operand=0, details=("there are those of f32 and of f64",)
+            )
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         real, imag = operands
         value = np.empty(np.shape(real), element_of(self.result).numpy)
@@ -568,15 +575,27 @@ class ReducePrecisionOp(ElementwiseOp):
     exponent_bits = prop_def(IntegerAttr)
     mantissa_bits = prop_def(IntegerAttr)
 
+    @property
+    def kept_bits(self) -> tuple[int, int]:
+        """Of the exponent and of the mantissa."""
+        return self.exponent_bits.value.data, self.mantissa_bits.value.data
+
+    def verify_(self) -> None:
+        super().verify_()
+        exponent, mantissa = self.kept_bits
+        if exponent < 1 or mantissa < 0:
+            raise RuleBroken(
+                f"no float has {exponent} exponent and {mantissa} mantissa bits",
+                details=("exponent_bits is at least 1, mantissa_bits at least 0",),
+            )
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         self._only_wide("no value in NumPy")
-        bits = (self.exponent_bits.value.data, self.mantissa_bits.value.data)
-        return meaning.reduce_precision(np.asarray(operands[0]), self.deciding, *bits)
+        return meaning.reduce_precision(np.asarray(operands[0]), self.deciding, *self.kept_bits)
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         self._only_wide("no code")
-        bits = (self.exponent_bits.value.data, self.mantissa_bits.value.data)
-        return (code.reduce_precision(e, self.deciding, *bits, e.operand(0)),)
+        return (code.reduce_precision(e, self.deciding, *self.kept_bits, e.operand(0)),)
 
     def _only_wide(self, what: str) -> None:
         if self.deciding.bits < 16:

@@ -443,6 +443,13 @@ def test_reduce_precision_to_bfloat16_is_rounding_to_it():
         assert same(got, x.astype(ml_dtypes.bfloat16).astype(np.float32))
 
 
+@pytest.mark.parametrize(("exponent_bits", "mantissa_bits"), [(0, 10), (-1, 10), (5, -1)])
+def test_reduce_precision_to_no_float_is_refused(exponent_bits: int, mantissa_bits: int):
+    bits = {"exponent_bits": IntegerAttr(exponent_bits, i64), "mantissa_bits": IntegerAttr(mantissa_bits, i64)}
+    with pytest.raises(RuleBroken, match=f"no float has {exponent_bits} exponent and {mantissa_bits} mantissa bits"):
+        make("reduce-precision", [("f32", (2,))], ("f32", (2,)), **bits).verify_()
+
+
 def test_reduce_precision_to_half_flushes_what_half_holds_as_denormal():
     rng = np.random.default_rng(2)
     x = (rng.standard_normal(50_000) * np.exp2(rng.integers(-30, 20, 50_000))).astype(np.float32)
