@@ -17,6 +17,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -53,7 +54,7 @@ class RunLine(pytest.Item):
 
     def runtest(self) -> None:
         text = b""
-        temporary = self.config.cache.mkdir("filecheck") / f"{self.path.stem}-{os.getpid()}"
+        temporary = Path(tempfile.gettempdir()) / f"{self.path.stem}-{os.getpid()}"
         line = self.line.replace("%s", shlex.quote(str(self.path))).replace("%t", str(temporary))
         for command in line.split(" | "):
             text = self.run_command(shlex.split(command), text)

@@ -213,7 +213,7 @@ def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: 
     # The tool takes longer to start than to work: it starts now and waits for the module.
     with start_compile(chip.architecture) if stage == "ptx" else nullcontext() as pending:
         if wanted >= STAGES.index("partition"):
-            recorder.text("partition", lambda: str(partition(computation_of(planned.source))))
+            recorder.text("partition", lambda: str(partition(view_of(planned.source).computation)))
         if wanted < STAGES.index("xla_gpu"):
             return []
         context = make_context()

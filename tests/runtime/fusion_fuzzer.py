@@ -1,6 +1,6 @@
 """Random fusions of everything that the loop emitter takes, with inputs that hold the values which code gets wrong.
 
-    draw_fusion(7)  ->  HloModule fuzz_7                                        inputs: s16[3,5] with -32768, 32767, 0, -1 ... among them
+    draw_fusion(7)  ->  HloModule fuzz_7                                    inputs: s16[3,5] with -32768, 32767, 0, -1 ... among them
                         fused {
                           %v0 = s16[3,5]{0,1} parameter(0)
                           %v1 = s16[] constant(-32768)
@@ -26,6 +26,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -50,10 +51,14 @@ UNROLLED = 40_960
 
 @dataclass(frozen=True)
 class Fusion:
-    """HLO text, and arrays for ENTRY's parameters."""
+    """HLO text, and arrays for ENTRY's parameters.
+
+    is_exact   the results are determined to the last bit, but for the payload of NaN
+    """
 
     text: str
     inputs: tuple[Array, ...]
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,11 @@ class Value:
 
 
 def shape_text(type: DType, dims: Sequence[int], minor_to_major: Sequence[int] = ()) -> str:
-    layout = f"{{{','.join(map(str, minor_to_major))}}}" if minor_to_major else ""
-    return f"{type.name}[{','.join(map(str, dims))}]{layout}"
+    return f"{type.name}[{','.join(map(str, dims))}]{_list(minor_to_major) if minor_to_major else ''}"
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def draw_fusion(seed: int, unrolled: bool | None = None) -> Fusion:
@@ -144,7 +152,8 @@ class _Drawing:
         entry_parameters, entry = self.entry(roots)
         text = "\n".join((f"HloModule fuzz_{seed}{self.alias(roots)}", *entry)) + "\n"
         numbers = np.random.default_rng([seed, 17])
-        return Fusion(text, tuple(draw_input(numbers, value.type, value.dims) for value in entry_parameters))
+        inputs = tuple(draw_input(numbers, value.type, value.dims) for value in entry_parameters)
+        return Fusion(text, inputs, all(root.made < ROUGH for root in roots))
 
     def entry(self, roots: Sequence[Value]) -> tuple[list[Value], list[str]]:
         """ENTRY's parameters, and the text of all computations."""
@@ -250,9 +259,7 @@ class _Drawing:
             axes = sorted(self.rng.sample(range(len(dims)), self.rng.randrange(1, len(dims) + 1)))
             small = self.parameter(type, [dims[axis] for axis in axes]) if len(self.parameters) < 5 else None
             if small:
-                return self.add(
-                    type, dims, f"broadcast(%{small.name}), dimensions={{{','.join(map(str, axes))}}}", BITS
-                )
+                return self.add(type, dims, f"broadcast(%{small.name}), dimensions={_list(axes)}", BITS)
         scalar = self.scalar(type)
         return scalar if not dims else self.add(type, dims, f"broadcast(%{scalar.name}), dimensions={{}}", BITS)
 
@@ -333,7 +340,7 @@ class _Drawing:
             at = self.rng.randrange(len(dims) + 1)
             dims.insert(at, self.rng.choice((1, 2, 3, 8)))
             axes = [axis + (axis >= at) for axis in axes]
-        self.add(x.type, dims, f"broadcast(%{x.name}), dimensions={{{','.join(map(str, axes))}}}", x.made)
+        self.add(x.type, dims, f"broadcast(%{x.name}), dimensions={_list(axes)}", x.made)
 
     def reshape(self) -> None:
         x = self.pick()
@@ -364,13 +371,13 @@ class _Drawing:
         if x is not None:
             order = self.rng.sample(range(len(x.dims)), len(x.dims))
             dims = [x.dims[axis] for axis in order]
-            self.add(x.type, dims, f"transpose(%{x.name}), dimensions={{{','.join(map(str, order))}}}", x.made)
+            self.add(x.type, dims, f"transpose(%{x.name}), dimensions={_list(order)}", x.made)
 
     def reverse(self) -> None:
         x = self.pick(lambda value: len(value.dims) > 0)
         if x is not None:
             axes = sorted(self.rng.sample(range(len(x.dims)), self.rng.randrange(len(x.dims) + 1)))
-            self.add(x.type, x.dims, f"reverse(%{x.name}), dimensions={{{','.join(map(str, axes))}}}", x.made)
+            self.add(x.type, x.dims, f"reverse(%{x.name}), dimensions={_list(axes)}", x.made)
 
     def slice(self) -> None:
         x = self.pick(lambda value: len(value.dims) > 0)
@@ -397,6 +404,12 @@ class _Drawing:
 # ------------------------------------------------------------------------------------------- numbers
 
 
+ORDINARY = (
+    *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 3.0, -7.0),
+    *(88.0, 127.0, -128.0, 255.5, 65536.0, 2.0**31, -(2.0**63)),
+)
+
+
 def special_values(type: DType) -> Array:
     """The values at the edges of a type, as it holds them."""
     if type.kind is Kind.PRED:
@@ -406,7 +419,8 @@ def special_values(type: DType) -> Array:
         highest = (1 << type.bits - (type.kind is Kind.SIGNED)) - 1
         edges = {lowest, lowest + 1, highest, highest - 1, 0, 1, highest // 2, highest // 2 + 1} | {max(lowest, -1)}
         return np.array(sorted(edges), np.int64 if type.kind is Kind.SIGNED else np.uint64).astype(type.numpy)
-    info = ml_dtypes.finfo(type.numpy)
+    finfo: Any = ml_dtypes.finfo
+    info = finfo(type.numpy)
     tiny, least, largest = (float(part) for part in (info.smallest_normal, info.smallest_subnormal, info.max))
     ordinary = (
         0.0,
@@ -439,10 +453,8 @@ def draw_input(rng: np.random.Generator, type: DType, dims: Sequence[int]) -> Ar
     if type.kind is Kind.PRED:
         return edges.reshape(dims)
     if type.is_integer and type.bits < 8:
-        whole = np.array([*range(1 << type.bits)], np.uint8).astype(np.uint8)
-        if type.kind is Kind.SIGNED:
-            whole = (whole << (8 - type.bits)).view(np.int8) >> (8 - type.bits)
-        return rng.choice(whole.astype(type.numpy), size).reshape(dims)
+        lowest = -(1 << type.bits - 1) if type.kind is Kind.SIGNED else 0
+        return rng.integers(lowest, lowest + (1 << type.bits), size).astype(type.numpy).reshape(dims)
     if type.bits < 8:
         return (
             np.arange(1 << type.bits, dtype=np.uint8)

@@ -155,6 +155,16 @@ def test_bytes_are_moved_together(architecture: str) -> None:
 
 
 @needs(*PTX)
+def test_a_grid_that_overhangs_still_moves_sixteen_bytes_at_once() -> None:
+    """f32[20,40,300] on an a6000: 469 blocks of 512 elements, of which the last is half empty; one check, then vectors."""
+    path = next(path for path in EXAMPLES if path.stem == "negate_20x40x300")
+    lines = body(compiled(path, "a6000").kernels[0].ptx)
+    accesses = [line.split()[0] for line in lines if re.match(r"(ld|st)\.global", line)]
+    assert [access_bytes(access) for access in accesses] == [16, 16]
+    assert sum(line.startswith("setp") for line in lines) == 1
+
+
+@needs(*PTX)
 def test_a_bounds_check_guards_the_last_block() -> None:
     """s8[1000003] has an odd count: the kernel compares and branches before it touches memory."""
     path = next(path for path in EXAMPLES if path.stem == "not_s8")

@@ -53,25 +53,32 @@ def argument_attribute(value: SSAValue, name: str) -> Attribute | None:
 
 def root_of(value: SSAValue) -> SSAValue | None:
     """The argument or producing op whose memory `value` lives in; None when branches disagree."""
-    while True:
+    roots: set[SSAValue] = set()
+    # The ways through branches in a row meet again: each value is followed once.
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
         match value:
             case OpResult(op=tensor.InsertOp() as op):
-                value = op.dest
+                pending.append(op.dest)
             case OpResult(op=vector.TransferWriteOp() as op):
-                value = op.source
+                pending.append(op.source)
             case OpResult(op=scf.ForOp() as op):
-                value = op.iter_args[value.index]
+                pending.append(op.iter_args[value.index])
             case OpResult(op=scf.IfOp() as op):
-                roots = {
-                    root_of(region.block.last_op.operands[value.index]) for region in op.regions if region.block.last_op
-                }
-                return roots.pop() if len(roots) == 1 else None
+                ends = (region.block.last_op for region in op.regions)
+                pending += [end.operands[value.index] for end in ends if end is not None]
             case BlockArgument(owner=Block() as block) if (
                 isinstance(loop := block.parent_op(), scf.ForOp) and value.index
             ):
-                value = loop.iter_args[value.index - 1]
+                pending.append(loop.iter_args[value.index - 1])
             case _:
-                return value
+                roots.add(value)
+    return roots.pop() if len(roots) == 1 else None
 
 
 def buffer_of(value: SSAValue) -> Buffer | None:
@@ -104,9 +111,6 @@ class Access:
     @property
     def buffer(self) -> Buffer | None:
         return buffer_of(self.tensor)
-
-    def may_share_buffer_with(self, other: Access) -> bool:
-        return self.buffer is None or other.buffer is None or self.buffer == other.buffer
 
 
 def is_tensor(value: SSAValue) -> bool:
@@ -149,6 +153,14 @@ def accesses_of(op: Operation) -> Iterator[Access]:
 def accesses_in(op: Operation) -> tuple[Access, ...]:
     """The accesses of `op` and of every op nested in it, in program order."""
     return tuple(access for nested in op.walk() for access in accesses_of(nested))
+
+
+def by_buffer(accesses: Iterable[Access]) -> dict[Buffer | None, list[Access]]:
+    """The accesses to each buffer; under None those that may be to any, because theirs is not known."""
+    found: dict[Buffer | None, list[Access]] = {}
+    for access in accesses:
+        found.setdefault(access.buffer, []).append(access)
+    return found
 
 
 def _only(indices: Sequence[SSAValue]) -> SSAValue | None:

@@ -163,10 +163,14 @@ def _refuse_kind(fusion: FusionOp) -> None:
 
 def _refuse_values(view: FusionView) -> None:
     root = view.computation.root.owner
-    for op in view.instructions:
+    for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in view.users)):
+        leaves = leaf_types(op.result.type)
+        if not leaves or not all(map(is_array, leaves)):
+            raise op.unsupported(f"no code for {type_text(op.result.type)}")
         if has_dynamic_dims(op.result.type):
             raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
-        inside = isinstance(op, TupleOp) and op is not root and any(u.opcode != "tuple" for u in view.users[op])
+        users = view.users.get(op, ())
+        inside = isinstance(op, TupleOp) and op is not root and any(user.opcode != "tuple" for user in users)
         if (
             inside
             or isinstance(op, GetTupleElementOp)

@@ -168,18 +168,24 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
                 slots[op.result] = tuple(made)
                 kernels.append(PlannedKernel(op, tuple(operands), tuple(made)))
             case _:
-                raise op.unsupported("no kernel outside fusions", "put it into a fusion, or compile it alone")
+                raise _outside(op)
     return ProgramPlan(
         tuple(parameter.result.type for parameter in parameters), results, tuple(temporaries), tuple(kernels)
     )
+
+
+def _outside(op: HloOp) -> Unsupported:
+    return op.unsupported("no kernel outside fusions", "put it into a fusion, or compile it alone")
 
 
 def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
     """(fusion, leaf of its result) -> number of the program's result that it is."""
     numbers: dict[tuple[HloOp, int], int] = {}
     for number, (owner, leaf) in enumerate(_producers(entry.root)):
-        if not isinstance(owner, FusionOp):
+        if isinstance(owner, ParameterOp):
             raise owner.unsupported("no kernel for a result that is passed through")
+        if not isinstance(owner, FusionOp):
+            raise _outside(owner)
         if (owner, leaf) in numbers:
             raise Unsupported(
                 f"results {numbers[owner, leaf]} and {number} of '{entry.sym_name.data}' are one value", stage="plan"

@@ -93,7 +93,7 @@ def print_func_op_like(
 ) -> None:
     """What follows `func.func` and its visibility.
 
-    print_empty_outputs  write `-> ()` in a declaration without results
+    print_empty_outputs  whether xDSL would write `-> ()` in a declaration without results; MLIR does not, nor does this
     """
     printer.print_string(" ")
     printer.print_symbol_name(sym_name.data)
@@ -114,8 +114,6 @@ def print_func_op_like(
         printer.print_string(" -> " if is_bare else " -> (")
         printer.print_list(zip(outputs, output_attrs, strict=True), lambda pair: print_func_output(printer, *pair))
         printer.print_string("" if is_bare else ")")
-    elif not body.blocks and not is_variadic and print_empty_outputs:
-        printer.print_string(" -> ()")
     printer.print_op_attributes(dict(attributes), reserved_attr_names=reserved_attr_names, print_keyword=True)
     if body.blocks:
         printer.print_string(" ", indent=0)

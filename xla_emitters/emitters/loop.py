@@ -55,7 +55,8 @@ class LoopEmitter:
         unroll = unroll_factor(view, device)
         launch = launch_for(view.elements, unroll, device)
         entry = entry_function(view, launch)
-        functions = [declare(subgraph, view.parameters) for subgraph in partitioned.subgraphs]
+        parameters = view.parameters
+        functions = [declare(subgraph, parameters) for subgraph in partitioned.subgraphs]
         first = view.result_types[0]
         visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll)
         _emit_loop(view, entry, visited, partitioned.root)

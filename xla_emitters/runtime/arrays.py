@@ -13,14 +13,17 @@ Source: design.md 4 "Arrays" and "Arrays on disk".
 
 from __future__ import annotations
 
+import math
+import os
 import zipfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.runtime.draws import draw
 from xla_emitters.runtime.kernel import ArraySpec
@@ -59,10 +62,29 @@ def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:
 
 
 def random_array(spec: ArraySpec, seed: int, number: int) -> Array:
-    """The draw for parameter `number`."""
+    """The draw for parameter `number`. raises DataError where it is too large."""
     row = dtype(spec.dtype)
+    refuse_beyond_memory(spec.shape, row, f"parameter {number}")
     bits = int(row.name[1:]) if row.is_integer else row.bits
     return draw(row.kind.value, bits, row.numpy, spec.shape, seed=seed, number=number)
+
+
+def refuse_beyond_memory(shape: Sequence[int], element: DType, what: str) -> None:
+    """raises DataError for an array that this machine cannot hold: rather a message than a machine that swaps."""
+    # NumPy counts sizes of 0 as 1 here.
+    size = element.numpy.itemsize * math.prod(max(1, extent) for extent in shape)
+    if size > (memory := memory_bytes()):
+        extents = ",".join(map(str, shape))
+        raise DataError(
+            f"{what} is {element.name}[{extents}], {size} bytes; this machine has {memory} bytes of memory",
+            stage="arrays",
+        )
+
+
+@cache
+def memory_bytes() -> int:
+    """What this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def bit_pattern(array: Array) -> Array:

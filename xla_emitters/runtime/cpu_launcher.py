@@ -20,7 +20,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
+from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer
 from xla_emitters.runtime.kernel import Argument, ArraySpec, Program
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute, written_elements
@@ -59,6 +59,7 @@ def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
         slots["parameter", number] = to_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
     for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
         for number, spec in enumerate(specs):
+            refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"{kind} {number}")
             slots[kind, number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
     return slots
 

@@ -24,9 +24,10 @@ from xla_emitters.dialects.hlo.computation import (
     ParameterOp,
     TupleOp,
 )
-from xla_emitters.dialects.hlo.types import as_array
+from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
+from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.tolerance import Bounds, bounds_after
 
 
@@ -37,6 +38,8 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
         return _walk(_computation(computation, name), operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
+        if is_array(op.result.type):
+            refuse_beyond_memory(dims_of(op.result), element_of(op.result), f"%{op.instruction_name.data}")
         with np.errstate(all="ignore"):
             return op.evaluate(operands, call)
 

@@ -28,6 +28,7 @@ Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -53,7 +54,15 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.accesses import Access, accesses_in, accesses_of, constant_of, never_meet, subscript
+from xla_emitters.analysis.accesses import (
+    Access,
+    accesses_in,
+    accesses_of,
+    by_buffer,
+    constant_of,
+    never_meet,
+    subscript,
+)
 from xla_emitters.device import device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dtypes import Kind, dtype_of
@@ -85,8 +94,9 @@ class VectorizeLoadsStoresPass(KernelPass):
 
     def vectorize(self, loop: scf.ForOp) -> None:
         """Takes every access of `loop` that allows it."""
-        accesses = [access for access in accesses_in(loop) if isinstance(access.op, tensor.ExtractOp | tensor.InsertOp)]
-        if not accesses:
+        accesses = accesses_in(loop)
+        scalar = [access for access in accesses if type(access.op) in SCALAR]
+        if not scalar:
             return
         if isinstance(width := width_of(loop), str):
             return self.skip(loop, width)
@@ -94,8 +104,11 @@ class VectorizeLoadsStoresPass(KernelPass):
             if may_write(op) and not any(True for _ in accesses_of(op)) and not isinstance(op, CONTROL_FLOW):
                 return self.skip(loop, f"{op.name} inside it may order memory")
         taken: list[Access] = []
-        for access in accesses:
-            reason = refusal(access, loop, width)
+        sharing = by_buffer(accesses)
+        for access in scalar:
+            buffer = access.buffer
+            others = accesses if buffer is None else [*sharing[buffer], *sharing.get(None, ())]
+            reason = refusal(access, loop, width, others)
             if reason is None:
                 taken.append(access)
             else:
@@ -104,6 +117,7 @@ class VectorizeLoadsStoresPass(KernelPass):
             _Rewrite(loop, width).run(taken)
 
 
+SCALAR: frozenset[type[Operation]] = frozenset((tensor.ExtractOp, tensor.InsertOp))
 CONTROL_FLOW = (scf.ForOp, scf.IfOp)
 
 
@@ -124,8 +138,11 @@ def width_of(loop: scf.ForOp) -> int | str:
     return upper
 
 
-def refusal(access: Access, loop: scf.ForOp, width: int) -> str | None:
-    """Why `access` stays scalar, or None."""
+def refusal(access: Access, loop: scf.ForOp, width: int, sharing: Sequence[Access]) -> str | None:
+    """Why `access` stays scalar, or None.
+
+    sharing  the loop's accesses that may be to the same buffer, `access` among them
+    """
     if access.op.parent_block() is not loop.body.block:
         parent = access.op.parent_op()
         return f"it stands inside {parent.name if parent else 'another op'}, not directly in the loop"
@@ -133,7 +150,7 @@ def refusal(access: Access, loop: scf.ForOp, width: int) -> str | None:
         _type_refusal(access.tensor.type, width)
         or _index_refusal(access.index, loop, width)
         or (_write_refusal if access.is_write else _read_refusal)(access, loop)
-        or _order_refusal(access, loop)
+        or _order_refusal(access, loop, sharing)
     )
 
 
@@ -197,10 +214,10 @@ def _write_refusal(access: Access, loop: scf.ForOp) -> str | None:
     return None
 
 
-def _order_refusal(access: Access, loop: scf.ForOp) -> str | None:
+def _order_refusal(access: Access, loop: scf.ForOp, sharing: Sequence[Access]) -> str | None:
     """A read moves before the loop's writes to its buffer, a write behind the loop's other accesses to its buffer."""
-    for other in accesses_in(loop):
-        if other.op is access.op or not access.may_share_buffer_with(other):
+    for other in sharing:
+        if other.op is access.op:
             continue
         if not access.is_write and not other.is_write:
             continue

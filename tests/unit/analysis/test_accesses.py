@@ -136,6 +136,29 @@ def test_buffers_are_found_through_loops_branches_and_writes():
     assert buffer_of(either.results[0]) is None
 
 
+def test_a_hundred_branches_in_a_row_have_one_buffer():
+    """There are 2^100 ways through them; each value is followed once."""
+    branches = "\n".join(
+        f"""%t{i + 1} = scf.if %p -> (tensor<8xf32>) {{
+              %u{i} = tensor.insert %x into %t{i}[%c0] : tensor<8xf32>
+              scf.yield %u{i} : tensor<8xf32>
+            }} else {{
+              scf.yield %t{i} : tensor<8xf32>
+            }}"""
+        for i in range(100)
+    )
+    module = parse_ir(f"""
+        func.func @f(%t0: tensor<8xf32>, %x: f32, %p: i1) -> tensor<8xf32> {{
+          %c0 = arith.constant 0 : index
+          {branches}
+          return %t100 : tensor<8xf32>
+        }}""")
+    block = function_of(module).body.block
+    last = block.last_op
+    assert last is not None
+    assert buffer_of(last.operands[0]) is block.args[0]
+
+
 # Meeting, by running the loops --------------------------------------------------------------------------------------------------
 
 

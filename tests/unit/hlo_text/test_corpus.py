@@ -71,3 +71,13 @@ def test_the_command_says_so(path: Path):
         code = main(["compile", str(path), "--stage", "hlo"])
     assert code == 1
     assert err.getvalue().startswith(f"{path}:")
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)
+def test_what_is_not_compiled_is_refused_by_name(path: Path):
+    """Compiled, or refused with a message: never a fault of ours."""
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+        code = main(["compile", str(path), "--stage", "xla_gpu"])
+    assert code in (0, 1), err.getvalue()
+    assert code == 0 or "error: [" in err.getvalue()

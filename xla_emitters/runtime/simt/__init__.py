@@ -1,9 +1,11 @@
 """The CPU executor: kernel modules at any stage, run with NumPy over all threads at once.
 
     execute.py     finds the entry, binds arrays, runs blocks in chunks
+    launch.py      the grid and block that a module says
     code.py        IR to closures; the rules tables; branches
     machine.py     values, masks, tensors that are updated in place
     memory.py      buffers, addresses, checked access
+    atomics.py     lanes that change one element take turns
     scalars.py     integers that wrap, floats that round: exact arithmetic on arrays
     arith.py ...   what the ops of each dialect do, one file each
 

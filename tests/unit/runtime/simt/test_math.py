@@ -7,7 +7,7 @@ import pytest
 from unit.runtime.simt.kernels import per_thread
 from xdsl.dialects.builtin import f32, f64
 
-from xla_emitters.runtime.simt.math import FUNCTIONS, erf, function, libdevice
+from xla_emitters.runtime.simt.math import FUNCTIONS, erf, erfc, function, libdevice
 from xla_emitters.runtime.simt.scalars import form_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -123,6 +123,17 @@ def test_erf_everywhere(numpy_type):
     assert np.max(np.abs(got - wanted) / np.spacing(np.abs(wanted).astype(numpy_type)).astype(np.float64)) <= 2
     assert np.isnan(erf(np.array([[np.nan]], numpy_type))[0, 0])
     assert np.signbit(erf(np.array([[-0.0]], numpy_type))[0, 0])
+
+
+@pytest.mark.parametrize(("numpy_type", "last", "ulps"), [(np.float32, 9.0, 2), (np.float64, 26.0, 6)])
+def test_erfc_everywhere(numpy_type, last, ulps):
+    """Down to where results stop being normal numbers."""
+    x = np.concatenate([-np.geomspace(1e-30, 7, 4001), np.linspace(0, last, 8001), [-np.inf, -0.0]]).astype(numpy_type)
+    wanted = np.array([math.erfc(float(value)) for value in x])
+    got = erfc(x.reshape(1, -1))[0].astype(np.float64)
+    assert np.max(np.abs(got - wanted) / np.spacing(wanted.astype(numpy_type)).astype(np.float64)) <= ulps
+    assert erfc(np.array([[30.0, np.inf]], numpy_type)).tolist() == [[0.0, 0.0]]
+    assert np.isnan(erfc(np.array([[np.nan]], numpy_type))[0, 0])
 
 
 def test_rounding_halves():

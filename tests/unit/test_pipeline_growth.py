@@ -1,0 +1,78 @@
+"""Compiling takes time in proportion to the fusion: a quadratic step shows as four times the work an op for four times the ops.
+
+Work is counted in Python calls, which do not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import cProfile
+
+import pytest
+
+from xla_emitters.pipeline import compile
+
+SHAPE = "bf16[6,512,4096]"
+FEW, MANY = 20, 80
+# Work per op shrinks from FEW to MANY ops, because what is done once is shared by more; a little room for what is not.
+GROWTH_MAX = 1.05
+
+
+def chain(ops: int) -> list[str]:
+    """A value computed from the one before and the one before that."""
+    lines = [f"p{i} = {SHAPE} parameter({i})" for i in range(2)]
+    names = ["p0", "p1"]
+    for i in range(ops):
+        lines.append(f"v{i} = {SHAPE} {('add', 'multiply', 'maximum')[i % 3]}({names[-1]}, {names[-2]})")
+        names.append(f"v{i}")
+    return lines
+
+
+def parameters(ops: int) -> list[str]:
+    """The sum of many arrays: as many loads as ops."""
+    lines = [f"p{i} = {SHAPE} parameter({i})" for i in range(ops + 1)]
+    lines += [f"v{i} = {SHAPE} add({f'v{i - 1}' if i else 'p0'}, p{i + 1})" for i in range(ops)]
+    return lines
+
+
+def results(ops: int) -> list[str]:
+    """Every partial product is a result: as many stores as ops."""
+    lines = [f"p{i} = {SHAPE} parameter({i})" for i in range(2)]
+    lines += [f"v{i} = {SHAPE} multiply({f'v{i - 1}' if i else 'p0'}, p1)" for i in range(ops)]
+    values = ", ".join(f"v{i}" for i in range(ops))
+    lines.append(f"all = ({', '.join([SHAPE] * ops)}) tuple({values})")
+    return lines
+
+
+def forks(ops: int) -> list[str]:
+    """x + transpose(x) again and again: as many functions as sums."""
+    shape = "f32[64,64]"
+    lines = [f"v0 = {shape} parameter(0)"]
+    for i in range(ops):
+        lines.append(f"t{i} = {shape} transpose(v{i}), dimensions={{1,0}}")
+        lines.append(f"v{i + 1} = {shape} add(v{i}, t{i})")
+    return lines
+
+
+def constants(ops: int) -> list[str]:
+    """A different constant in every sum."""
+    lines = [f"p = {SHAPE} parameter(0)"]
+    for i in range(ops):
+        lines.append(f"c{i} = bf16[] constant({i + 1})")
+        lines.append(f"b{i} = {SHAPE} broadcast(c{i}), dimensions={{}}")
+        lines.append(f"v{i} = {SHAPE} add({f'v{i - 1}' if i else 'p'}, b{i})")
+    return lines
+
+
+def calls_to_compile(lines: list[str]) -> int:
+    """Python calls from HLO text to the LLVM dialect."""
+    text = "fused {\n  " + "\n  ".join([*lines[:-1], f"ROOT {lines[-1]}"]) + "\n}\n"
+    profile = cProfile.Profile(builtins=False)
+    profile.runcall(compile, text, stage="llvm-dialect", record="none")
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("fusion", [chain, parameters, results, forks, constants])
+def test_work_grows_with_the_fusion(fusion):
+    calls_to_compile(fusion(2))  # what is made once for all
+    few, many = (calls_to_compile(fusion(ops)) for ops in (FEW, MANY))
+    assert many / few < GROWTH_MAX * MANY / FEW
