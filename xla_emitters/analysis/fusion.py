@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     enclosing_module,
 )
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import (
     ArrayType,
     as_array,
@@ -174,7 +175,7 @@ def _refuse_values(view: FusionView) -> None:
         if (
             inside
             or isinstance(op, GetTupleElementOp)
-            or (isinstance(op, ParameterOp) and not is_array(op.result.type))
+            or (isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type))
         ):
             raise op.unsupported("no code inside a fusion", help="only the root of a fusion may be a tuple")
     for leaf in leaf_types(view.computation.root.type):
