@@ -10,11 +10,12 @@ Source: MLIR 22, LLVM dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 from xdsl.dialects import llvm as upstream
 from xdsl.dialects.builtin import (
     I32,
+    ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
     IntegerType,
@@ -222,12 +223,19 @@ def _print_atomic(printer: Printer, op: LoadOp | StoreOp) -> None:
     printer.print_string(f" {scope}{ORDERINGS[ordering]}")
 
 
+# Properties that stand in the attribute dictionary: what an access says of itself besides what it does.
+METADATA = ("alignment", "nontemporal", "access_groups", "alias_scopes", "noalias_scopes", "tbaa")
+
+
 def _print_access_attributes(printer: Printer, op: LoadOp | StoreOp) -> None:
-    properties = {name: op.properties[name] for name in ("alignment", "nontemporal") if name in op.properties}
+    properties = {name: op.properties[name] for name in METADATA if name in op.properties}
     printer.print_op_attributes(properties | op.attributes)
 
 
-def _move_properties(names: Sequence[str], attributes: dict[str, Attribute], properties: dict[str, Attribute | None]):
+def move_properties(
+    names: Sequence[str], attributes: dict[str, Attribute], properties: MutableMapping[str, Attribute] | MutableMapping[str, Attribute | None]
+) -> None:
+    """Moves those of `names` that an op's dictionary holds to its properties."""
     for name in names:
         if (value := attributes.pop(name, None)) is not None:
             properties[name] = value
@@ -249,6 +257,10 @@ class LoadOp(IRDLOperation):
     nontemporal = opt_prop_def(UnitAttr)
     invariant = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
     syncscope = opt_prop_def(StringAttr)
     dereferenced_value = result_def()
@@ -285,7 +297,7 @@ class LoadOp(IRDLOperation):
             invariantGroup=parser.parse_optional_keyword("invariant_group") is not None,
         )
         attributes = parser.parse_optional_attr_dict()
-        _move_properties(("alignment", "nontemporal"), attributes, properties)
+        move_properties(METADATA, attributes, properties)
         parser.parse_punctuation(":")
         pointer = parser.resolve_operand(ptr, parser.parse_type())
         parser.parse_punctuation("->")
@@ -321,6 +333,10 @@ class StoreOp(IRDLOperation):
     volatile_ = opt_prop_def(UnitAttr)
     nontemporal = opt_prop_def(UnitAttr)
     invariantGroup = opt_prop_def(UnitAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
     syncscope = opt_prop_def(StringAttr)
 
@@ -353,7 +369,7 @@ class StoreOp(IRDLOperation):
         _parse_atomic(parser, properties)
         properties |= _flags(invariantGroup=parser.parse_optional_keyword("invariant_group") is not None)
         attributes = parser.parse_optional_attr_dict()
-        _move_properties(("alignment", "nontemporal"), attributes, properties)
+        move_properties(METADATA, attributes, properties)
         parser.parse_punctuation(":")
         stored = parser.resolve_operand(value, parser.parse_type())
         parser.parse_punctuation(",")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import ModuleOp
 
@@ -36,6 +37,7 @@ def test_values_are_computed_before_any_is_inserted():
     assert names == ["xla_gpu.pure_call", "tensor.insert", "tensor.insert", "xla_gpu.yield"]
 
 
+@pytest.mark.tiny
 def test_every_output_is_written_once_in_a_chain():
     loop = loop_of(emitted("p = f32[64] parameter(0)\nROOT a = f32[64] negate(p)"))
     (insert,) = (op for op in loop.walk() if isinstance(op, tensor.InsertOp))

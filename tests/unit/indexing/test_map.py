@@ -23,6 +23,7 @@ SEED_LOOP = parse(
 # ---- The seed's worked example
 
 
+@pytest.mark.tiny
 def test_the_seeds_flattened_map():
     """Loop map, then row-major linearization of [6,512,4096], symbols to dims: as the seed prints it after flattening."""
     shape = (6, 512, 4096)

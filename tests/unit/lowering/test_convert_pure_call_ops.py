@@ -1,5 +1,6 @@
 """Calls keep what they had."""
 
+import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 
@@ -7,6 +8,7 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
 
 
+@pytest.mark.tiny
 def test_location_and_names_are_kept():
     module = parse_ir("""
         func.func private @f(%x: f32) -> f32 {

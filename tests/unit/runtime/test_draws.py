@@ -14,6 +14,7 @@ from xla_emitters.runtime import draws
 from xla_emitters.runtime.draws import draw
 
 
+@pytest.mark.tiny
 def test_the_recipe() -> None:
     """A bundle's inputs are drawn again elsewhere, so the recipe is fixed: NumPy's default generator, seeded by [seed, number]."""
     f32 = np.dtype(np.float32)
@@ -67,7 +68,6 @@ def test_unknown_kind() -> None:
         draw("text", 8, np.dtype(np.int8), (1,), seed=0, number=0)
 
 
-@pytest.mark.tiny
 def test_the_file_stands_alone() -> None:
     """A bundle carries a copy: it may import NumPy only."""
     text = Path(draws.__file__).read_text()
