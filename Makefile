@@ -52,7 +52,7 @@ test: install lint  ## everything: lint, types, unit, FileCheck and numeric test
 	@$(BIN)/python -m pytest -n auto
 
 tiny: $(STAMP)  ## one fast check of every part, under 3 s
-	@$(BIN)/python -m pytest -m tiny -p no:xdist -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
+	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -233,7 +233,9 @@ def _print_access_attributes(printer: Printer, op: LoadOp | StoreOp) -> None:
 
 
 def move_properties(
-    names: Sequence[str], attributes: dict[str, Attribute], properties: MutableMapping[str, Attribute] | MutableMapping[str, Attribute | None]
+    names: Sequence[str],
+    attributes: dict[str, Attribute],
+    properties: MutableMapping[str, Attribute] | MutableMapping[str, Attribute | None],
 ) -> None:
     """Moves those of `names` that an op's dictionary holds to its properties."""
     for name in names:

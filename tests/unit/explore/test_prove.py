@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from unit.indexing.random_maps import answers, batches, repeatable
+from unit.indexing.enumeration import answers
+from unit.indexing.random_maps import batches, repeatable
 
 from xla_emitters.analysis.fusion import view_of
 from xla_emitters.analysis.launch import Launch, launch_for, work_item_map

@@ -205,6 +205,10 @@ UNARY = {
 def test_unary_integer_ops(opcode: str, type: str):
     dt = dtype(type)
     signed = dt.kind is Kind.SIGNED
+    if opcode in ("abs", "sign") and not signed:  # as XLA's verifier has it
+        with pytest.raises(RuleBroken, match=f"'{opcode}' does not take {type}"):
+            evaluate(opcode, integers([1], type), types=type)
+        return
     raw = range(1 << dt.bits) if dt.bits <= 8 else [*EDGES[dt.bits], 1 << 31, 0x00FF_0000, 1 << dt.bits - 2]
     values = [wrapped(v, dt.bits, signed) for v in raw]
     got = evaluate(opcode, integers(values, type), types=type)
