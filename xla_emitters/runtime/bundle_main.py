@@ -4,9 +4,9 @@ Needs Python, NumPy and ml_dtypes; CuPy and an NVIDIA GPU to run anything. Draws
 compares its results with the expected bounds that the bundle carries, times it (CUDA events, median, buffers rotated so that the
 cache is cold), prints a table and writes JSON. Without a GPU it checks the manifest, redraws the inputs and says 'not run'.
 
-Exit codes: 0 all right or not run, 1 the bundle is damaged, 2 usage, 3 numbers differ, 4 the driver refuses a kernel. This file stands
-alone: it is `__main__.py` of the zip, beside `draws.py`, and imports nothing of xla_emitters. Nothing in a bundle is executed but these
-two files and the PTX.
+Exit codes: 0 all right or not run, 1 the bundle is damaged, 2 usage, 3 numbers differ, 4 the driver refuses a kernel, or this Python has
+no NumPy or ml_dtypes. This file stands alone: it is `__main__.py` of the zip, beside `draws.py`, and imports nothing of xla_emitters.
+Nothing in a bundle is executed but these two files and the PTX.
 """
 
 import argparse
@@ -22,8 +22,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
-import numpy as np
+try:
+    import ml_dtypes
+    import numpy as np
+except ModuleNotFoundError as missing:
+    print(f"error: {sys.executable} has no {missing.name}: pip install numpy ml_dtypes", file=sys.stderr)
+    sys.exit(4)
 
 FORMAT = 1
 EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}

@@ -120,6 +120,12 @@ def test_on_a_gpu_everything_is_checked_and_timed(bundle: Path, tmp_path: Path) 
     assert rows[0]["gigabytes_per_second"] == pytest.approx(2 * 81_920 / 250e-6 / 1e9)
 
 
+def test_a_python_without_packages_is_told_what_to_install(bundle: Path) -> None:
+    done = subprocess.run([sys.executable, "-S", str(bundle)], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr == f"error: {sys.executable} has no ml_dtypes: pip install numpy ml_dtypes\n"
+
+
 def test_it_imports_nothing_of_ours() -> None:
     assert "import xla_emitters" not in Path(bundle_main.__file__).read_text()
     assert "from xla_emitters" not in Path(bundle_main.__file__).read_text()
