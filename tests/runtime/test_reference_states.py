@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 import xla_emitters as xe
 from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import DataError
+from xla_emitters.errors import VerifyError
 from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.simt import execute
 from xla_emitters.runtime.simt.execute import Entry
@@ -78,7 +78,7 @@ def of(fusion: str):
 def test_the_ir_says_its_launch(state):
     module = module_of(state)
     if launch_for(state):
-        with pytest.raises(DataError, match="does not say its launch"):
+        with pytest.raises(VerifyError, match="does not say its launch"):
             Entry.of(module, None, None)
     else:
         assert Entry.of(module, None, None).launch == real_launch(state.fusion)

@@ -5,21 +5,33 @@
 
     llvm.func @fusion(...) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, gpu.known_grid_size = ...}
 
-Emission writes these attributes, and the passes keep or translate them; so a launcher needs nothing but the IR of any stage.
-Source: spec/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names.
+Emission writes these attributes, and the passes keep or translate them; so a launcher needs nothing but the IR of any stage. What today's
+XLA prints has no such attributes; there the ids say the launch:
+
+    gpu.thread_id x {xla.range = [0 : index, 127 : index]}          128 threads in x
+    xla.workgroup_id x {xla.range = [0 : index, 959 : index]}       960 blocks in x
+    scf.forall (%x, %y, %z) in (128, 1, 1)                          128 threads in x, before there are any
+    nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 960>                  960 blocks in x
+
+The attributes win. An id's range is its whole extent, and an id that nothing reads has extent 1: XLA drops those.
+Source: spec/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; spec/1 1.6 "Static range of an SSA value"; spec/2 3.3
+"xla-gpu-lower-xla-shared".
 """
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterator
 
-from xdsl.dialects import func
+from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from xla_emitters.analysis.launch import Launch
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects import llvm, nvvm
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value
+from xla_emitters.dialects.scf import ForallOp
+from xla_emitters.dialects.xla import WorkgroupIdOp
 from xla_emitters.errors import VerifyError
 
 ENTRY = "xla.entry"
@@ -27,6 +39,9 @@ KERNEL = "nvvm.kernel"
 GRID = "gpu.known_grid_size"
 BLOCK = "gpu.known_block_size"
 REQUIRED_BLOCK = "nvvm.reqntid"
+DIMENSIONS = ("x", "y", "z")
+
+Extents = tuple[int, int, int]
 
 
 def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
@@ -45,18 +60,37 @@ def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
     return entries[0]
 
 
-def launch_of(module: ModuleOp) -> Launch:
-    """The grid and block that the entry was made for. raises VerifyError when they are not there."""
-    entry = entry_of_kernel(module)
-    block = _three(entry.attributes.get(BLOCK)) or _three(entry.attributes.get(REQUIRED_BLOCK))
-    grid = _three(entry.attributes.get(GRID))
-    if grid is None or block is None:
+def known_grid(entry: Operation) -> Extents | None:
+    """The blocks in x, y, z that the function is made for, if its attributes say so."""
+    return _extents(entry.attributes.get(GRID))
+
+
+def known_block(entry: Operation) -> Extents | None:
+    """The threads of a block in x, y, z that the function is made for, if its attributes say so."""
+    return _extents(entry.attributes.get(BLOCK)) or _extents(entry.attributes.get(REQUIRED_BLOCK))
+
+
+def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
+    """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError when nothing says them."""
+    entry = entry or entry_of_kernel(module)
+    grid, block = known_grid(entry), known_block(entry)
+    if grid and block:
+        return Launch(grid, block)
+    ids = list(_ids(module))
+    if not ids or any(extent is None for *_, extent in ids):
         raise VerifyError(
-            f"function '{entry.sym_name.data}' does not say how it is launched",
+            "the entry does not say its launch",
             stage="kernel",
-            help=f"add '{GRID}' and '{BLOCK}', each array<i32: x, y, z>",
+            help=f"add '{GRID}' and '{BLOCK}', each array<i32: x, y, z>, or '{RANGE_ATTR}' to every id",
         )
-    return Launch(grid, block)
+
+    def extents(of_grid: bool) -> Extents:
+        x, y, z = (
+            max((n or 1 for kind, d, n in ids if (kind, d) == (of_grid, axis)), default=1) for axis in DIMENSIONS
+        )
+        return x, y, z
+
+    return Launch(grid or extents(True), block or extents(False))
 
 
 def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
@@ -68,8 +102,27 @@ def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
     return value.value.data if isa(value, IntegerAttr) else None
 
 
-def _three(attribute: Attribute | None) -> tuple[int, int, int] | None:
-    if not isa(attribute, DenseArrayBase) or len(attribute) != 3 or not isinstance(attribute.elt_type, IntegerType):
+def _extents(attribute: Attribute | None) -> Extents | None:
+    if not isa(attribute, DenseArrayBase[IntegerType]) or len(attribute) != len(DIMENSIONS):
         return None
-    x, y, z = cast("DenseArrayBase[IntegerType]", attribute).get_values()
+    x, y, z = attribute.get_values()
     return x, y, z
+
+
+def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
+    """Each id in `module`: whether it is the block's, its dimension, and its extent if it says that."""
+    registers = {register: (False, dimension) for dimension, register in nvvm.THREAD_ID.items()}
+    registers |= {register: (True, dimension) for dimension, register in nvvm.BLOCK_ID.items()}
+    for op in module.walk():
+        match op:
+            case gpu.ThreadIdOp() | gpu.BlockIdOp() | WorkgroupIdOp():
+                bounds = range_of_value(op.result)
+                of_grid = not isinstance(op, gpu.ThreadIdOp)
+                yield of_grid, op.dimension.data, bounds.upper + 1 if bounds else None
+            case ForallOp() if not op.dynamic_upper:
+                for dimension, extent in zip(DIMENSIONS, op.static_upper.get_values(), strict=False):
+                    yield False, dimension, int(extent)
+            case nvvm.SpecialRegisterOp() if type(op) in registers:
+                yield *registers[type(op)], op.range.upper.value.data if op.range else None
+            case _:
+                pass

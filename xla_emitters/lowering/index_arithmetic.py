@@ -27,9 +27,8 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.dialects import affine, arith
-from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, ModuleOp
-from xdsl.dialects.dlti import DataLayoutSpecAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -38,10 +37,10 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineSymExpr,
 )
-from xdsl.utils.hints import isa
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, Interval
+from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.locations import place_of
 
 _DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
@@ -49,26 +48,6 @@ _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 RangeOf = Callable[[Expr], Interval]
-
-
-def index_width(op: Operation) -> int:
-    """Bits of `index` where `op` stands: what its module's data layout says, 64 without one (MLIR's default)."""
-    module = op
-    while not isinstance(module, ModuleOp) or module.parent_op() is not None:
-        if (parent := module.parent_op()) is None:
-            return 64
-        module = parent
-    spec = module.attributes.get("dlti.dl_spec")
-    if not isinstance(spec, DataLayoutSpecAttr):
-        return 64
-    for entry in spec.entries:
-        if entry.key == IndexType():
-            width: Attribute = entry.value
-            if isa(width, IntegerAttr):
-                return width.value.data
-            if isa(width, IntAttr):
-                return width.data
-    return 64
 
 
 def expression_of(expr: AffineExpr, num_dims: int) -> Expr:

@@ -51,11 +51,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.analysis.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.device import Device, device
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.index_arithmetic import index_width
+from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder, place_of
 
@@ -138,14 +139,6 @@ class LowerToLlvmGpuPass(KernelPass):
                 raise _unsupported(found, f"{found.name} outside a function")
 
 
-@dataclass(frozen=True)
-class _Launch:
-    """Threads of a block and blocks of a grid, x y z; None when the function does not say."""
-
-    block: tuple[int, ...] | None
-    grid: tuple[int, ...] | None
-
-
 @dataclass
 class _FunctionLowering:
     """One function on its way. What is built goes before `op`, the op in turn, and takes its location."""
@@ -159,19 +152,16 @@ class _FunctionLowering:
     )
     types: dict[Attribute, Attribute] = field(default_factory=dict[Attribute, Attribute])
     last_constant: Operation | None = None
-    launch: _Launch = _Launch(None, None)
     op: Operation = field(init=False)
 
     def lower(self) -> None:
         """Replace the func.func by an llvm.func, body and all."""
         self.op = self.function
-        self.launch = _Launch(
-            _three(self.function, "gpu.known_block_size"), _three(self.function, "gpu.known_grid_size")
-        )
-        if self.launch.block and prod(self.launch.block) > self.device.threads_per_block_max:
+        block = known_block(self.function)
+        if block and prod(block) > self.device.threads_per_block_max:
             limit = self.device.threads_per_block_max
             raise _unsupported(
-                self.function, f"a block of {prod(self.launch.block)} threads; {self.device.name} runs {limit} at most"
+                self.function, f"a block of {prod(block)} threads; {self.device.name} runs {limit} at most"
             )
         replacement = self._function()
         for block in _dominators_first(self.function.body):
@@ -280,10 +270,10 @@ class _FunctionLowering:
         }
         if "xla.entry" in old.attributes:
             attributes["nvvm.kernel"] = UnitAttr()
-            if self.launch.block:
-                attributes["nvvm.reqntid"] = DenseArrayBase.from_list(i32, self.launch.block)
-            if self.launch.grid:
-                attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, self.launch.grid)
+            if block := known_block(self.function):
+                attributes[REQUIRED_BLOCK] = DenseArrayBase.from_list(i32, block)
+            if grid := known_grid(self.function):
+                attributes[GRID] = DenseArrayBase.from_list(i32, grid)
         linkage = old.attributes.get("llvm.linkage")
         if not isinstance(linkage, llvm.LinkageAttr):
             is_internal = old.sym_visibility == StringAttr("private") and bool(old.body.blocks)
@@ -309,11 +299,6 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
         for one in dictionaries
     ]
     return ArrayAttr(kept) if any(one.data for one in kept) else None
-
-
-def _three(function: func.FuncOp, name: str) -> tuple[int, ...] | None:
-    found = function.attributes.get(name)
-    return tuple(int(n) for n in found.get_values()) if isinstance(found, DenseArrayBase) else None
 
 
 def _dominators_first(region: Region) -> Iterator[Block]:
@@ -501,7 +486,7 @@ def _id(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     """thread_id and block_id: a special register whose range is the op's, or the launch's."""
     dimension = _dimension(op)
     is_thread = op.name == "gpu.thread_id"
-    sizes = lowering.launch.block if is_thread else lowering.launch.grid
+    sizes = known_block(lowering.function) if is_thread else known_grid(lowering.function)
     known = range_of_value(op.results[0])
     upper = known.upper + 1 if known else sizes[_SIZES.index(dimension)] if sizes else None
     lower = known.lower if known else 0
@@ -516,7 +501,7 @@ def _size(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     """block_dim and grid_dim: the launch's number where it is known."""
     dimension = _dimension(op)
     is_block = op.name == "gpu.block_dim"
-    if sizes := lowering.launch.block if is_block else lowering.launch.grid:
+    if sizes := known_block(lowering.function) if is_block else known_grid(lowering.function):
         return [lowering.integer(sizes[_SIZES.index(dimension)], IntegerType(lowering.width))]
     register = lowering.value(f"nvvm.read.ptx.sreg.{'ntid' if is_block else 'nctaid'}.{dimension}", [], i32)
     return [_widened(lowering, register)]

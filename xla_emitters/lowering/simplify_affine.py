@@ -29,10 +29,10 @@ from xla_emitters.indexing import IndexingMap, Interval, Variable
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
     expressions_of,
-    index_width,
     is_unsigned,
     overflowing_part,
 )
+from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 

@@ -50,10 +50,10 @@ def test_numbers_of_arguments() -> None:
             TENSORS + TENSORS.replace("@fusion", "@second").replace("@other", "@third"),
             "the module has 2 entry functions",
         ),
-        (TENSORS.replace("known_grid_size", "known_size"), "function 'fusion' does not say how it is launched"),
+        (TENSORS.replace("known_grid_size", "known_size"), "the entry does not say its launch"),
         (
             TENSORS.replace("array<i32: 64, 2, 1>", "array<i32: 64>"),
-            "function 'fusion' does not say how it is launched",
+            "the entry does not say its launch",
         ),
     ],
 )
@@ -62,6 +62,48 @@ def test_what_is_no_kernel(text: str, message: str) -> None:
     with pytest.raises(VerifyError, match=message) as raised:
         launch_of(module)
     assert "gpu.known_grid_size" in raised.value.help or "xla.entry" in raised.value.help
+
+
+ATTRIBUTES = "gpu.known_grid_size = array<i32: 5, 2, 1>, gpu.known_block_size = array<i32: 64, 4, 2>"
+THREAD = "%t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}"
+BLOCK = "%b = gpu.block_id y {xla.range = [0 : index, 9 : index]}"
+
+
+def launch_said_by(body: str, attributes: str = "xla.entry") -> Launch:
+    module = parse_ir(f"func.func @main() attributes {{{attributes}}} {{\n{body}\nreturn\n}}")
+    return launch_of(module)
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (THREAD, Launch((1, 1, 1), (128, 1, 1))),
+        (THREAD + "\n" + BLOCK, Launch((1, 10, 1), (128, 1, 1))),
+        (
+            "%0 = xla.workgroup_id x {xla.range = [0 : index, 959 : index]}\n"
+            "scf.forall (%i, %j, %k) in (32, 4, 2) {\n}",
+            Launch((960, 1, 1), (32, 4, 2)),
+        ),
+        (
+            "%t = nvvm.read.ptx.sreg.tid.z range <i32, 0, 4> : i32\n%b = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 7> : i32",
+            Launch((7, 1, 1), (1, 1, 4)),
+        ),
+    ],
+)
+def test_ids_say_their_extents(body: str, wanted: Launch) -> None:
+    assert launch_said_by(body) == wanted
+
+
+def test_attributes_win() -> None:
+    assert launch_said_by(THREAD, f"xla.entry, {ATTRIBUTES}") == Launch((5, 2, 1), (64, 4, 2))
+    half = "xla.entry, nvvm.reqntid = array<i32: 16, 1, 1>"
+    assert launch_said_by(THREAD + "\n" + BLOCK, half) == Launch((1, 10, 1), (16, 1, 1))
+
+
+@pytest.mark.parametrize("body", ["", "%t = gpu.thread_id x", THREAD + "\n%b = gpu.block_id x"])
+def test_what_says_no_launch_said_by(body):
+    with pytest.raises(VerifyError, match="the entry does not say its launch"):
+        launch_said_by(body)
 
 
 def test_every_pass_keeps_the_launch() -> None:

@@ -13,7 +13,7 @@ from xla_emitters.dialects.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
-from xla_emitters.lowering.index_arithmetic import expressions_of, index_width, is_unsigned, overflowing_part
+from xla_emitters.lowering.index_arithmetic import expressions_of, is_unsigned, overflowing_part
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
 
@@ -141,11 +141,3 @@ def test_affine_expressions() -> None:
     (expr,) = expressions_of(op)
     for x, y in itertools.product(range(-6, 7), repeat=2):
         assert expr.evaluate([x, y]) == (x * 3 + y) // 2 + x % 4 - (-(-y // 5))
-
-
-def test_index_width() -> None:
-    """From the module's data layout, from inside too; 64 without one."""
-    for spec, width in ((" attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>}", 32), ("", 64)):
-        module = parse_ir(f"module{spec} {{ func.func @f(%x: index) -> index {{ func.return %x : index }} }}")
-        assert index_width(module) == width
-        assert {index_width(op) for op in module.walk()} == {width}

@@ -3,7 +3,7 @@
     execute(module, [x, out])  ->  [out]                     every block of the grid
     written_elements(module, [x, out], blocks=[0, 24575])    only these blocks; which elements of `out` they wrote
 
-The launch is the one that the module says (see `launch`) unless one is given. Arguments are NumPy arrays in the order of the
+The launch is the one that the module says (see `analysis/kernel_entry`) unless one is given. Arguments are NumPy arrays in the order of the
 entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, in the order in which they lie, whatever the
 argument's type is at this stage. The blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
 
@@ -23,6 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from xla_emitters.analysis.kernel_entry import launch_of
 from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
@@ -49,7 +50,6 @@ from xla_emitters.runtime.simt import (
 )
 from xla_emitters.runtime.simt import complex as complex_numbers
 from xla_emitters.runtime.simt.code import Compiler, Function, FunctionOp, Rules
-from xla_emitters.runtime.simt.launch import launch_of
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Listener, Memory
 from xla_emitters.runtime.simt.scalars import INDEX, form_of

@@ -12,12 +12,12 @@ import numpy as np
 from xdsl.dialects import gpu
 from xdsl.ir import Operation
 
+from xla_emitters.analysis.kernel_entry import DIMENSIONS
 from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
-from xla_emitters.runtime.simt.launch import DIMENSIONS
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from xla_emitters.analysis.kernel_entry import DIMENSIONS
 from xla_emitters.dialects import nvvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -26,7 +27,6 @@ from xla_emitters.runtime.simt.gpu import (
     meet,
     warp_numbers,
 )
-from xla_emitters.runtime.simt.launch import DIMENSIONS
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import form_of
 

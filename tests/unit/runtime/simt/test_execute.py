@@ -7,7 +7,7 @@ from unit.runtime.simt.kernels import launch
 
 from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import DataError, ExecutionError, Unsupported
+from xla_emitters.errors import DataError, ExecutionError, Unsupported, VerifyError
 from xla_emitters.runtime.simt import execute, written_elements
 from xla_emitters.runtime.simt.memory import Access
 
@@ -96,7 +96,7 @@ def test_arrays_that_do_not_fit(wrong, message):
 def test_the_launch_may_be_given_instead():
     source, out = arrays()
     module = parse_ir(doubling(attributes="xla.entry"))
-    with pytest.raises(DataError, match="does not say its launch"):
+    with pytest.raises(VerifyError, match="does not say its launch"):
         execute(module, [source, out])
     execute(module, [source, out], launch=Launch((8, 1, 1), (THREADS, 1, 1)))
     np.testing.assert_array_equal(out, 2 * source)

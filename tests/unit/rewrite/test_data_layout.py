@@ -1,0 +1,12 @@
+"""What a module says about its machine."""
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.rewrite.data_layout import index_width
+
+
+def test_index_width() -> None:
+    """From the module's data layout, from inside too; 64 without one."""
+    for spec, width in ((" attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>}", 32), ("", 64)):
+        module = parse_ir(f"module{spec} {{ func.func @f(%x: index) -> index {{ func.return %x : index }} }}")
+        assert index_width(module) == width
+        assert {index_width(op) for op in module.walk()} == {width}
