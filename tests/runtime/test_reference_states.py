@@ -16,11 +16,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
 from xla_emitters.analysis.launch import Launch
-from xla_emitters.dialects.context import parse_ir
+from xla_emitters.device import device
+from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import VerifyError
+from xla_emitters.pipeline import PASSES
+from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.simt import execute
 from xla_emitters.runtime.simt.execute import Entry
+from xla_emitters.transforms.from_upstream_spelling import FromUpstreamSpellingPass
 
 REFERENCE = Path(__file__).parent.parent / "corpus" / "reference"
 DUMP = re.compile(r"^// -----// IR Dump Before (\w+?)(?:Pass)?: .*//----- //$", re.MULTILINE)
@@ -117,6 +121,21 @@ def test_gelu_in_all_blocks(state):
     out = np.zeros_like(wanted)
     execute(module_of(state), [x, out], launch=launch_for(state))
     np.testing.assert_array_equal(out.view(np.uint16), wanted.view(np.uint16))
+
+
+def test_what_xla_emits_goes_down_our_road_too():
+    """XLA's first state, read into our spelling, through our passes; the bits after each."""
+    x, wanted = gelu()
+    blocks = [0, 1, 12345, 24575]
+    module = module_of(ALL["gelu"][0])
+    for kernel_pass in (FromUpstreamSpellingPass(), *(row.make(device("h200")) for row in PASSES)):
+        run_pass(kernel_pass, make_context(), module)
+        out = np.full(x.shape, -1, np.int16).view(BF16)
+        execute(module, [x, out], blocks=blocks)
+        bits = out.view(np.int16).reshape(24576, 512)
+        np.testing.assert_array_equal(np.flatnonzero((bits != -1).any(axis=1)), blocks)
+        np.testing.assert_array_equal(bits[blocks], wanted.view(np.int16).reshape(24576, 512)[blocks])
+    assert {op.name.partition(".")[0] for op in module.walk()} == {"builtin", "llvm", "nvvm"}
 
 
 def test_gelu_is_the_same_as_ours():
