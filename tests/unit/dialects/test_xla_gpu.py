@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, bf16, f32
@@ -10,7 +12,7 @@ from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp, PureCallOp, YieldOp
+from xla_emitters.dialects.xla_gpu import OPERATIONS, ApplyIndexingOp, LoopOp, PureCallOp, YieldOp
 from xla_emitters.errors import ParseError, VerifyError
 from xla_emitters.indexing import IndexingMap
 
@@ -52,17 +54,43 @@ FORMS = (
     "xla_gpu.loop ()[%i] -> (%x) in #symbol {\nxla_gpu.yield\n}",
     "%r = xla_gpu.pure_call @g(%t, %a) : (tensor<8xf32>, index) -> f32",
     "%r = xla_gpu.pure_call @g(%t, %a) {noinline} : (tensor<8xf32>, index) -> f32",
+    "%r = xla_gpu.atomic_rmw %t[%a] : tensor<8xf32> {\n^bb0(%it: f32):\nxla_gpu.yield %it : f32\n}",
+    "%r = xla_gpu.atomic_rmw %t[%a] : tensor<8xf32> {\n^bb0(%it: vector<2xf32>):\nxla_gpu.yield %it : vector<2xf32>\n}",
+    "%r = xla_gpu.predicated_insert %v into %t[%a] if %p : tensor<8xf32>",
+    "%r = xla_gpu.predicated_extract %t[%a] if %p else %v : tensor<8xf32>",
+    "%r = xla_gpu.get_dynamic_dim_size %t 0 : tensor<8xf32>",
+    "%r = xla_gpu.allocate_shared : tensor<32x1x33xf32>",
+    "%r = xla_gpu.sync_threads %t : tensor<8xf32>",
+    "%r:2 = xla_gpu.sync_threads %t, %q : tensor<8xf32>, tensor<4x8xi32>",
+    "%r = xla_gpu.shuffle_reduce(%v) to 16 combiner=@add : f32",
+    "%r:2 = xla_gpu.shuffle_reduce(%v, %w) to 4 combiner=@argmax {xla.range = [0 : index, 3 : index]} : f32, i32",
+    "%r = xla_gpu.reduce(%t) inits(%v) dimensions=[0] combiner=@add : tensor<8xf32> to tensor<f32>",
+    "%r:2 = xla_gpu.reduce(%z, %q) inits(%v, %w) dimensions=[1] combiner=@argmax {xla.range = [0 : index, 3 : index]}"
+    " : tensor<4x8xf32>, tensor<4x8xi32> to tensor<4xf32>, tensor<4xi32>",
+    '"xla_gpu.pdl_wait"() : () -> ()',
+    '"xla_gpu.pdl_launch_dependents"() : () -> ()',
+    "%r = xla_gpu.materialize @g(%t) at #lanes(%a) : (tensor<8xf32>) -> !xla_gpu.indexed_vector<8xf32, #lanes>",
+    "%r = xla_gpu.insert %m(%a) into %t at #point : !xla_gpu.indexed_vector<8xf32, #lanes> -> tensor<8xf32>",
+    "%r = xla_gpu.allocate_shared {space = #xla_gpu.memory_space<shmem>} : tensor<8xf32>",
+    '%r = xla_gpu.sync_threads %s : tensor<8xf32, #xla_gpu.layout<"shmem", "(d0) -> (d0), domain: d0 in [0, 7]">>',
 )
 AROUND = """
 #two = #xla_gpu.indexing_map<"(d0, d1)[s0] -> (d0 + s0, d1), domain: d0 in [0, 3], d1 in [0, 3], s0 in [0, 1]">
 #symbol = #xla_gpu.indexing_map<"()[s0] -> (s0 * 2), domain: s0 in [0, 1]">
 #none = #xla_gpu.indexing_map<"() -> (7)">
+#lanes = #xla_gpu.indexing_map<"(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 3], s0 in [0, 1]">
+#point = #xla_gpu.indexing_map<"(d0) -> (d0), domain: d0 in [0, 7]">
 func.func private @g(tensor<8xf32>, index) -> f32
-func.func @f(%a: index, %b: index, %c: index, %t: tensor<8xf32>, %v: f32, %w: i32) {
+func.func private @add(f32, f32) -> f32
+func.func private @argmax(f32, i32, f32, i32) -> (f32, i32)
+func.func @f(%a: index, %b: index, %c: index, %t: tensor<8xf32>, %v: f32, %w: i32, %p: i1, %q: tensor<4x8xi32>,
+    %z: tensor<4x8xf32>, %d: tensor<?xf32>, %m: !xla_gpu.indexed_vector<8xf32, #lanes>,
+    %s: tensor<8xf32, #xla_gpu.layout<"shmem", "(d0) -> (d0), domain: d0 in [0, 7]">>) {
 LINE
 return
 }
 """
+LINE = AROUND.splitlines().index("LINE") + 1
 
 
 def in_function(line: str) -> str:
@@ -99,10 +127,17 @@ def test_every_form_is_printed_as_it_is_read(line: str):
         print_ir(module, locations=True),
     ):
         assert print_ir(parse_ir(form)) == printed
-    body = " ".join(printed.split(", %w: i32) {\n")[1].split())
-    for alias, name in (("#two", "#map"), ("#symbol", "#map"), ("#none", "#map")):
-        line = line.replace(alias, name)
-    assert body.startswith(" ".join(line.split()))
+    (body,) = re.findall(r"func.func @f\(.*?\) {\n(.*)\n    return", printed, re.DOTALL)
+    assert without_names_of_maps(body) == without_names_of_maps(line)
+
+
+def without_names_of_maps(text: str) -> str:
+    return re.sub(r"#(map|two|symbol|none|lanes|point)\d*\b", "#map", " ".join(text.split()))
+
+
+def test_every_op_has_a_form():
+    named = {op.name for line in FORMS for op in parse_ir(in_function(line)).walk()}
+    assert {op.name for op in OPERATIONS} <= named
 
 
 def test_a_loop_is_built_with_its_block():
@@ -142,6 +177,8 @@ BROKEN_TEXT = {
     "%r = xla_gpu.loop (%a, %b)[%i, %j] -> (%x, %y) in #two {}": "but the loop 2, 2 and 2",
     "%r = xla_gpu.loop (%a, %b)[%i] -> (%x) in #two {}": "but the loop 2, 1 and 1",
     "%r = xla_gpu.loop (%a %b)[%i] -> (%x, %y) in #two {}": "",
+    "%r = xla_gpu.reduce(%z) inits(%v) dimensions=[1] combiner=@add : tensor<4x8xf32> to tensor<8xf32>": "tensor<4xf32>",
+    "%r = xla_gpu.reduce(%t) inits(%w) dimensions=[0] combiner=@add : tensor<8xf32> to tensor<f32>": "used with type f32",
     "%r = xla_gpu.loop (%a, %b)[%i] -> (%x, %y) in #two iter_args(%n = %t) -> () {}": "expected 0 operand types but had 1",
 }
 
@@ -152,7 +189,7 @@ def test_text_that_is_wrong_is_refused_where_it_is(line: str):
         parse_ir(in_function(line))
     assert BROKEN_TEXT[line] in caught.value.message
     assert caught.value.place is not None
-    assert caught.value.place.line == 7
+    assert caught.value.place.line == LINE
 
 
 GENERIC_LOOP = (
@@ -161,6 +198,7 @@ GENERIC_LOOP = (
 )
 ARGUMENTS = "%i: index, %x: index, %y: index, %n: tensor<8xf32>"
 YIELD = '"xla_gpu.yield"(%n) : (tensor<8xf32>) -> ()'
+ATOMIC = "%r = xla_gpu.atomic_rmw %t[%a] : tensor<8xf32> {{\n^bb0({}):\nxla_gpu.yield {}\n}}"
 GENERIC_APPLY = '{results} = "xla_gpu.apply_indexing"({operands}) <{{indexing_map_attr = #two}}> : {type}'
 BROKEN_RULES = {
     GENERIC_APPLY.format(
@@ -191,7 +229,29 @@ BROKEN_RULES = {
     "%r = xla_gpu.pure_call @h(%t, %a) : (tensor<8xf32>, index) -> f32": "there is no function @h",
     "%r = xla_gpu.pure_call @g(%t) : (tensor<8xf32>) -> f32": "is called as (tensor<8xf32>) -> (f32)",
     "%r = xla_gpu.pure_call @g(%t, %a) : (tensor<8xf32>, index) -> f64": "@g is (tensor<8xf32>, index) -> (f32)",
-    "xla_gpu.yield": "",
+    "xla_gpu.yield": "must be the last operation",
+    ATOMIC.format("%it: f32", "%it, %it : f32, f32"): "must yield one f32, not f32, f32",
+    ATOMIC.format("%it: f32", "%w : i32"): "must yield one f32, not i32",
+    ATOMIC.format("%it: i32", "%it : i32"): "takes i32, but the elements are f32",
+    ATOMIC.format("%it: vector<2xi32>", "%it : vector<2xi32>"): "takes vector<2xi32>, but the elements are f32",
+    ATOMIC.format("%it: vector<2x2xf32>", "%it : vector<2x2xf32>"): "a vector must have one dimension",
+    '%r = "xla_gpu.predicated_insert"(%w, %t, %a, %p) : (i32, tensor<8xf32>, index, i1) -> tensor<8xf32>': "puts i32",
+    '%r = "xla_gpu.predicated_insert"(%v, %t, %a, %p) : (f32, tensor<8xf32>, index, i1) -> tensor<9xf32>': "tensor<9xf32>",
+    "%r = xla_gpu.predicated_insert %v into %d[%a] if %p : tensor<?xf32>": "must have a static shape",
+    '%r = "xla_gpu.predicated_extract"(%t, %a, %p, %w) : (tensor<8xf32>, index, i1, i32) -> f32': "the fallback is i32",
+    '%r = "xla_gpu.predicated_extract"(%t, %a, %p, %v) : (tensor<8xf32>, index, i1, f32) -> i32': "the result is i32",
+    "%r = xla_gpu.get_dynamic_dim_size %t 1 : tensor<8xf32>": "tensor<8xf32> has no dimension 1",
+    "%r = xla_gpu.allocate_shared : tensor<?xf32>": "must have a static shape",
+    '%r = "xla_gpu.sync_threads"(%t) : (tensor<8xf32>) -> tensor<9xf32>': "its results are (tensor<9xf32>)",
+    '%r = "xla_gpu.sync_threads"(%v) : (f32) -> f32': "operand 'arguments' at position 0",
+    "%r = xla_gpu.shuffle_reduce(%v) to 16 combiner=@none : f32": "there is no function @none",
+    "%r = xla_gpu.shuffle_reduce(%w) to 16 combiner=@add : i32": "@add",
+    "%r = xla_gpu.reduce(%t) inits(%v) dimensions=[0] combiner=@none : tensor<8xf32> to tensor<f32>": "@none",
+    "%r = xla_gpu.reduce(%t) inits(%v) dimensions=[0] combiner=@g : tensor<8xf32> to tensor<f32>": "@g",
+    "%r = xla_gpu.reduce(%t) inits(%v) dimensions=[1] combiner=@add : tensor<8xf32> to tensor<f32>": "must be ascending and below 1",
+    "%r = xla_gpu.reduce(%z) inits(%v) dimensions=[1, 0] combiner=@add : tensor<4x8xf32> to tensor<f32>": "must be ascending and below 2",
+    "%r = xla_gpu.insert %m(%a) into %t at #lanes : !xla_gpu.indexed_vector<8xf32, #lanes> -> tensor<8xf32>": "range variables",
+    "%r = xla_gpu.insert %m(%a, %b) into %t at #none : !xla_gpu.indexed_vector<8xf32, #lanes> -> tensor<8xf32>": "0 dims",
 }
 
 
@@ -201,7 +261,7 @@ def test_a_broken_rule_is_named_where_it_is_broken(line: str):
         parse_ir(in_function(line))
     assert BROKEN_RULES[line] in caught.value.message
     assert caught.value.place is not None
-    assert caught.value.place.line >= 7
+    assert caught.value.place.line >= LINE
 
 
 # ---- folds and effects ------------------------------------------------------------------------------------------------
