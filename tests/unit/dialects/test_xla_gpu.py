@@ -12,7 +12,7 @@ from xdsl.traits import get_effects, is_side_effect_free, is_speculatable
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.dialects.xla_gpu import OPERATIONS, ApplyIndexingOp, LoopOp, PureCallOp, YieldOp
+from xla_emitters.dialects.xla_gpu import OPERATIONS, ApplyIndexingOp, AtomicRMWOp, LoopOp, PureCallOp, YieldOp
 from xla_emitters.errors import ParseError, VerifyError
 from xla_emitters.indexing import IndexingMap
 
@@ -229,7 +229,7 @@ BROKEN_RULES = {
     "%r = xla_gpu.pure_call @h(%t, %a) : (tensor<8xf32>, index) -> f32": "there is no function @h",
     "%r = xla_gpu.pure_call @g(%t) : (tensor<8xf32>) -> f32": "is called as (tensor<8xf32>) -> (f32)",
     "%r = xla_gpu.pure_call @g(%t, %a) : (tensor<8xf32>, index) -> f64": "@g is (tensor<8xf32>, index) -> (f32)",
-    "xla_gpu.yield": "must be the last operation",
+    '"scf.execute_region"() ({ "xla_gpu.yield"() : () -> () }) : () -> ()': "expects parent op to be one of 'xla_gpu.loop'",
     ATOMIC.format("%it: f32", "%it, %it : f32, f32"): "must yield one f32, not f32, f32",
     ATOMIC.format("%it: f32", "%w : i32"): "must yield one f32, not i32",
     ATOMIC.format("%it: i32", "%it : i32"): "takes i32, but the elements are f32",
@@ -265,6 +265,15 @@ def test_a_broken_rule_is_named_where_it_is_broken(line: str):
 
 
 # ---- folds and effects ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("yielded", "folds"), [("%it : f32", True), ("%v : f32", False)], ids=["what is there", "another value"]
+)
+def test_an_update_that_changes_nothing_folds(yielded: str, folds: bool):
+    op = op_of(ATOMIC.format("%it: f32", yielded))
+    assert isinstance(op, AtomicRMWOp)
+    assert op.fold() == ((op.operands[0],) if folds else None)
 
 
 def test_apply_indexing_folds_when_every_result_is_an_operand_or_a_number():
