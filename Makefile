@@ -6,9 +6,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny lint filecheck-subprocess bench clean
+.PHONY: help run install tools test tiny lint filecheck-subprocess bless docs notebook bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -45,22 +46,39 @@ $(STAMP): pyproject.toml
 	      apt-get install -q -y --no-install-recommends python3-venv >/dev/null && $(PYTHON) -m venv $(VENV); \
 	  else echo "error: $(PYTHON) has no venv module: apt-get install python3-venv" >&2; exit 4; fi; }
 	@echo "installing Python packages into $(VENV)"
-	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,prove,ptxas]'
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[ptxas]'
 	@touch $@
 
-test: install lint  ## everything: lint, types, unit, FileCheck and numeric tests
+# What only tests, documentation and the notebook need comes later: the first run waits for less.
+$(TESTS_STAMP): $(STAMP)
+	@echo "installing what tests need into $(VENV)"
+	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,notebook,prove,ptxas]'
+	@touch $@
+
+test: install $(TESTS_STAMP) lint  ## everything: lint, types, unit, FileCheck and numeric tests
 	@$(BIN)/python -m pytest -n auto
 
-tiny: $(STAMP)  ## one fast check of every part, under 3 s
+tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
 
-lint: $(STAMP)
+lint: $(TESTS_STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 
-filecheck-subprocess: install  ## the FileCheck suite through the installed console scripts, as real processes
+filecheck-subprocess: install $(TESTS_STAMP)  ## the FileCheck suite through the installed console scripts, as real processes
 	@XLA_EMITTERS_TEST_SUBPROCESS=1 $(BIN)/python -m pytest tests/filecheck -n auto
+
+bless: install $(TESTS_STAMP)  ## write the listings marked BLESSED in tests/filecheck anew; read the change
+	@XLA_EMITTERS_TEST_BLESS=1 $(BIN)/python -m pytest tests/filecheck -n auto
+	@git --no-pager diff --stat -- tests/filecheck
+
+docs: install $(TESTS_STAMP)  ## build the documentation into build/site
+	@DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
+	@echo "build/site/index.html"
+
+notebook: install $(TESTS_STAMP)  ## open the notebook in a browser
+	@$(BIN)/marimo edit notebooks/01_gelu_pass_by_pass.py
 
 bench: install  ## compile time of GELU against the real XLA's (needs the extra 'xla')
 	@$(BIN)/python -m benchmarks.compile_time

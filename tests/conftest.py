@@ -6,7 +6,8 @@ Starting a Python process costs half a second, so the tools' `main` functions an
 the same. `XLA_EMITTERS_TEST_SUBPROCESS=1` runs the very same lines as real processes through the installed console scripts.
 
 A RUN line may hold `not TOOL` (the exit code must not be 0), `exit N TOOL` (must be N), `2>&1` (messages too), pipes into `filecheck`,
-`%s` (the file) and `%t` (a fresh temporary path).
+`%s` (the file) and `%t` (a fresh temporary path). Every `.hlo` file under `filecheck/emitters` that is not about a refusal is also a
+numeric case: `xla-emitters check` over some blocks. `XLA_EMITTERS_TEST_BLESS=1` writes whole listings anew (`bless.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from bless import bless, prefix_of
+
+# Every test compiles for itself; those of the cache turn it on in a directory of their own.
+os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
+EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
 
 
@@ -41,6 +47,9 @@ class RunLines(pytest.File):
             raise self.CollectError(f"{self.path} has no RUN line")
         for number, line in enumerate(lines):
             yield RunLine.from_parent(self, name=f"RUN{number}", line=line)
+        is_refused = any(line.startswith(("not ", "exit ")) for line in lines)
+        if EMITTERS_DIR in self.path.parents and self.path.suffix == ".hlo" and not is_refused:
+            yield RunLine.from_parent(self, name="NUMERIC", line="xla-emitters check --blocks 16 %s")
 
 
 class RunLineFailed(Exception):
@@ -57,7 +66,10 @@ class RunLine(pytest.Item):
         temporary = Path(tempfile.gettempdir()) / f"{self.path.stem}-{os.getpid()}"
         line = self.line.replace("%s", shlex.quote(str(self.path))).replace("%t", str(temporary))
         for command in line.split(" | "):
-            text = self.run_command(shlex.split(command), text)
+            words = shlex.split(command)
+            if os.environ.get("XLA_EMITTERS_TEST_BLESS") and words[0] == "filecheck":
+                bless(self.path, prefix_of(words), text.decode())
+            text = self.run_command(words, text)
 
     def run_command(self, words: list[str], stdin: bytes) -> bytes:
         wanted: int | None = 0

@@ -8,16 +8,15 @@ Source: seed document, "Compilation pipeline"; spec/2 3.1 "Exact order"; the sta
 
 from __future__ import annotations
 
-import time
-from collections import Counter
+import hashlib
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from xla_emitters.analysis.buffers import buffers_of
 from xla_emitters.analysis.fusion import view_of
@@ -26,10 +25,9 @@ from xla_emitters.analysis.program_plan import PlannedKernel, computation_of, pl
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.emitters.partitioner import partition, sanitize
-from xla_emitters.errors import ParseError, UsageError
+from xla_emitters.errors import ParseError, ToolError, UsageError
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
@@ -41,10 +39,17 @@ from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.lowering.toolchain import compile_to_llvm_ir, compile_to_ptx_by_steps, start_compile
-from xla_emitters.rewrite.kernel_pass import KernelPass, collect_remarks, run_pass, verify_after
+from xla_emitters.lowering.toolchain import (
+    compile_to_llvm_ir,
+    compile_to_ptx_by_steps,
+    start_compile,
+    tools_fingerprint,
+)
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.kernel import Argument, ArraySpec, Kernel, Program
-from xla_emitters.trace import Remark, Step, Trace
+from xla_emitters.runtime.program_cache import key_of, open_cache
+from xla_emitters.trace import Trace
 from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
@@ -126,10 +131,6 @@ STAGES: tuple[str, ...] = (
 EXECUTABLE_STAGES: tuple[str, ...] = ("hlo", "xla_gpu", *(row.stage for row in PASSES if row.stage))
 
 
-Observer = Callable[[str, str | None, ModuleOp], None]
-"""Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
-
-
 def compile(
     source: str | Path,
     *,
@@ -138,6 +139,7 @@ def compile(
     stage: str = "ptx",
     record: str = "stages",
     verify: bool = False,
+    cache: bool = True,
 ) -> Program:
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
@@ -146,25 +148,57 @@ def compile(
     fusion   only the fusion instruction of this name
     stage    stop after it; before "ptx" the kernels' PTX is ""
     record   what the trace keeps of the IR: "none", "stages" (the boundaries), or "passes" (all)
-    verify   run the IR verifier after every pass
+    verify   run the IR verifier after every pass; then the cache is left aside
+    cache    whether a program that was compiled before may be the answer
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
 
     >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
     (24576, 1, 1)
     """
-    return compile_module(read_module(source), target=target, fusion=fusion, stage=stage, record=record, verify=verify)
+    text, name = read_text(source)
+    store = open_cache() if cache and not verify else None
+    key = _cache_key(text, name, target, fusion, stage, record) if store else None
+    if store is None or key is None:
+        module = parse_hlo(text, name)
+        return compile_module(module, target=target, fusion=fusion, stage=stage, record=record, verify=verify)
+    if (program := store.get(key)) is None:
+        program = compile_module(parse_hlo(text, name), target=target, fusion=fusion, stage=stage, record=record)
+        store.put(key, program)
+    return program
+
+
+def _cache_key(text: str, name: str, target: str, fusion: str | None, stage: str, record: str) -> str | None:
+    """What a program depends on; None where a tool is missing, which is for the compilation to say."""
+    try:
+        tools = tools_fingerprint() if stage in ("llvm", "ptx") else ""
+    except ToolError:
+        return None
+    return key_of(text, name, repr(device(target)), str(fusion), stage, record, own_fingerprint(), tools)
+
+
+@lru_cache
+def own_fingerprint() -> str:
+    """Changes whenever a file of this package does."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_text(source: str | Path) -> tuple[str, str]:
+    """HLO text, and the name of where it stands, for messages. raises ParseError for what is no text, OSError."""
+    if isinstance(source, str) and "\n" in source:
+        return source, "<hlo>"
+    path = Path(source)
+    try:
+        return path.read_bytes().decode(), str(source)
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
 
 
 def read_module(source: str | Path) -> ModuleOp:
     """The `hlo` module of a file, or of HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
-    if isinstance(source, str) and "\n" in source:
-        return parse_hlo(source)
-    path = Path(source)
-    try:
-        text = path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
-    return parse_hlo(text, str(source))
+    return parse_hlo(*read_text(source))
 
 
 def compile_module(
@@ -258,65 +292,6 @@ def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
 def array_spec(type: Attribute) -> ArraySpec:
     """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
     return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
-
-
-class Recorder:
-    """Runs the steps of one kernel's compilation and writes them into its trace.
-
-    With nothing to record, verify or observe it only runs them: that is the fast path.
-    """
-
-    def __init__(self, name: str, record: str, verify: bool, observe: Observer | None) -> None:
-        if record not in ("none", "stages", "passes"):
-            raise UsageError(f"unknown record '{record}'", help="one of: none, stages, passes")
-        self._record = record
-        self._verify = verify
-        self._observe = observe
-        self.trace = Trace(name)
-
-    def emission(self, emit: Callable[[], ModuleOp]) -> ModuleOp:
-        """Calls `emit` and records what it makes as the stage "xla_gpu"."""
-        start = time.perf_counter()
-        with collect_remarks() as remarks:
-            module = emit()
-        self._after("emit", "xla_gpu", module, time.perf_counter() - start, remarks)
-        return module
-
-    def run(self, kernel_pass: KernelPass, stage: str | None, context: Context, module: ModuleOp) -> None:
-        """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
-        start = time.perf_counter()
-        with collect_remarks() as remarks:
-            run_pass(kernel_pass, context, module)
-        self._after(kernel_pass.name, stage, module, time.perf_counter() - start, remarks)
-
-    def tool(self, stage: str, run: Callable[[], str]) -> str:
-        """Calls an external tool and records its output as the stage of that name."""
-        start = time.perf_counter()
-        text = run()
-        kept = text if self._record != "none" else None
-        self.trace.steps.append(Step(stage, stage, kept, time.perf_counter() - start))
-        return text
-
-    def text(self, stage: str, make: Callable[[], str], source: Operation | None = None) -> None:
-        """Records a stage that is text; `source` is what its ops are counted in."""
-        if self._record != "none":
-            counts = op_counts(source) if source is not None else {}
-            self.trace.steps.append(Step(stage, stage, make(), 0.0, counts))
-
-    def _after(self, name: str, stage: str | None, module: ModuleOp, seconds: float, remarks: list[Remark]) -> None:
-        if self._verify:
-            verify_after(name, module)
-        if self._observe:
-            self._observe(name, stage, module)
-        recorded = self._record == "passes" or (self._record == "stages" and stage is not None)
-        ir = print_ir(module) if recorded else None
-        counts = op_counts(module) if self._record != "none" else {}
-        self.trace.steps.append(Step(name, stage, ir, seconds, counts, tuple(remarks)))
-
-
-def op_counts(root: Operation) -> dict[str, int]:
-    """Op name -> how many `root` holds, itself and modules left out."""
-    return dict(Counter(op.name for op in root.walk() if op is not root and not isinstance(op, ModuleOp)))
 
 
 def keep_intermediates(program: Program, directory: Path) -> None:

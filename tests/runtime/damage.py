@@ -2,8 +2,9 @@
 
     damaged(text, seed)   ->  (what was done, the text as bytes)
 
-A seed says everything. Where a text is made of words (names, numbers, shapes) the words are what is damaged, so that most results
-get past the lexer and the damage shows where it is hardest to see: in shapes that no longer fit, in names that mean something else.
+A seed says everything. Where a text is made of words (names, numbers, shapes) the words are what is damaged, so that many results
+get past the lexer and the damage shows where it is hardest to see: in shapes that no longer fit, in names that mean something else. What is
+changed in every place alike (`_everywhere`) mostly leaves a text that is whole, and means something that nobody thought of.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ import random
 import re
 from collections.abc import Callable
 
+from xla_emitters.dialects.hlo import HLO_OPS
+from xla_emitters.dtypes import DTYPES
+
 _WORD = re.compile(r"%?[A-Za-z_][\w.\-]*|-?\d+|[^\w\s]")
 _SHAPE = re.compile(r"[a-z]+\d*\w*\[[\d,]*\](?:\{[\d,]*\})?")
+_TYPE = re.compile(r"\b[a-z]+\d\w*(?=\[)|\bpred(?=\[)")
+_OPCODE = re.compile(r"(?<=[\]})] )[a-z][a-z\-]+(?=\()")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.])")
+_NAME = re.compile(r"%[\w.\-]+")
 
 NUMBERS = (
     "0", "1", "-1", "2", "3", "7", "128", "40961", "2147483647", "2147483648", "4294967296", "9223372036854775807",
@@ -26,6 +33,8 @@ WORDS = (
     "bf16[1,1,1,1,1,1,1,1]", "{", "}", "(", ")", "[", "]", ",", "=", '"', "/*", "//", "->", "...", "kLoop", "calls=%nothing",
     "dimensions={0,0}", "dimensions={-1}", "direction=XX", "metadata={}", "sharding={replicated}", "\r\n", "\t", "\ufeff",
 )  # fmt: skip
+TYPES = tuple(row.name for row in DTYPES)
+OPCODES = tuple(HLO_OPS)
 
 
 def cut(rng: random.Random, text: str) -> str:
@@ -45,11 +54,21 @@ def repeat_line(rng: random.Random, text: str) -> str:
 
 
 def _replace(rng: random.Random, text: str, pattern: re.Pattern[str], by: Callable[[list[str]], str]) -> str:
+    """One match of `pattern` becomes what `by` makes of all of them."""
     found = list(pattern.finditer(text))
     if not found:
         return text
     place = rng.choice(found)
     return text[: place.start()] + by([match.group() for match in found]) + text[place.end() :]
+
+
+def _replace_everywhere(rng: random.Random, text: str, pattern: re.Pattern[str], others: tuple[str, ...]) -> str:
+    """One of the texts that match `pattern` becomes one of `others` wherever it stands."""
+    found = sorted(set(pattern.findall(text)))
+    if not found:
+        return text
+    old, new = rng.choice(found), rng.choice(others)
+    return pattern.sub(lambda match: new if match.group() == old else match.group(), text)
 
 
 def swap_words(rng: random.Random, text: str) -> str:
@@ -59,6 +78,22 @@ def swap_words(rng: random.Random, text: str) -> str:
 
 def swap_shapes(rng: random.Random, text: str) -> str:
     return _replace(rng, text, _SHAPE, rng.choice)
+
+
+def swap_names(rng: random.Random, text: str) -> str:
+    return _replace(rng, text, _NAME, rng.choice)
+
+
+def other_opcode(rng: random.Random, text: str) -> str:
+    return _replace(rng, text, _OPCODE, lambda found: rng.choice((*OPCODES, *found)))
+
+
+def other_type_everywhere(rng: random.Random, text: str) -> str:
+    return _replace_everywhere(rng, text, _TYPE, TYPES)
+
+
+def other_number_everywhere(rng: random.Random, text: str) -> str:
+    return _replace_everywhere(rng, text, _NUMBER, NUMBERS)
 
 
 def strange_word(rng: random.Random, text: str) -> str:
@@ -85,7 +120,7 @@ def nest(rng: random.Random, text: str) -> str:
     return text[:at] + opening * rng.choice((10, 1000, 100_000)) + text[at:]
 
 
-def other_lines(rng: random.Random, text: str) -> str:
+def other_line_ends(rng: random.Random, text: str) -> str:
     return text.replace("\n", rng.choice(("\r\n", "\r", "\n\n", " ", "\t\n", "\x0c\n")))
 
 
@@ -95,8 +130,21 @@ def several(rng: random.Random, text: str) -> str:
     return text
 
 
+def several_everywhere(rng: random.Random, text: str) -> str:
+    for _ in range(rng.randrange(2, 5)):
+        text = rng.choice((other_type_everywhere, other_type_everywhere, other_number_everywhere, swap_names))(
+            rng, text
+        )
+    return text
+
+
 def flip_bytes(rng: random.Random, text: str) -> bytes:
-    data = bytearray(text.encode())
+    return flipped(rng, text.encode())
+
+
+def flipped(rng: random.Random, whole: bytes) -> bytes:
+    """Some bits of `whole` are other ones."""
+    data = bytearray(whole)
     for _ in range(rng.choice((1, 1, 1, 3, 30))):
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(data)
@@ -106,16 +154,23 @@ def noise(rng: random.Random, text: str) -> bytes:
     return rng.randbytes(rng.choice((0, 1, 50, 5000)))
 
 
-KINDS: tuple[Callable[[random.Random, str], str | bytes], ...] = (
-    cut, cut, drop_line, repeat_line, swap_words, swap_words, swap_words, swap_shapes, swap_shapes, strange_word, strange_word,
-    strange_number, strange_number, insert_word, drop_word, drop_word, nest, other_lines, several, several, flip_bytes,
-    flip_bytes, noise,
+Damage = Callable[[random.Random, str], str | bytes]
+
+# Those of words and shapes come often: they get furthest.
+DAMAGES: tuple[Damage, ...] = (
+    cut, drop_line, repeat_line, swap_words, swap_words, swap_shapes, swap_shapes, swap_names, swap_names, other_opcode, other_opcode,
+    other_type_everywhere, other_type_everywhere, other_number_everywhere, other_number_everywhere, strange_word, strange_number,
+    strange_number, insert_word, drop_word, nest, other_line_ends, several, several_everywhere, several_everywhere, flip_bytes, noise,
+)  # fmt: skip
+# Those that leave most texts whole, so that what stands behind the parser sees them.
+QUIET: tuple[Damage, ...] = (
+    swap_shapes, swap_names, other_opcode, other_type_everywhere, other_number_everywhere, strange_number, several_everywhere,
 )  # fmt: skip
 
 
-def damaged(text: str, seed: int) -> tuple[str, bytes]:
+def damaged(text: str, seed: int, damages: tuple[Damage, ...] = DAMAGES) -> tuple[str, bytes]:
     """The name of what was done, and the result."""
     rng = random.Random(seed)
-    kind = rng.choice(KINDS)
-    result = kind(rng, text)
-    return kind.__name__, result if isinstance(result, bytes) else result.encode("utf-8", "surrogatepass")
+    damage = rng.choice(damages)
+    result = damage(rng, text)
+    return damage.__name__, result if isinstance(result, bytes) else result.encode("utf-8", "surrogatepass")

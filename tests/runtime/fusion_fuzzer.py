@@ -422,26 +422,7 @@ def special_values(type: DType) -> Array:
     finfo: Any = ml_dtypes.finfo
     info = finfo(type.numpy)
     tiny, least, largest = (float(part) for part in (info.smallest_normal, info.smallest_subnormal, info.max))
-    ordinary = (
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        0.5,
-        -0.5,
-        1.5,
-        2.5,
-        3.0,
-        -7.0,
-        88.0,
-        127.0,
-        -128.0,
-        255.5,
-        65536.0,
-        2.0**31,
-        -(2.0**63),
-    )
-    edges = (*ordinary, tiny, -tiny, least, -least, largest, -largest, math.inf, -math.inf, math.nan)
+    edges = (*ORDINARY, tiny, -tiny, least, -least, largest, -largest, math.inf, -math.inf, math.nan)
     with np.errstate(all="ignore"):
         return np.array(edges).astype(type.numpy)
 

@@ -359,6 +359,8 @@ def trip_count(loop: scf.ForOp) -> int | None:
     lower, upper, step = constant_of(loop.lb), constant_of(loop.ub), constant_of(loop.step)
     if lower is None or upper is None or step is None or step <= 0:
         return None
+    if "unsignedCmp" in loop.properties and (lower < 0 or upper < 0):
+        return None  # as an unsigned number, a negative one is large
     return max(0, -(-(upper - lower) // step))
 
 

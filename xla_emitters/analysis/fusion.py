@@ -41,7 +41,7 @@ from xla_emitters.dialects.hlo.types import (
     leaf_types,
     type_text,
 )
-from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.errors import InternalError, Place, Unsupported
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +113,11 @@ class FusionView:
     def elements(self) -> int:
         """Elements of the first result."""
         return math.prod(dims_of(self.roots[0]))
+
+    @property
+    def place(self) -> Place | None:
+        """Where the fusion instruction, or the computation that is compiled without a call, is written."""
+        return place_of(self.call or self.computation)
 
     @property
     def smallest_output_bits(self) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xla_emitters.device import Device
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import Place, Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import delinearize_in_bounds
 
@@ -56,10 +56,11 @@ class Launch:
         return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
 
 
-def launch_for(elements: int, unroll: int, device: Device) -> Launch:
+def launch_for(elements: int, unroll: int, device: Device, place: Place | None = None) -> Launch:
     """Blocks and threads that visit `elements` elements, `unroll` of them a thread, at least once each.
 
     A block of fewer than 128 threads is not rounded up to whole warps: 20 elements take 20 threads.
+    place    of what is launched, for the message
     raises   Unsupported if the grid does not fit even when its blocks are split over x and y.
 
     >>> from xla_emitters.device import device
@@ -77,6 +78,7 @@ def launch_for(elements: int, unroll: int, device: Device) -> Launch:
         raise Unsupported(
             f"{elements} elements need {blocks} blocks of {threads} threads, more than {device.name} launches",
             stage="launch",
+            place=place,
             details=(f"a grid holds {device.grid_max_x} x {device.grid_max_y} blocks",),
         )
     return Launch((x, y, 1), (threads, 1, 1))

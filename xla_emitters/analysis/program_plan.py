@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import SymbolTable
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -188,7 +188,9 @@ def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
             raise _outside(owner)
         if (owner, leaf) in numbers:
             raise Unsupported(
-                f"results {numbers[owner, leaf]} and {number} of '{entry.sym_name.data}' are one value", stage="plan"
+                f"results {numbers[owner, leaf]} and {number} of '{entry.sym_name.data}' are one value",
+                stage="plan",
+                place=place_of(owner),
             )
         numbers[owner, leaf] = number
     return numbers

@@ -38,6 +38,17 @@ def unroll_factor(view: FusionView, device: Device) -> int:
     return max(unroll, -(-8 // view.smallest_output_bits))
 
 
+def unroll_reason(view: FusionView, device: Device) -> str:
+    """Why `unroll_factor` answers what it does, for a person."""
+    if unroll_factor(view, device) > 1 and view.elements < device.threads_max:
+        return f"elements of {view.smallest_output_bits} bits share bytes, and a thread writes whole bytes"
+    if view.elements < device.threads_max:
+        return f"{view.elements} elements leave some of the {device.threads_max} threads of {device.name} idle"
+    if heavy := next(filter(_is_heavy, view.instructions), None):
+        return f"'{heavy.opcode}' (%{heavy.instruction_name.data}) is too much work to repeat in one thread"
+    return f"{view.elements} elements fill the {device.threads_max} threads of {device.name}"
+
+
 def may_unroll(view: FusionView) -> bool:
     """Whether copies of the fusion's code per thread are cheap: no long loop or long chain of branches per element."""
     return not any(map(_is_heavy, view.instructions))

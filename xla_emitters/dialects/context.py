@@ -34,6 +34,7 @@ def _factory(module: str, name: str) -> DialectFactory:
 # Dialects that xDSL does not have.
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "hlo": _factory("hlo", "HLO"),
+    "index": _factory("index", "INDEX"),
     "nvvm": _factory("nvvm", "NVVM"),
     "xla": _factory("xla", "XLA"),
     "xla_gpu": _factory("xla_gpu", "XLA_GPU"),
@@ -41,7 +42,8 @@ ADDED_DIALECTS: Mapping[str, DialectFactory] = {
 
 # Dialects that it has too: ours are its own with what they lack.
 REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
-    name: _factory(name, name.upper()) for name in ("arith", "gpu", "llvm", "scf", "tensor", "vector")
+    name: _factory(name, name.upper())
+    for name in ("affine", "arith", "complex", "func", "gpu", "llvm", "math", "scf", "tensor", "vector")
 }
 
 DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS, **REPLACED_DIALECTS}

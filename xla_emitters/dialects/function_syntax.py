@@ -1,4 +1,4 @@
-"""The signature and body of `func.func` and `llvm.func`, as xDSL has them, with the attributes of a declaration's arguments.
+"""The signature and body of `func.func`, `llvm.func` and `gpu.func`, as xDSL has them, with the attributes of a declaration's arguments.
 
     func.func private @f(tensor<4xf32> {xla.slice_index = 0 : index}, index {xla.range = [0 : index, 3 : index]}) -> f32
 
@@ -10,14 +10,31 @@ Source: MLIR 22, function interfaces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
 from xdsl.dialects.utils.format import print_func_argument, print_func_output
-from xdsl.ir import Attribute, Region
+from xdsl.ir import Attribute, BlockArgument, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.hints import isa
+
+
+@dataclass
+class Signature:
+    """What stands in the parentheses of a function, and behind the arrow.
+
+    names        of the arguments, none for a declaration
+    arg_attrs    a dictionary per argument; None where none has one
+    is_variadic  whether `...` stands for any number of further arguments
+    """
+
+    names: list[Parser.Argument]
+    types: list[Attribute]
+    arg_attrs: ArrayAttr[DictionaryAttr] | None
+    outputs: list[Attribute]
+    res_attrs: ArrayAttr[DictionaryAttr] | None
+    is_variadic: bool
 
 
 def parse_func_op_like(
@@ -29,6 +46,30 @@ def parse_func_op_like(
              input stands for any number of more, if `allow_variadic`; attributes are None where there are none
     """
     name = parser.parse_symbol_name().data
+    found = parse_signature(parser, allow_variadic=allow_variadic)
+    extra = parser.parse_optional_attr_dict_with_keyword(reserved_attr_names)
+    body = parser.parse_optional_region(found.names if found.names or not found.types else None) or Region()
+    function = (name, found.types, found.outputs, body, extra, found.arg_attrs, found.res_attrs)
+    return (*function, found.is_variadic) if allow_variadic else function
+
+
+def parse_signature(parser: Parser, *, allow_variadic: bool = False) -> Signature:
+    """`(%a: f32 {llvm.noundef}, %b: i32) -> (f32 {llvm.noundef})`, or without names."""
+    names, types, arg_attrs, is_variadic = _parse_arguments(parser, allow_variadic)
+    outputs, output_dictionaries = _parse_outputs(parser)
+    return Signature(names, types, arg_attrs, outputs, _attributes(output_dictionaries), is_variadic)
+
+
+def parse_arguments(
+    parser: Parser,
+) -> tuple[list[Parser.Argument], list[Attribute], ArrayAttr[DictionaryAttr] | None]:
+    """`(%a: f32 {llvm.noundef}, %b: i32)`: names, types, and a dictionary each, None where there is none."""
+    return _parse_arguments(parser, False)[:3]
+
+
+def _parse_arguments(
+    parser: Parser, allow_variadic: bool
+) -> tuple[list[Parser.Argument], list[Attribute], ArrayAttr[DictionaryAttr] | None, bool]:
     is_variadic = False
     names: list[Parser.Argument] = []
     types: list[Attribute] = []
@@ -56,11 +97,7 @@ def parse_func_op_like(
             names.append(named)
 
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
-    outputs, output_dictionaries = _parse_outputs(parser)
-    extra = parser.parse_optional_attr_dict_with_keyword(reserved_attr_names)
-    body = parser.parse_optional_region(names if names or not types else None)
-    found = (name, types, outputs, body or Region(), extra, _attributes(dictionaries), _attributes(output_dictionaries))
-    return (*found, is_variadic) if allow_variadic else found
+    return names, types, _attributes(dictionaries), is_variadic
 
 
 def _parse_outputs(parser: Parser) -> tuple[list[Attribute], list[dict[str, Attribute]]]:
@@ -98,23 +135,44 @@ def print_func_op_like(
     printer.print_string(" ")
     printer.print_symbol_name(sym_name.data)
     inputs, outputs = function_type.inputs.data, function_type.outputs.data
-    input_attrs = arg_attrs.data if arg_attrs is not None else (None,) * len(inputs)
-    printer.print_string("(")
     if body.blocks:
-        pairs = zip(body.blocks[0].args, input_attrs, strict=True)
-        printer.print_list(pairs, lambda pair: print_func_argument(printer, *pair))
+        print_arguments(printer, body.blocks[0].args, arg_attrs, is_variadic)
     else:
-        printer.print_list(zip(inputs, input_attrs, strict=True), lambda pair: print_func_output(printer, *pair))
-    if is_variadic:
-        printer.print_string(", ..." if inputs else "...")
-    printer.print_string(")")
-    if outputs:
-        output_attrs = res_attrs.data if res_attrs is not None else (None,) * len(outputs)
-        is_bare = len(outputs) == 1 and res_attrs is None and not isa(function_type.outputs, ArrayAttr[FunctionType])
-        printer.print_string(" -> " if is_bare else " -> (")
-        printer.print_list(zip(outputs, output_attrs, strict=True), lambda pair: print_func_output(printer, *pair))
-        printer.print_string("" if is_bare else ")")
+        print_arguments(printer, inputs, arg_attrs, is_variadic)
+    print_outputs(printer, outputs, res_attrs)
     printer.print_op_attributes(dict(attributes), reserved_attr_names=reserved_attr_names, print_keyword=True)
     if body.blocks:
         printer.print_string(" ", indent=0)
         printer.print_region(body, False, False)
+
+
+def print_arguments(
+    printer: Printer,
+    arguments: Sequence[BlockArgument] | Sequence[Attribute],
+    dictionaries: ArrayAttr[DictionaryAttr] | None,
+    is_variadic: bool = False,
+) -> None:
+    """The inverse of `parse_arguments`; of a declaration the types alone."""
+    attributes = dictionaries.data if dictionaries is not None else (None,) * len(arguments)
+    with printer.in_parens():
+        for position, (argument, dictionary) in enumerate(zip(arguments, attributes, strict=True)):
+            printer.print_string(", " if position else "")
+            if isinstance(argument, BlockArgument):
+                print_func_argument(printer, argument, dictionary)
+            else:
+                print_func_output(printer, argument, dictionary)
+        if is_variadic:
+            printer.print_string(", ..." if arguments else "...")
+
+
+def print_outputs(
+    printer: Printer, outputs: Sequence[Attribute], dictionaries: ArrayAttr[DictionaryAttr] | None
+) -> None:
+    """` -> (f32 {llvm.noundef})`, nothing where a function has no results."""
+    if not outputs:
+        return
+    attributes = dictionaries.data if dictionaries is not None else (None,) * len(outputs)
+    is_bare = len(outputs) == 1 and dictionaries is None and not isinstance(outputs[0], FunctionType)
+    printer.print_string(" -> " if is_bare else " -> (")
+    printer.print_list(zip(outputs, attributes, strict=True), lambda pair: print_func_output(printer, *pair))
+    printer.print_string("" if is_bare else ")")

@@ -1,7 +1,6 @@
-"""The `llvm` dialect's symbols: functions, calls, globals.
+"""The `llvm` dialect's symbols: functions and globals. Calls stand in `llvm_calls.py`.
 
     llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }
-    %y = llvm.call @__nv_tanhf(%x) : (f32) -> f32
     llvm.mlir.global private unnamed_addr @tile() {addr_space = 3 : i32} : !llvm.array<1056 x f32>
 
 A function is external unless said otherwise: LLVM drops an internal kernel, as nobody calls it.
@@ -16,6 +15,7 @@ from typing import ClassVar
 from xdsl.dialects import llvm as upstream
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BoolAttr,
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
@@ -23,41 +23,34 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     SymbolNameConstraint,
-    SymbolRefAttr,
     UnitAttr,
     i32,
 )
 from xdsl.dialects.llvm import (
     CallingConventionAttr,
-    FastMathAttr,
     FramePointerKindAttr,
     LinkageAttr,
     LLVMArrayType,
     LLVMFunctionType,
     LLVMVoidType,
-    TailCallKind,
-    TailCallKindAttr,
     TargetFeaturesAttr,
 )
-from xdsl.ir import Attribute, Operation, Region, SSAValue, TypedAttribute
+from xdsl.ir import Attribute, Region, TypedAttribute
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
-    opt_result_def,
     prop_def,
     region_def,
     traits_def,
-    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, SymbolOpInterface, SymbolTable, SymbolUserOpInterface
+from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.function_syntax import parse_func_op_like, print_func_op_like
-from xla_emitters.dialects.llvm_values import NO_FLAGS
+from xla_emitters.dialects.llvm_metadata import MemoryEffectsAttr, UnwindTableKindAttr, VScaleRangeAttr
 
 EXTERNAL = LinkageAttr("external")
 """Seen by other modules."""
@@ -77,7 +70,7 @@ def _parse_choice(parser: Parser, words: Sequence[str]) -> IntegerAttr[IntegerTy
     return IntegerAttr(words.index(parser.parse_optional_keyword_in(words[1:]) or ""), 64)
 
 
-def _words(*words: str) -> str:
+def words(*words: str) -> str:
     """The words that there are, each after a space."""
     return "".join(f" {word}" for word in words if word)
 
@@ -115,6 +108,21 @@ class FuncOp(IRDLOperation):
     target_cpu = opt_prop_def(StringAttr)
     target_features = opt_prop_def(TargetFeaturesAttr)
     tune_cpu = opt_prop_def(StringAttr)
+    memory_effects = opt_prop_def(MemoryEffectsAttr)
+    inline_hint = opt_prop_def(UnitAttr)
+    function_entry_count = opt_prop_def(IntegerAttr)
+    denormal_fp_math = opt_prop_def(StringAttr)
+    denormal_fp_math_f32 = opt_prop_def(StringAttr)
+    fp_contract = opt_prop_def(StringAttr)
+    no_infs_fp_math = opt_prop_def(BoolAttr)
+    no_nans_fp_math = opt_prop_def(BoolAttr)
+    no_signed_zeros_fp_math = opt_prop_def(BoolAttr)
+    reciprocal_estimates = opt_prop_def(StringAttr)
+    prefer_vector_width = opt_prop_def(StringAttr)
+    uwtable_kind = opt_prop_def(UnwindTableKindAttr)
+    vscale_range = opt_prop_def(VScaleRangeAttr)
+    reqd_work_group_size = opt_prop_def(DenseArrayBase.constr(i32))
+    work_group_size_hint = opt_prop_def(DenseArrayBase.constr(i32))
 
     # Those that stand before the name or in the signature.
     SIGNATURE: ClassVar = (
@@ -170,7 +178,9 @@ class FuncOp(IRDLOperation):
             parser.raise_error("an llvm.func has one result or none", start, start + len(name) + 1)
         attributes: dict[str, Attribute] = dict(extra.data) if extra else {}
         known = cls.get_irdl_definition().properties
-        properties: dict[str, Attribute | None] = {name: attributes.pop(name) for name in known if name in attributes}
+        properties: dict[str, Attribute | None] = {
+            name: attributes.pop(name) for name in list(attributes) if name in known
+        }
         properties |= {
             "arg_attrs": arg_attrs,
             "res_attrs": res_attrs,
@@ -190,7 +200,7 @@ class FuncOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(
-            _words(
+            words(
                 "" if self.linkage == EXTERNAL else self.linkage.linkage.data,
                 "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
                 _VISIBILITIES[self.visibility_.value.data],
@@ -221,142 +231,6 @@ class FuncOp(IRDLOperation):
             raise VerifyException(
                 f"the entry block takes {len(entry.args)} arguments whose types are not those of {self.function_type}"
             )
-
-
-class _CalleeIsLLVMFunc(SymbolUserOpInterface):
-    """A direct call names an `llvm.func` of the call's type."""
-
-    def verify(self, op: Operation) -> None:
-        assert isinstance(op, CallOp)
-        if op.callee is None:
-            return
-        holder: Operation | None = op
-        while holder is not None and not holder.has_trait(SymbolTable):
-            holder = holder.parent_op()
-        if holder is None:
-            return
-        callee = SymbolTable.lookup_symbol(holder, op.callee)
-        if not isinstance(callee, FuncOp):
-            raise VerifyException(f"there is no llvm.func {op.callee}")
-        wanted = callee.function_type
-        if wanted.is_variadic:
-            return
-        outputs = () if isinstance(wanted.output, LLVMVoidType) else (wanted.output,)
-        if op.args.types != wanted.inputs.data or op.result_types != outputs:
-            raise VerifyException(f"{op.callee} is {wanted}, but is called with other types")
-
-
-@irdl_op_definition
-class CallOp(IRDLOperation):
-    """`llvm.call @__nv_tanhf(%x) : (f32) -> f32`, or of a pointer: `llvm.call %f(%x) : !llvm.ptr, (f32) -> f32`"""
-
-    name = "llvm.call"
-
-    args = var_operand_def()
-    op_bundle_operands = var_operand_def()
-    callee = opt_prop_def(SymbolRefAttr)
-    var_callee_type = opt_prop_def(LLVMFunctionType)
-    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
-    CConv = prop_def(CallingConventionAttr, default_value=C_CONVENTION)
-    op_bundle_sizes = prop_def(DenseArrayBase.constr(i32), default_value=DenseArrayBase.from_list(i32, ()))
-    TailCallKind = prop_def(TailCallKindAttr, default_value=TailCallKindAttr(TailCallKind.NONE))
-    convergent = opt_prop_def(UnitAttr)
-    no_unwind = opt_prop_def(UnitAttr)
-    will_return = opt_prop_def(UnitAttr)
-    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
-    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
-    returned = opt_result_def()
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    traits = traits_def(_CalleeIsLLVMFunc())
-
-    def __init__(
-        self,
-        callee: str | SymbolRefAttr,
-        *args: SSAValue | Operation,
-        return_type: Attribute | None = None,
-        fastmath: FastMathAttr = NO_FLAGS,
-        var_callee_type: LLVMFunctionType | None = None,
-    ):
-        super().__init__(
-            operands=[args, []],
-            properties={
-                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
-                "var_callee_type": var_callee_type,
-                "fastmathFlags": fastmath,
-            },
-            result_types=[return_type],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallOp:
-        convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
-        kinds = {kind.value: kind for kind in TailCallKind if kind is not TailCallKind.NONE}
-        kind = parser.parse_optional_keyword_in(kinds)
-        callee = parser.parse_optional_symbol_name()
-        pointer = None if callee else parser.parse_unresolved_operand()
-        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        variadic: Attribute | None = None
-        if parser.parse_optional_keyword("vararg") is not None:
-            with parser.in_parens():
-                variadic = parser.parse_type()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        values: list[SSAValue] = []
-        if pointer is not None:
-            values.append(parser.resolve_operand(pointer, parser.parse_type()))
-            parser.parse_punctuation(",")
-        start = parser.pos
-        type = parser.parse_function_type()
-        values += parser.resolve_operands(operands, type.inputs.data, start)
-        known = cls.get_irdl_definition().properties
-        properties: dict[str, Attribute] = {name: attributes.pop(name) for name in known if name in attributes}
-        properties |= {
-            "CConv": CallingConventionAttr(convention),
-            "TailCallKind": TailCallKindAttr(kinds[kind] if kind else TailCallKind.NONE),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(values), 0]),
-        }
-        if callee:
-            properties["callee"] = SymbolRefAttr(callee)
-        if variadic:
-            properties["var_callee_type"] = variadic
-        for name, definition in known.items():
-            if definition.default_value is not None:
-                properties.setdefault(name, definition.default_value)
-        return CallOp.create(
-            operands=values, properties=properties, attributes=attributes, result_types=type.outputs.data
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(
-            _words(
-                "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
-                "" if self.TailCallKind.data is TailCallKind.NONE else self.TailCallKind.data.value,
-            )
-            + " "
-        )
-        arguments = self.args
-        if self.callee is not None:
-            printer.print_attribute(self.callee)
-        else:
-            printer.print_ssa_value(arguments[0])
-            arguments = arguments[1:]
-        with printer.in_parens():
-            printer.print_list(arguments, printer.print_ssa_value)
-        if self.var_callee_type is not None:
-            printer.print_string(" vararg(")
-            printer.print_attribute(self.var_callee_type)
-            printer.print_string(")")
-        hidden = ["callee", "var_callee_type", "CConv", "TailCallKind", "op_bundle_sizes", "operandSegmentSizes"]
-        if self.fastmathFlags == NO_FLAGS:
-            hidden.append("fastmathFlags")
-        printer.print_op_attributes(self.properties | self.attributes, reserved_attr_names=hidden)
-        printer.print_string(" : ")
-        if self.callee is None:
-            printer.print_attribute(self.args[0].type)
-            printer.print_string(", ")
-        printer.print_function_type([value.type for value in arguments], self.result_types)
 
 
 @irdl_op_definition
@@ -456,7 +330,7 @@ class GlobalOp(IRDLOperation):
             value=value,
             body=parser.parse_optional_region(),
         )
-        op.properties |= {name: attributes.pop(name) for name in known if name in attributes}
+        op.properties |= {name: attributes.pop(name) for name in list(attributes) if name in known}
         op.properties |= {"unnamed_addr": unnamed, "visibility_": visibility}
         if is_thread_local:
             op.properties["thread_local_"] = UnitAttr()
@@ -465,7 +339,7 @@ class GlobalOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(
-            _words(
+            words(
                 self.linkage.linkage.data,
                 _VISIBILITIES[self.visibility_.value.data],
                 "thread_local" if self.thread_local_ is not None else "",

@@ -10,11 +10,12 @@ Source: MLIR 22, LLVM dialect.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Collection, MutableMapping, Sequence
 
 from xdsl.dialects import llvm as upstream
 from xdsl.dialects.builtin import (
     I32,
+    AnyFloat,
     ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
@@ -42,6 +43,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
 from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.llvm_metadata import DereferenceableAttr
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
 """Stands in a getelementptr's constant indices where an operand is meant."""
@@ -180,6 +183,68 @@ def _parse_index(parser: Parser) -> int | UnresolvedOperand:
     return parser.parse_integer(allow_boolean=False)
 
 
+@irdl_op_definition
+class AllocaOp(IRDLOperation):
+    """`llvm.alloca %n x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr`: memory of the thread's own, for `n` elements.
+
+    `inalloca`: memory of an argument, as some hosts' calling conventions want it.
+    """
+
+    name = "llvm.alloca"
+
+    size = operand_def(IntegerType)
+    alignment = opt_prop_def(IntegerAttr)
+    elem_type = prop_def()
+    inalloca = opt_prop_def(UnitAttr)
+    res = result_def(LLVMPointerType)
+
+    def __init__(
+        self,
+        size: SSAValue | Operation,
+        elem_type: Attribute,
+        alignment: int | None = None,
+        result_type: LLVMPointerType | None = None,
+        inalloca: bool = False,
+    ):
+        """`alignment` in bytes; the type's own where it is not given."""
+        super().__init__(
+            operands=[size],
+            properties={
+                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
+                "elem_type": elem_type,
+                **_flags(inalloca=inalloca),
+            },
+            result_types=[result_type or LLVMPointerType()],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocaOp:
+        inalloca = parser.parse_optional_keyword("inalloca") is not None
+        size = parser.parse_unresolved_operand()
+        parser.parse_keyword("x")
+        elem_type = parser.parse_type()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        type = parser.parse_function_type()
+        (count,) = parser.resolve_operands([size], type.inputs.data, start)
+        if len(type.outputs) != 1 or not isinstance(pointer := type.outputs.data[0], LLVMPointerType):
+            parser.raise_error("an alloca gives a pointer", start, parser.pos)
+        op = AllocaOp(count, elem_type, None, pointer, inalloca)
+        move_properties(("alignment",), attributes, op.properties)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" inalloca " if self.inalloca is not None else " ")
+        printer.print_ssa_value(self.size)
+        printer.print_string(" x ")
+        printer.print_attribute(self.elem_type)
+        printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+
 class _AccessEffect(MemoryEffect):
     """What a load or store does, apart from its value: a load reads, unless nobody ever writes there; volatile and atomic: anything."""
 
@@ -199,28 +264,84 @@ def _flags(**flags: bool) -> dict[str, Attribute | None]:
     return {name: UnitAttr() if is_set else None for name, is_set in flags.items()}
 
 
+def parse_ordering(parser: Parser) -> IntegerAttr:
+    """`monotonic`, by its number."""
+    start = parser.pos
+    word = parser.parse_identifier()
+    if word not in ORDERINGS.values():
+        parser.raise_error(
+            f"unknown atomic ordering '{word}'; one of: {', '.join(ORDERINGS.values())}", start, start + len(word)
+        )
+    return ordering_number(word)
+
+
+def ordering_number(word: str) -> IntegerAttr:
+    """The number that stands for `monotonic` ... in an op's property."""
+    return IntegerAttr(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
+
+
+def parse_scope(parser: Parser) -> StringAttr | None:
+    """`syncscope("agent")`, if it is there: among which threads an order holds; all of the system without it."""
+    if parser.parse_optional_keyword("syncscope") is None:
+        return None
+    with parser.in_parens():
+        return StringAttr(parser.parse_str_literal())
+
+
+def print_order(printer: Printer, scope: StringAttr | None, *orderings: IntegerAttr) -> None:
+    """The inverse of `parse_scope` and `parse_ordering`, each after a space."""
+    if scope is not None:
+        printer.print_string(" syncscope(")
+        printer.print_string_literal(scope.data)
+        printer.print_string(")")
+    for ordering in orderings:
+        printer.print_string(f" {ORDERINGS[ordering.value.data]}")
+
+
+def verify_ordering(ordering: IntegerAttr, allowed: Collection[str], of_what: str = "ordering") -> None:
+    """raises VerifyException naming the orderings that an op may have"""
+    word = ORDERINGS.get(ordering.value.data, str(ordering.value.data))
+    if word not in allowed:
+        raise VerifyException(f"{of_what} is {word}; it can be {', '.join(allowed)}")
+
+
+_ATOMIC_BITS = (8, 16, 32, 64)
+
+
+def is_atomic_integer(type: Attribute) -> bool:
+    """Whether hardware reads and writes integers of the type in one step."""
+    return isinstance(type, IntegerType) and type.bitwidth in _ATOMIC_BITS
+
+
+def is_atomic_float(type: Attribute) -> bool:
+    """As `is_atomic_integer`, for floats."""
+    return isinstance(type, AnyFloat) and type.bitwidth in _ATOMIC_BITS
+
+
 def _parse_atomic(parser: Parser, properties: dict[str, Attribute | None]) -> None:
     """`atomic syncscope("agent") monotonic`, if it is there."""
     if parser.parse_optional_keyword("atomic") is None:
         return
-    if parser.parse_optional_keyword("syncscope") is not None:
-        with parser.in_parens():
-            properties["syncscope"] = StringAttr(parser.parse_str_literal())
-    word = parser.parse_identifier()
-    number = next((number for number, keyword in ORDERINGS.items() if keyword == word), None)
-    if number is None:
-        parser.raise_error(f"unknown atomic ordering '{word}'; one of: {', '.join(ORDERINGS.values())}")
-    properties["ordering"] = IntegerAttr(number, i64)
+    properties["syncscope"] = parse_scope(parser)
+    properties["ordering"] = parse_ordering(parser)
 
 
 def _print_atomic(printer: Printer, op: LoadOp | StoreOp) -> None:
-    if not (ordering := op.ordering.value.data):
+    if op.ordering.value.data:
+        printer.print_string(" atomic")
+        print_order(printer, op.syncscope, op.ordering)
+
+
+def _verify_atomic(op: LoadOp | StoreOp, type: Attribute, allowed: Collection[str]) -> None:
+    if not op.ordering.value.data:
+        if op.syncscope is not None:
+            raise VerifyException("has a syncscope, but is not atomic")
         return
-    scope = ""
-    printer.print_string(" atomic")
-    if op.syncscope is not None:
-        scope = f'syncscope("{op.syncscope.data}") '
-    printer.print_string(f" {scope}{ORDERINGS[ordering]}")
+    verify_ordering(op.ordering, allowed)
+    if not (is_atomic_integer(type) or is_atomic_float(type) or isinstance(type, LLVMPointerType)):
+        raise VerifyException(f"{type} cannot be accessed in one step: it is no pointer, nor a number of 8 to 64 bits")
+    if op.alignment is None:
+        raise VerifyException("is atomic, and must say its alignment")
 
 
 # Properties that stand in the attribute dictionary: what an access says of itself besides what it does.
@@ -265,6 +386,7 @@ class LoadOp(IRDLOperation):
     tbaa = opt_prop_def(ArrayAttr)
     ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
     syncscope = opt_prop_def(StringAttr)
+    dereferenceable = opt_prop_def(DereferenceableAttr)
     dereferenced_value = result_def()
 
     traits = traits_def(_AccessEffect())
@@ -298,6 +420,8 @@ class LoadOp(IRDLOperation):
             invariant=parser.parse_optional_keyword("invariant") is not None,
             invariantGroup=parser.parse_optional_keyword("invariant_group") is not None,
         )
+        if parser.parse_optional_keyword("dereferenceable") is not None:
+            properties["dereferenceable"] = DereferenceableAttr.new(DereferenceableAttr.parse_parameters(parser))
         attributes = parser.parse_optional_attr_dict()
         move_properties(METADATA, attributes, properties)
         parser.parse_punctuation(":")
@@ -316,11 +440,21 @@ class LoadOp(IRDLOperation):
             printer.print_string(" invariant")
         if self.invariantGroup is not None:
             printer.print_string(" invariant_group")
+        if self.dereferenceable is not None:
+            printer.print_string(" dereferenceable")
+            self.dereferenceable.print_parameters(printer)
         _print_access_attributes(printer, self)
         printer.print_string(" : ")
         printer.print_attribute(self.ptr.type)
         printer.print_string(" -> ")
         printer.print_attribute(self.dereferenced_value.type)
+
+    def verify_(self) -> None:
+        _verify_atomic(self, self.dereferenced_value.type, ("unordered", "monotonic", "acquire", "seq_cst"))
+        if self.dereferenceable is not None and not isinstance(self.dereferenced_value.type, LLVMPointerType):
+            raise VerifyException(
+                f"says that what it loads can be loaded from, but that is {self.dereferenced_value.type}"
+            )
 
 
 @irdl_op_definition
@@ -393,3 +527,6 @@ class StoreOp(IRDLOperation):
         printer.print_attribute(self.value.type)
         printer.print_string(", ")
         printer.print_attribute(self.ptr.type)
+
+    def verify_(self) -> None:
+        _verify_atomic(self, self.value.type, ("unordered", "monotonic", "release", "seq_cst"))

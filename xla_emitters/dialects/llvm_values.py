@@ -16,7 +16,9 @@ from xdsl.dialects import llvm as upstream
 from xdsl.dialects.builtin import (
     I1,
     I32,
+    AnyFloat,
     AnyFloatConstr,
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -28,7 +30,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.dialects.llvm import FastMathAttr, OverflowAttr
+from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType, OverflowAttr
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
@@ -36,6 +38,7 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     VarConstraint,
+    base,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -49,6 +52,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.op_family import op_of_family
 
@@ -57,6 +61,9 @@ FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 
 INTEGER = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
 """A signless integer or a vector of such."""
+
+POINTER = base(LLVMPointerType) | VectorType.constr(LLVMPointerType)
+"""A pointer or a vector of pointers."""
 
 NO_FLAGS = FastMathAttr(None)
 """No fastmath flag."""
@@ -103,11 +110,11 @@ class ConstantRangeAttr(ParametrizedAttribute):
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation, HasFolderInterface):
-    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`"""
+    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; of a struct or an array, a list of its parts."""
 
     name = "llvm.mlir.constant"
 
-    value = prop_def(IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr | StringAttr)
+    value = prop_def(IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr | StringAttr | ArrayAttr)
     result = result_def()
 
     assembly_format = "`(` $value `)` attr-dict `:` type($result)"
@@ -274,12 +281,22 @@ class ICmpOp(CompareOp):
     name = "llvm.icmp"
     PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_ICMP_FLAGS)
 
+    def verify_(self) -> None:
+        super().verify_()
+        if not isinstance(get_element_type_or_self(self.lhs.type), IntegerType | LLVMPointerType):
+            raise VerifyException(f"compares integers or pointers, not {self.lhs.type}")
+
 
 @irdl_op_definition
 class FCmpOp(CompareOp):
     name = "llvm.fcmp"
     PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_FCMP_FLAGS)
     fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if not isinstance(get_element_type_or_self(self.lhs.type), AnyFloat):
+            raise VerifyException(f"compares floats, not {self.lhs.type}")
 
 
 @irdl_op_definition
@@ -346,6 +363,7 @@ class TruncOp(IRDLOperation):
         printer.print_attribute(self.res.type)
 
     def verify_(self) -> None:
+        verify_same_shape(self.arg.type, self.res.type)
         if _bits(self.arg.type) <= _bits(self.res.type):
             raise VerifyException(f"cannot truncate {self.arg.type} to {self.res.type}")
 
@@ -358,10 +376,7 @@ def _bits(type: Attribute) -> int:
 
 
 class CastOp(IRDLOperation):
-    """`llvm.fptosi %x : f32 to i32`"""
-
-    arg = operand_def()
-    result = result_def()
+    """A conversion of scalars or vectors: `llvm.fptosi %x : f32 to i32`"""
 
     assembly_format = "$arg attr-dict `:` type($arg) `to` type($result)"
 
@@ -369,6 +384,29 @@ class CastOp(IRDLOperation):
 
     def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
         super().__init__(operands=[arg], result_types=[res_type])
+
+    def verify_(self) -> None:
+        verify_same_shape(self.operands[0].type, self.results[0].type)
+
+
+def verify_same_shape(source: Attribute, target: Attribute) -> None:
+    """raises VerifyException unless both types are scalars, or vectors of as many elements"""
+    if not have_compatible_shape(source, target):
+        raise VerifyException(f"cannot convert {source} to {target}: they differ in shape")
+
+
+class FloatToIntegerCastOp(CastOp):
+    """`llvm.fptosi %x : f32 to i32`"""
+
+    arg = operand_def(FLOAT)
+    result = result_def(INTEGER)
+
+
+class PointerCastOp(CastOp):
+    """`llvm.addrspacecast %p : !llvm.ptr<3> to !llvm.ptr`"""
+
+    arg = operand_def(POINTER)
+    result = result_def(POINTER)
 
 
 @irdl_op_definition
@@ -388,7 +426,10 @@ class UIToFPOp(IRDLOperation):
     def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
         super().__init__(operands=[arg], result_types=[res_type])
 
+    def verify_(self) -> None:
+        verify_same_shape(self.arg.type, self.result.type)
 
-FPToSIOp = op_of_family(CastOp, "llvm.fptosi")
-FPToUIOp = op_of_family(CastOp, "llvm.fptoui")
-AddrSpaceCastOp = op_of_family(CastOp, "llvm.addrspacecast")
+
+FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")
+FPToUIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptoui")
+AddrSpaceCastOp = op_of_family(PointerCastOp, "llvm.addrspacecast")

@@ -67,6 +67,14 @@ def print_ir(op: Operation, *, locations: bool = False, generic: bool = False, s
     return printer.text()
 
 
+def print_ir_with_lines(op: Operation) -> tuple[str, list[tuple[int, Operation]]]:
+    """`op` as `print_ir` prints it, and every op in it with the number of the line, from 0, on which it starts."""
+    printer = KernelPrinter(locations=False, generic=False, spelling="seed")
+    starts = printer.note_starts()
+    printer.print_op(op)
+    return printer.text(), printer.lines_of(starts)
+
+
 # ---- names of values that have none ---------------------------------------------------------------------------------------------------
 
 
@@ -133,6 +141,21 @@ class KernelPrinter(Printer):
         # Per scope (module, function): name -> the next suffix to try; and the next number of an argument.
         self._taken: list[dict[str, int]] = [{}]
         self._next_argument: list[int] = [0]
+        self._starts: list[tuple[int, Operation]] | None = None
+
+    def note_starts(self) -> list[tuple[int, Operation]]:
+        """From now on this list gets each op and where it begins, for `lines_of`."""
+        self._starts = []
+        return self._starts
+
+    def lines_of(self, starts: Iterable[tuple[int, Operation]]) -> list[tuple[int, Operation]]:
+        """The ops with the numbers of their lines in `text()`, from 0."""
+        line, seen, found = len(self._aliases), 0, list[tuple[int, Operation]]()
+        for start, op in starts:
+            line += sum(piece.count("\n") for piece in self._written[seen:start])
+            seen = start
+            found.append((line, op))
+        return found
 
     def text(self) -> str:
         """All that was printed, with the aliases first."""
@@ -281,6 +304,8 @@ class KernelPrinter(Printer):
         self._next_argument.pop()
 
     def print_op(self, op: Operation) -> None:
+        if self._starts is not None:
+            self._starts.append((len(self._written), op))
         if isinstance(op, UnregisteredOp):
             super().print_op(op)
             return

@@ -68,12 +68,21 @@ class InParallelOp(IRDLOperation):
 
     body = region_def("single_block")
 
-    assembly_format = "$body attr-dict"
-
     traits = lazy_traits_def(lambda: (IsTerminator(), NoTerminator(), HasParent(ForallOp)))
 
     def __init__(self, body: Region | None = None):
-        super().__init__(regions=[body or Region([Block()])])
+        super().__init__(regions=[body if body and body.blocks else Region([Block()])])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> InParallelOp:
+        op = InParallelOp(parser.parse_region())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_region(self.body, print_empty_block=False)
+        printer.print_op_attributes(self.attributes)
 
 
 @irdl_op_definition

@@ -18,9 +18,18 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
-from xdsl.dialects import affine, arith, func, gpu, llvm, scf, tensor, vector
-from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerAttr, TensorType
+from xdsl.dialects import affine, arith, func, gpu, llvm, memref, scf, tensor, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    IndexType,
+    IndexTypeConstr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
 from xdsl.ir import Attribute, Operation, OpTraits
+from xdsl.irdl import AttrConstraint, IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
@@ -35,13 +44,17 @@ from xdsl.traits import (
     OpTrait,
     Pure,
     RecursivelySpeculatable,
+    RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRLexer
+from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects import function_syntax
+from xla_emitters.dialects import upstream_definitions as upstream_definitions
+from xla_emitters.dialects.llvm_metadata import DistinctAttr
 from xla_emitters.dialects.upstream_floats import FLOAT_METHODS
 
 _READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
@@ -108,6 +121,8 @@ _PURE: tuple[type[Operation], ...] = (
 # Effect-free in xDSL, but not speculatable. Integer division stays so: by zero it is undefined.
 _SPECULATABLE: tuple[type[Operation], ...] = (
     *(tensor.EmptyOp, vector.ShuffleOp),
+    *(memref.CastOp, memref.MemorySpaceCastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.RankOp),
+    *(memref.GetGlobalOp, memref.ExtractAlignedPointerAsIndexOp),
     *(llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.AndOp, llvm.OrOp, llvm.XOrOp, llvm.ShlOp, llvm.LShrOp, llvm.AShrOp),
     *(llvm.ZExtOp, llvm.SExtOp, llvm.BitcastOp, llvm.SIToFPOp, llvm.FPExtOp, llvm.FPTruncOp),
     *(llvm.IntToPtrOp, llvm.PtrToIntOp, llvm.AddressOfOp, llvm.UndefOp),
@@ -126,6 +141,9 @@ TRAITS: tuple[tuple[type[Operation], OpTrait, type[OpTrait]], ...] = (
     (vector.MaskedLoadOp, MemoryReadEffect(), MemoryEffect),
     (vector.StoreOp, MemoryWriteEffect(), MemoryEffect),
     (vector.MaskedStoreOp, MemoryWriteEffect(), MemoryEffect),
+    *((op, MemoryReadEffect(), MemoryEffect) for op in (affine.LoadOp, affine.VectorLoadOp)),
+    *((op, MemoryWriteEffect(), MemoryEffect) for op in (affine.StoreOp, affine.VectorStoreOp)),
+    *((op, RecursiveMemoryEffect(), MemoryEffect) for op in (affine.ForOp, affine.ParallelOp, scf.ExecuteRegionOp)),
     (scf.ForOp, SpeculatableWithPositiveStep(), ConditionallySpeculatable),
     (tensor.DimOp, SpeculatableInRank(), ConditionallySpeculatable),
 )
@@ -134,36 +152,50 @@ TRAITS: tuple[tuple[type[Operation], OpTrait, type[OpTrait]], ...] = (
 # ---- syntax -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _parse_dimension(op_type: type[Operation], parser: Parser) -> Operation:
+def parse_dimension(op_type: type[Operation], parser: Parser) -> Operation:
+    """` x upper_bound 64`, what follows `gpu.thread_id`."""
     dimension = gpu.DimensionAttr(parser.parse_str_enum(gpu.DimensionEnum))
+    properties = {"dimension": dimension, **_parse_upper_bound(parser)}
     attributes = parser.parse_optional_attr_dict()
-    return op_type.create(properties={"dimension": dimension}, attributes=attributes, result_types=[IndexType()])
+    return op_type.create(properties=properties, attributes=attributes, result_types=[IndexType()])
 
 
-def _print_dimension(op: Operation, printer: Printer) -> None:
+def print_dimension(op: Operation, printer: Printer) -> None:
+    """The inverse of `parse_dimension`."""
     dimension = op.properties["dimension"]
     assert isinstance(dimension, gpu.DimensionAttr)
     printer.print_string(f" {dimension.data}")
-    printer.print_op_attributes(op.attributes)
+    _print_bare(op, printer)
+
+
+def _parse_upper_bound(parser: Parser) -> dict[str, Attribute]:
+    """`upper_bound 64`, if it is there: the least number that the value is always below."""
+    if parser.parse_optional_keyword("upper_bound") is None:
+        return {}
+    return {"upper_bound": IntegerAttr.from_index_int_value(parser.parse_integer(allow_boolean=False))}
 
 
 def _parse_bare(op_type: type[Operation], parser: Parser) -> Operation:
     results = [IndexType()] if op_type is not gpu.BarrierOp else []
-    return op_type.create(attributes=parser.parse_optional_attr_dict(), result_types=results)
+    properties = _parse_upper_bound(parser)
+    return op_type.create(properties=properties, attributes=parser.parse_optional_attr_dict(), result_types=results)
 
 
 def _print_bare(op: Operation, printer: Printer) -> None:
+    if isinstance(bound := op.properties.get("upper_bound"), IntegerAttr):
+        printer.print_string(f" upper_bound {bound.value.data}")
     printer.print_op_attributes(op.attributes)
 
 
 def _parse_typed(op_type: type[Operation], parser: Parser) -> Operation:
+    properties = _parse_upper_bound(parser)
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
-    return op_type.create(attributes=attributes, result_types=[parser.parse_type()])
+    return op_type.create(properties=properties, attributes=attributes, result_types=[parser.parse_type()])
 
 
 def _print_typed(op: Operation, printer: Printer) -> None:
-    printer.print_op_attributes(op.attributes)
+    _print_bare(op, printer)
     printer.print_string(" : ")
     printer.print_attribute(op.results[0].type)
 
@@ -174,7 +206,7 @@ _Print = Callable[[Operation, Printer], None]
 # (op, parse, print): MLIR's custom form, where xDSL has the generic one alone
 SYNTAX: tuple[tuple[type[Operation], _Parse, _Print], ...] = (
     *(
-        (op, _parse_dimension, _print_dimension)
+        (op, parse_dimension, print_dimension)
         for op in (gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp)
     ),
     *((op, _parse_typed, _print_typed) for op in (gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp)),
@@ -182,9 +214,23 @@ SYNTAX: tuple[tuple[type[Operation], _Parse, _Print], ...] = (
 )
 
 
+# (op, optional property, what it takes): read by `op.properties.get`
+PROPERTIES: tuple[tuple[type[IRDLOperation], str, AttrConstraint], ...] = tuple(
+    (op, "upper_bound", IntegerAttr.constr(type=IndexTypeConstr))
+    for op in (
+        *(gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp),
+        *(gpu.LaneIdOp, gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp),
+    )
+)
+
+
 def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
     """`#llvm.linkage<internal>`, as MLIR prints it; xDSL puts the word in quotes."""
     printer.print_string(f"<{self.linkage.data}>")
+
+
+CALLING_CONVENTIONS = ("ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11")
+"""MLIR's words for how a function is called that xDSL does not know, apart from those of other processors."""
 
 
 # ---- verifiers --------------------------------------------------------------------------------------------------------------------------
@@ -198,6 +244,39 @@ def _counting_indices(own: Callable[[Any], None]) -> Callable[[Any], None]:
         accessed = self.tensor if isinstance(self, tensor.ExtractOp) else self.dest
         if isa(accessed.type, TensorType) and len(self.indices) != accessed.type.get_num_dims():
             raise VerifyException(f"{len(self.indices)} indices into {accessed.type}")
+
+    return verify_
+
+
+def _kind_and_bits(type: Attribute) -> tuple[str, int]:
+    element = get_element_type_or_self(type)
+    if isinstance(element, AnyFloat):
+        return "float", element.bitwidth
+    if isinstance(element, IntegerType):
+        return "integer", element.bitwidth
+    return "other", 0
+
+
+# llvm's conversions that xDSL does not check: (op, kind of the operand, kind of the result, direction), where 1 is to a wider type, -1 to a
+# narrower one, 0 to either
+CONVERSIONS: tuple[tuple[type[Operation], str, str, int], ...] = (
+    (llvm.FPExtOp, "float", "float", 1),
+    (llvm.FPTruncOp, "float", "float", -1),
+    (llvm.SIToFPOp, "integer", "float", 0),
+)
+
+
+def _converting(own: Callable[[Any], None], source: str, target: str, direction: int) -> Callable[[Any], None]:
+    """xDSL's verifier, and then what it does not look at: the kinds of both types, their shapes, and which is wider."""
+
+    def verify_(self: Operation) -> None:
+        own(self)
+        one, other = self.operands[0].type, self.results[0].type
+        (kind, bits), (other_kind, other_bits) = _kind_and_bits(one), _kind_and_bits(other)
+        if (kind, other_kind) != (source, target) or not have_compatible_shape(one, other):
+            raise VerifyException(f"converts {source}s to {target}s of the same shape, not {one} to {other}")
+        if (other_bits - bits) * direction < 0 or (direction and other_bits == bits):
+            raise VerifyException(f"{other} is not {'wider' if direction > 0 else 'narrower'} than {one}")
 
     return verify_
 
@@ -242,6 +321,18 @@ def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] 
     return (real, imaginary), Span(start, last.end, self.lexer.input)
 
 
+_parse_builtin_attribute: Callable[[AttrParser], Attribute | None] = getattr(  # noqa: B009
+    AttrParser, "_parse_optional_builtin_parametrized_attr"
+)
+
+
+def _parse_optional_builtin_attribute(self: AttrParser) -> Attribute | None:
+    """`distinct[0]<>`, or one that xDSL knows."""
+    if self.parse_optional_keyword("distinct") is not None:
+        return DistinctAttr.parse_body(self)
+    return _parse_builtin_attribute(self)
+
+
 # A string literal, as xDSL's lexer has it but for the possessive `++` and `*+`: without them the time to see that the closing quote is
 # missing doubles with every character.
 _STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
@@ -254,6 +345,7 @@ METHODS: tuple[tuple[Any, str, Any], ...] = (
     (_Number, "to_type", _to_type),
     (AttrParser, "_parse_optional_complex", _parse_optional_complex),
     (MLIRLexer, "_unescaped_characters_regex", _STRING_LITERAL),
+    (AttrParser, "_parse_optional_builtin_parametrized_attr", _parse_optional_builtin_attribute),
 )
 XDSLS_OWN: dict[str, Any] = {name: getattr(holder, name) for holder, name, _ in METHODS}
 """The methods as xDSL has them, so that a test can see whether they have been put right there."""
@@ -274,6 +366,13 @@ def _apply() -> None:
     for op, trait, _ in TRAITS:
         # Ops of one family share one OpTraits object: `add_trait` on shifts would make divisions speculatable.
         op.traits = OpTraits(partial(tuple, (*op.traits, trait)))
+    CAUGHT_UP.extend(word for word in CALLING_CONVENTIONS if word in llvm.LLVM_CALLING_CONVS)
+    llvm.LLVM_CALLING_CONVS.update(CALLING_CONVENTIONS)
+    for op, name, constraint in PROPERTIES:
+        properties = op.get_irdl_definition().properties
+        if name in properties:
+            CAUGHT_UP.append(f"{op.name} has {name}")
+        properties[name] = OptPropertyDef(constraint)
     for op, parse, print_op in SYNTAX:
         if _has_custom_form(op):
             CAUGHT_UP.append(f"{op.name} has a custom form")
@@ -282,6 +381,8 @@ def _apply() -> None:
         setattr(op, "print", print_op)  # noqa: B010
     for op in (tensor.ExtractOp, tensor.InsertOp):
         setattr(op, "verify_", _counting_indices(op.verify_))  # noqa: B010
+    for op, source, target, direction in CONVERSIONS:
+        setattr(op, "verify_", _converting(getattr(op, "verify_"), source, target, direction))  # noqa: B009, B010
     for holder, name, ours in (*METHODS, *FLOAT_METHODS):
         setattr(holder, name, ours)
 

@@ -20,6 +20,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.notes import decide
 
 
 class Emitter(Protocol):
@@ -48,9 +49,10 @@ def emitter_for(view: FusionView, device: Device) -> Emitter:
     for emitter in EMITTERS:
         reason = emitter.applies(view, device)
         if reason is None:
+            decide("emitter", f"{emitter.name} emitter", name=emitter.name, declined=reasons)
             return emitter
         reasons.append(f"{emitter.name} emitter: {reason}")
-    raise Unsupported(f"no emitter takes fusion %{view.name}", stage="emit", details=tuple(reasons))
+    raise Unsupported(f"no emitter takes fusion %{view.name}", stage="emit", place=view.place, details=tuple(reasons))
 
 
 def emit_fusion(fusion: FusionOp | ComputationOp, device: Device) -> ModuleOp:

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.launch import launch_for, work_item_map
-from xla_emitters.analysis.unroll import unroll_factor
+from xla_emitters.analysis.unroll import unroll_factor, unroll_reason
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
@@ -31,6 +31,7 @@ from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_subgr
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Subgraph, partition
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.rewrite.notes import decide
 
 
 class LoopEmitter:
@@ -53,7 +54,10 @@ class LoopEmitter:
         """
         partitioned = partition(view.computation)
         unroll = unroll_factor(view, device)
-        launch = launch_for(view.elements, unroll, device)
+        launch = launch_for(view.elements, unroll, device, view.place)
+        decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
+        decide("unroll", f"{unroll} a thread: {unroll_reason(view, device)}", elements_per_thread=unroll)
+        decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
         parameters = view.parameters
         functions = [declare(subgraph, parameters) for subgraph in partitioned.subgraphs]

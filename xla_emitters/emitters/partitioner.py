@@ -92,6 +92,17 @@ class PartitionedComputation:
     def root(self) -> Subgraph:
         return self.subgraphs[0]
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many instructions each function has."""
+        return {subgraph.name: len(subgraph.instructions) for subgraph in self.subgraphs}
+
+    @property
+    def summary(self) -> str:
+        """`2 functions: gelu_multiply_0 (12 instructions), gelu_log_0 (1 instruction)`"""
+        shown = [f"{name} ({count} instruction{'' if count == 1 else 's'})" for name, count in self.sizes.items()]
+        return f"{len(shown)} function{'' if len(shown) == 1 else 's'}: {', '.join(shown)}"
+
     def __str__(self) -> str:
         """The dump that `--stage partition` prints."""
         head = f"PartitionedComputation {self.computation.sym_name.data}:"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
+from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.lexer import Lexer, Source, Token, TokenKind
 
@@ -20,9 +21,15 @@ MAX_NESTING = 200
 """How deep parentheses and braces may stand in each other: no real module comes near, and Python's stack holds it."""
 
 # A group that holds no other and no comment: most of what is kept as it was written, at one match instead of a token at a time.
-_FLAT_GROUP = re.compile(r"""\{(?:[^{}()\[\]"'/]+|"[^"\\]*(?:\\.[^"\\]*)*")*\}""", re.DOTALL)
+# Nothing in it gives back what it took, so that a group which is not closed fails in one pass.
+_FLAT_GROUP = re.compile(r"""\{(?:[^{}()\[\]"'/]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+\}""", re.DOTALL)
 _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 _LARGEST = 1 << 63
+# The words of XLA's lexer that are no names (`nan` and `inf` are numbers here), and the types.
+_RESERVED = frozenset(
+    """HloModule ENTRY ROOT true false maximal replicated manual last_tile_dim_replicate shard_as shard_like unknown unreduced
+    token opaque""".split()
+) | {row.name for row in DTYPES}
 
 
 class Cursor:
@@ -82,6 +89,12 @@ class Cursor:
         if self.token.kind is not TokenKind.NAME:
             raise self.unexpected(what)
         return self.advance()
+
+    def new_name(self, what: str) -> Token:
+        """Consumes a name that is given here: not one of the words that HLO text keeps for itself, unless a `%` stands before it."""
+        if self.token.text in _RESERVED:
+            raise self.error(f"'{self.token.text}' cannot be {what}", self.token, help=f"write %{self.token.text}_")
+        return self.name(what)
 
     def integer(self, what: str) -> int:
         """Consumes an integer of 64 bits."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TupleType
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import RuleBroken
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.hlo.types import AliasAttr, same_shape, type_text
+from xla_emitters.dialects.hlo.types import AliasAttr, same_shape, type_at, type_text
+from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor, nearest
 from xla_emitters.hlo_text.lexer import Source, TokenKind
 from xla_emitters.hlo_text.shapes import ShapeReader
@@ -142,7 +143,7 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
                 details=(f"the entry has {len(parameters)}",),
             )
         parameter = parameters[alias.parameter]
-        output, source = _inside(root, alias.output), _inside(parameter, alias.index)
+        output, source = type_at(root, alias.output), type_at(parameter, alias.index)
         if output is None or source is None:
             what = "the result" if output is None else f"parameter {alias.parameter}"
             index = alias.output if output is None else alias.index
@@ -155,17 +156,25 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
         seen.add(alias.output)
 
 
-def _inside(type: Attribute, index: Sequence[int]) -> Attribute | None:
-    """The element of a nest of tuples, or None."""
-    for number in index:
-        if not isinstance(type, TupleType) or not 0 <= number < len(type.types):
-            return None
-        type = type.types.data[number]
-    return type
-
-
 def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attribute) -> None:
     """`{(f32[8]{0})->f32[8]{0}}` against the entry's shapes."""
+    try:
+        found, result = _entry_layout(text)
+    except ParseError as error:
+        # Its place is in `text`, which is kept without where it stood.
+        raise RuleBroken(f"entry_computation_layout: {error.message}", details=error.details) from None
+    if len(found) != len(parameters) or not all(map(same_shape, [*found, result], [*parameters, root])):
+        wanted, got = (
+            f"({', '.join(map(type_text, types))})->{type_text(type)}"
+            for types, type in ((found, result), (parameters, root))
+        )
+        raise RuleBroken(
+            "entry_computation_layout does not fit the entry", details=(f"it says {wanted}; the entry is {got}",)
+        )
+
+
+def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:
+    """The types of the parameters and of the result. raises ParseError."""
     cursor = Cursor(Source(text, ENTRY_LAYOUT.removeprefix("hlo.")))
     shapes = ShapeReader(cursor)
     cursor.expect("{", "before the shapes of the parameters")
@@ -179,11 +188,4 @@ def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attri
     cursor.expect("->", "before the shape of the result")
     result = shapes.shape()
     cursor.expect("}", "after the shape of the result")
-    if len(found) != len(parameters) or not all(map(same_shape, [*found, result], [*parameters, root])):
-        wanted, got = (
-            f"({', '.join(map(type_text, types))})->{type_text(type)}"
-            for types, type in ((found, result), (parameters, root))
-        )
-        raise RuleBroken(
-            "entry_computation_layout does not fit the entry", details=(f"it says {wanted}; the entry is {got}",)
-        )
+    return found, result

@@ -50,7 +50,7 @@ class TokenKind(Enum):
 # One match a token, space and comments before it included. Longest forms first: 1x2 before 1, 0_1 before 0, labels before names.
 _PATTERN = re.compile(
     r"""
-    (?: [ \t\r\n]+ | //[^\n]* | /\*.*?\*/ )*
+    (?: [ \t\r\n]+ | //[^\r\n]* | /\*.*?\*/ )*
     (?: (?P<LABELS>      [0-9bf?]{2,}_[0-9io?]{2,}->[0-9bf?]{2,} )
       | (?P<PUNCTUATION> -> | <= | \.\.\. | [=,:*\#+~\[\]{}()<>?] | /(?!\*) )
       | (?P<NAN>         -?(?:nan(?:\(0x[0-9a-fA-F]+\))?|inf)(?![A-Za-z0-9_.\-]) )

@@ -179,6 +179,8 @@ class _Reader:
             raise self.cursor.unexpected(f"a value of {self.element.name}, a number")
         self.cursor.advance()
         text = token.text
+        if len(text) > 18 and token.kind is TokenKind.INT and (len(text) > 21 or not -(1 << 63) <= int(text) < 1 << 64):
+            raise self.cursor.error(f"{token} is an integer of more than 64 bits", token, help="write 1e20 or 1.0")
         if "n" not in text:
             value = float(text)
             if isinf(value):

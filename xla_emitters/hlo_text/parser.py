@@ -49,7 +49,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
-from xla_emitters.dialects.hlo.types import TokenType, dims_of, same_shape, tuple_types, type_text
+from xla_emitters.dialects.hlo.types import TokenType, dims_of, is_array, same_shape, tuple_types, type_text
 from xla_emitters.errors import ParseError, Place, VerifyError
 from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.hlo_text.cursor import Cursor, nearest
@@ -111,7 +111,7 @@ class _ModuleParser:
         name, attributes = "", dict[str, Attribute]()
         header = cursor.token
         if cursor.accept("HloModule"):
-            name = cursor.name("the module's name").name
+            name = cursor.new_name("the module's name").name
             cursor.accept(":")
             attributes = parse_attributes(cursor)
         if cursor.at(*TABLES):
@@ -144,7 +144,7 @@ class _ModuleParser:
     def _computation(self) -> ComputationOp:
         """Consumes a computation that stands by itself, and adds it to the module."""
         cursor = self.cursor
-        token = cursor.name("the name of a computation")
+        token = cursor.new_name("the name of a computation")
         if token.name in self.computations:
             other = self.computations[token.name]
             raise VerifyError(
@@ -233,7 +233,7 @@ class _ModuleParser:
     def _instruction(self, scope: _Scope) -> None:
         cursor = self.cursor
         root = cursor.advance() if cursor.at("ROOT") and cursor.peek().kind is TokenKind.NAME else None
-        token = cursor.name("an instruction: %name = shape opcode(...)")
+        token = cursor.new_name("an instruction: %name = shape opcode(...)")
         if (other := scope.defined.get(token.name)) is not None:
             raise VerifyError(
                 f"instruction '{token.name}' is there twice in computation '{scope.name}'",
@@ -564,8 +564,8 @@ class _ModuleParser:
     def _require_attributes(
         self, op_class: type[HloOp], opcode: Token, properties: dict[str, Attribute], operands: list[SSAValue]
     ) -> None:
-        if op_class is BroadcastOp and "dimensions" not in properties and operands and not dims_of(operands[0]):
-            properties["dimensions"] = integer_array(())
+        if op_class is BroadcastOp and operands and is_array(type := operands[0].type) and not dims_of(type):
+            properties.setdefault("dimensions", integer_array(()))
         for key, is_required in self._allowed(op_class).items():
             if is_required and key not in properties:
                 raise self.cursor.error(f"'{opcode.text}' without '{key}='", opcode)

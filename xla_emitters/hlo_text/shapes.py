@@ -2,15 +2,16 @@
 
     shape  := type '[' dims? ']' layout?  |  '(' (shape (',' shape)*)? ')'  |  'b' '(' shape ')'
     dim    := int | '<=' int | '?'
-    layout := '{' ints? (':' anything)? '}'
+    layout := '{' ints? (':' anything of `_SUFFIX`)? '}'
 
-A `{` is a layout only before a number, a colon or its `}`: else it opens a computation. What a layout says after the colon is kept as text.
+A `{` is a layout only before a number or a colon: else it opens a computation. What a layout says after the colon is kept as text.
 Types are shared: the same shape in a module is one object, found by its text when it is met again.
 Source: spec/1 6.3, 6.4.
 """
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 from xdsl.ir import Attribute
@@ -30,6 +31,11 @@ from xla_emitters.hlo_text.lexer import Token, TokenKind
 MAX_RANK = 64
 """NumPy's limit."""
 
+# Dimension levels, tiles, padding, types of indices and pointers, element size, splits, memory space, physical shape, prefix.
+_SUFFIX = re.compile(
+    r"(D\([^()]*\))?(T(\([\d,*\-]*\))+)?(L\(\d+\))?(#\(\w+\))?(\*\(\w+\))?(E\((?P<bits>\d+)\))?(SC(\([\d:,]*\))+)?(S\(\d+\))?"
+    r"(P\(.*\))?(M\(\d+\))?"
+)
 ELEMENT_TYPES: dict[str, DType] = {row.name: row for row in DTYPES}
 _WITHOUT_ELEMENTS: dict[str, Attribute] = {"token": TokenType(), "opaque": OpaqueType()}
 
@@ -42,7 +48,7 @@ class ShapeReader:
         self._by_text: dict[str, Attribute] = {}
 
     def at_shape(self) -> bool:
-        """Whether a shape begins here. An instruction may be called `f32`: the bracket decides."""
+        """Whether a shape begins here: the bracket decides."""
         token = self.cursor.token
         if token.kind is not TokenKind.NAME:
             return token.text == "("
@@ -136,9 +142,9 @@ class ShapeReader:
     def _check_size(self, token: Token, dims: tuple[int, ...], bounds: tuple[int, ...]) -> None:
         sizes = [bound if size == UNBOUNDED else size for size, bound in zip(dims, bounds, strict=True)]
         elements = prod(size for size in sizes if size != UNBOUNDED)
-        if elements >= 1 << 63:
+        if elements * ELEMENT_TYPES[token.text].bytes >= 1 << 63:
             raise self.cursor.error(
-                f"an array of {elements} elements", token, details=("an element's number must fit 63 bits",)
+                f"an array of {elements} elements", token, details=("the number of its bytes must fit 63 bits",)
             )
         if len(dims) > MAX_RANK:
             raise self.cursor.error(f"an array of rank {len(dims)}", token, details=(f"ranks go up to {MAX_RANK}",))
@@ -149,7 +155,7 @@ class ShapeReader:
         if not cursor.at("{"):
             return None, ""
         following = cursor.peek()
-        if following.kind is not TokenKind.INT and following.text not in (":", "}"):
+        if following.kind is not TokenKind.INT and following.text != ":":
             return None, ""
         start = cursor.advance()
         order = list[int]()
@@ -157,9 +163,9 @@ class ShapeReader:
             if order:
                 cursor.expect(",", "or '}' after a dimension of the layout")
             order.append(cursor.integer("a dimension's number"))
-        suffix = self._suffix() if cursor.accept(":") else ""
+        suffix = self._suffix(token) if cursor.accept(":") else ""
         end = cursor.expect("}", "at the end of the layout")
-        if sorted(order) != list(range(len(dims))) and (order or len(dims) > 1):
+        if sorted(order) != list(range(len(dims))):
             raise cursor.error(
                 f"layout {cursor.source.text[start.start : end.end]} does not fit an array of rank {len(dims)}",
                 start,
@@ -167,8 +173,18 @@ class ShapeReader:
             )
         return tuple(order) if order else None, suffix
 
-    def _suffix(self) -> str:
-        start = self.cursor.token.start
-        while not self.cursor.at("}") and self.cursor.token.kind is not TokenKind.END:
-            self.cursor.opaque("the rest of the layout")
-        return "".join(self.cursor.source.text[start : self.cursor.token.start].split())
+    def _suffix(self, element: Token) -> str:
+        cursor = self.cursor
+        start = cursor.token
+        while not cursor.at("}") and cursor.token.kind is not TokenKind.END:
+            cursor.opaque("the rest of the layout")
+        suffix = "".join(cursor.source.text[start.start : cursor.token.start].split())
+        if not (parts := _SUFFIX.fullmatch(suffix)):
+            raise cursor.error(f"'{suffix}' is no layout", start, details=("in this order: T(8,128)(2,1)L(1)E(4)S(1)",))
+        if parts["bits"] and ELEMENT_TYPES[element.text].bits >= 8:
+            raise cursor.error(
+                f"elements of {parts['bits']} bits for {element.text}",
+                start,
+                help="only types of less than a byte are packed",
+            )
+        return suffix

@@ -30,6 +30,7 @@ from xla_emitters.rewrite.locations import fuse_locations, located_builder
 
 # op -> (name in libdevice, whether there is a __nv_fast_ variant for f32)
 _FUNCTIONS: dict[str, tuple[str, bool]] = {
+    "arith.remf": ("fmod", False),
     "math.acos": ("acos", False),
     "math.acosh": ("acosh", False),
     "math.asin": ("asin", False),
@@ -41,6 +42,7 @@ _FUNCTIONS: dict[str, tuple[str, bool]] = {
     "math.cos": ("cos", True),
     "math.cosh": ("cosh", False),
     "math.erf": ("erf", False),
+    "math.erfc": ("erfc", False),
     "math.exp": ("exp", True),
     "math.exp2": ("exp2", False),
     "math.expm1": ("expm1", False),

@@ -97,7 +97,8 @@ def _lower_for(op: scf.ForOp) -> None:
         body.erase_arg(old)
 
     builder = located_builder(InsertPoint.at_end(head), op)
-    goes_on = builder.insert(arith.CmpiOp(head.args[0], op.ub, "slt")).result
+    is_less = "ult" if "unsignedCmp" in op.properties else "slt"
+    goes_on = builder.insert(arith.CmpiOp(head.args[0], op.ub, is_less)).result
     builder.insert(cf.ConditionalBranchOp(goes_on, body, (), rest, ()))
     _finish(op, before, cf.BranchOp(head, op.lb, *op.iter_args), head.args[1:])
 

@@ -483,7 +483,7 @@ class _Lowering:
 
     def _rebuild(self, old: Operation, new: Operation, dropped: Sequence[int]) -> None:
         """Puts `new` in the place of `old`; it has the results of `old` without those at `dropped`."""
-        new.attributes, new.location = old.attributes.copy(), old.location
+        new.attributes, new.properties, new.location = old.attributes.copy(), old.properties.copy(), old.location
         Rewriter.insert_op(new, InsertPoint.before(old))
         kept = [result for k, result in enumerate(old.results) if k not in dropped]
         for before, after in zip(kept, new.results, strict=True):

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, gpu, vector
@@ -48,12 +49,15 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.analysis.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.device import Device, device
 from xla_emitters.dialects import llvm
+from xla_emitters.dialects.arith import rounds_to_nearest_even
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.data_layout import index_width
@@ -336,8 +340,10 @@ _Handler = Callable[[_FunctionLowering, Operation], Sequence[SSAValue]]
 
 
 def _flags(op: Operation) -> dict[str, Attribute]:
-    """The op's overflow and fast-math flags in LLVM's spelling."""
+    """The op's exactness, overflow and fast-math flags in LLVM's spelling."""
     flags: dict[str, Attribute] = {}
+    if (exact := op.properties.get("isExact")) is not None:
+        flags["isExact"] = exact
     overflow = op.properties.get("overflowFlags")
     if isinstance(overflow, arith.IntegerOverflowAttr) and overflow.data:
         same = llvm.OverflowAttr([llvm.OverflowFlag(flag.value) for flag in overflow.data])
@@ -349,8 +355,14 @@ def _flags(op: Operation) -> dict[str, Attribute]:
 
 
 def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    if not rounds_to_nearest_even(op):
+        raise _unsupported(op, f"{op.name} that does not round to nearest even")
     types = [lowering.type_of(result.type) for result in op.results]
-    return lowering.make(_RENAMED[op.name], op.operands, types, _flags(op)).results
+    # What LLVM's op cannot say is a permission that is not used.
+    name = _RENAMED[op.name]
+    known = cast(type[IRDLOperation], lowering.ctx.get_op(name)).get_irdl_definition().properties
+    flags = {flag: value for flag, value in _flags(op).items() if flag in known}
+    return lowering.make(name, op.operands, types, flags).results
 
 
 def _with_poison_flag(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -387,9 +399,10 @@ def _cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     (operand,), type = op.operands, lowering.type_of(op.results[0].type)
     if operand.type == type:
         return [operand]
-    assert isa(operand.type, IntegerType)
-    assert isa(type, IntegerType)
-    if type.width.data < operand.type.width.data:
+    source, target = get_element_type_or_self(operand.type), get_element_type_or_self(type)
+    assert isa(source, IntegerType)
+    assert isa(target, IntegerType)
+    if target.width.data < source.width.data:
         return [lowering.value("llvm.trunc", [operand], type)]
     return [lowering.value("llvm.zext" if op.name == "arith.index_castui" else "llvm.sext", [operand], type)]
 
@@ -491,7 +504,7 @@ def _id(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     upper = known.upper + 1 if known else sizes[_SIZES.index(dimension)] if sizes else None
     lower = known.lower if known else 0
     properties: dict[str, Attribute] = {}
-    if upper is not None and upper <= 2**31 - 1:
+    if upper is not None and 0 <= lower < upper <= 2**31 - 1:
         properties["range"] = llvm.ConstantRangeAttr.of(32, lower, upper)
     register = lowering.value(f"nvvm.read.ptx.sreg.{'tid' if is_thread else 'ctaid'}.{dimension}", [], i32, properties)
     return [_widened(lowering, register)]
@@ -546,6 +559,8 @@ def _branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 def _conditional_branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     assert isinstance(op, cf.ConditionalBranchOp)
     made = llvm.CondBrOp(op.cond, op.then_block, op.then_arguments, op.else_block, op.else_arguments)
+    if (weights := op.properties.get("branch_weights")) is not None:
+        made.properties["branch_weights"] = weights
     return located_builder(InsertPoint.before(op), op).insert(made).results
 
 

@@ -146,6 +146,19 @@ def find_tools() -> dict[str, Tool | ToolError]:
     return found
 
 
+def tools_fingerprint() -> str:
+    """What PTX depends on besides the module: which mlir-opt and which libdevice. Changes when one of them is replaced.
+
+    Cheap: it looks at the files, and does not ask them. raises ToolError when one is missing.
+    """
+    parts = [f"LLVM options {' '.join(LLVM_OPTIONS)}"]
+    for name in ("mlir-opt", "libdevice"):
+        path = os.path.realpath(find_tool(name).path)
+        status = os.stat(path)
+        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(parts)
+
+
 def _locate(row: _Row) -> tuple[str | None, list[str]]:
     """The path of the row's file and the places that were tried; (None, places) without one.
 
@@ -304,7 +317,7 @@ class PtxCompiler:
             f"gpu.module @kernels [{target}] {{\n{module_body_text(module)}}}\n}}\n"
         )
         done = _finish(self._process, self._command, text.encode(), self._timeout_seconds)
-        ptx = _assembly_of(done.stdout.decode())
+        ptx = _assembly_of(done.stdout.decode(errors="replace"))
         _check_ptx(ptx, module, self._architecture, self._command, done.stderr.decode(errors="replace"))
         return ptx
 
@@ -322,7 +335,7 @@ def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: 
     data = f"module {{\n{module_body_text(module)}}}\n".encode()
     for _, command in _steps_to_llvm_ir(module, architecture):
         data = _run(command, data, timeout_seconds).stdout
-    return data.decode()
+    return data.decode(errors="replace")
 
 
 def compile_to_ptx_by_steps(
@@ -347,7 +360,7 @@ def compile_to_ptx_by_steps(
         data = done.stdout
         said.append(done.stderr.decode(errors="replace"))
         _keep(directory, name, data)
-    ptx = data.decode()
+    ptx = data.decode(errors="replace")
     _check_ptx(ptx, module, architecture, steps[-1][1], "\n".join(said))
     return ptx
 

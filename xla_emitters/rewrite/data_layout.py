@@ -6,11 +6,17 @@ from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.dialects.dlti import DataLayoutSpecAttr
 from xdsl.ir import Operation
 
+from xla_emitters.errors import Unsupported
+
 DEFAULT_INDEX_BITS = 64  # MLIR's
+INDEX_BITS = (32, 64)
 
 
 def index_width(op: Operation) -> int:
-    """Bits of `index` where `op` stands: 32 for `dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>` on its outermost module, 64 without."""
+    """Bits of `index` where `op` stands: 32 for `dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>` on its outermost module, 64 without.
+
+    raises Unsupported for any other number
+    """
     outermost = op
     while (parent := outermost.parent_op()) is not None:
         outermost = parent
@@ -20,6 +26,8 @@ def index_width(op: Operation) -> int:
             if isinstance(entry.key, IndexType):
                 match entry.value:
                     case IntegerAttr(value=IntAttr(data=bits)) | IntAttr(data=bits):
+                        if bits not in INDEX_BITS:
+                            raise Unsupported(f"an index of {bits} bits", stage="data-layout", help="it has 32 or 64")
                         return bits
                     case _:
                         break

@@ -39,7 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribu
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 
-from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.rewrite.effects import has_trait_type, is_constant
 from xla_emitters.rewrite.locations import UNKNOWN
 
@@ -539,6 +539,8 @@ def _fold_truncf(op: arith.TruncFOp, constants: Constants) -> SSAValue | Attribu
     producer = op.input.owner
     if isinstance(producer, arith.ExtFOp) and producer.input.type == op.result.type:
         return producer.input
+    if not rounds_to_nearest_even(op):
+        return None
     value = _float_of(constants[0])
     return (
         None if value is None or not isinstance(op.result.type, COMPUTED_FLOATS) else float_attr(value, op.result.type)

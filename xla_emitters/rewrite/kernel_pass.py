@@ -11,16 +11,13 @@
 
     xla-unswitch-loops: skipped scf.for: the branch is not alone in the body at tanh_0 (gelu.hlo:19:3)
 
-Remarks go to whoever asked for them with `collect_remarks`, and nowhere otherwise: a pass pays one look-up for a remark that nobody reads.
-`run_pass` runs a pass, one of ours or of xDSL's, so that whatever goes wrong in it names it.
+Remarks go to whoever takes notes (`notes.py`), and nowhere otherwise. `run_pass` runs a pass, one of ours or of xDSL's, so that whatever
+goes wrong in it names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -31,27 +28,8 @@ from xdsl.utils.exceptions import DiagnosticException
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.errors import InternalError, VerifyError, XlaEmittersError
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.notes import notes_wanted
 from xla_emitters.trace import Remark
-
-
-@dataclass
-class _Collection:
-    remarks: list[Remark] = field(default_factory=list[Remark])
-    seen: set[Remark] = field(default_factory=set[Remark])
-
-
-_COLLECTING: ContextVar[_Collection | None] = ContextVar("collecting", default=None)
-
-
-@contextmanager
-def collect_remarks() -> Generator[list[Remark]]:
-    """Remarks of the passes that run inside the `with`, in order, each once. Nested uses collect for themselves."""
-    collection = _Collection()
-    token = _COLLECTING.set(collection)
-    try:
-        yield collection.remarks
-    finally:
-        _COLLECTING.reset(token)
 
 
 @dataclass(frozen=True)
@@ -60,13 +38,8 @@ class KernelPass(ModulePass):
 
     def skip(self, op: Operation, reason: str) -> None:
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
-        collection = _COLLECTING.get()
-        if collection is None:
-            return
-        remark = Remark(self.name, f"skipped {op.name}: {reason}", place_of(op))
-        if remark not in collection.seen:
-            collection.seen.add(remark)
-            collection.remarks.append(remark)
+        if (notes := notes_wanted()) is not None:
+            notes.add(Remark(self.name, f"skipped {op.name}: {reason}", place_of(op)))
 
 
 def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, verify: bool = False) -> None:

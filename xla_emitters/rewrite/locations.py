@@ -91,6 +91,11 @@ def _text(location: Attribute) -> str:
             return ""
 
 
+def instructions_of(op: Operation) -> tuple[str, ...]:
+    """The names of the HLO instructions that `op` does the work of, each once; () for an op without a location."""
+    return tuple(dict.fromkeys(part.desc.data for part in _parts(op.location) if isinstance(part, NameLoc)))
+
+
 def locate(op: Operation, location: LocationAttr) -> None:
     """Gives `location` to `op` and to the ops inside it, where they have none of their own."""
     if isinstance(op.location, UnknownLoc):

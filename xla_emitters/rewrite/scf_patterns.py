@@ -67,11 +67,11 @@ class FoldConstantSwitch(RewritePattern):
 
 
 class InlineExecuteRegion(RewritePattern):
-    """A region of one block runs where it stands."""
+    """A region of one block runs where it stands, unless it asks to be kept."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.ExecuteRegionOp, rewriter: PatternRewriter) -> None:
-        if op.region.first_block is op.region.last_block:
+        if op.region.first_block is op.region.last_block and "no_inline" not in op.properties:
             inline_branch(rewriter, op, op.region)
 
 
@@ -133,6 +133,8 @@ class RemoveTrivialLoops(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
         lower, upper = constant_integer(op.lb), constant_integer(op.ub)
+        if "unsignedCmp" in op.properties and op.lb is not op.ub and any(b is None or b < 0 for b in (lower, upper)):
+            return  # as an unsigned number, a negative one is large
         if op.lb is op.ub or (lower is not None and upper is not None and lower >= upper):
             rewriter.replace(op, (), op.iter_args)
             return
@@ -177,6 +179,7 @@ def replace_for(rewriter: PatternRewriter, op: scf.ForOp, kept: Sequence[int]) -
             rewriter.erase_block_argument(block.args[1 + i])
     new = scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(op.body))
     new.attributes.update(op.attributes)
+    new.properties.update(op.properties)
     _replace_keeping(rewriter, op, new, kept)
     return new
 

@@ -47,6 +47,16 @@ def device_architecture() -> str:
     return device_running(f"sm_{cupy.cuda.Device().compute_capability}").architecture
 
 
+def describe_gpu() -> str:
+    """`NVIDIA H200, sm_90, driver 12.8, CuPy 13.4.0`: the current device. raises ToolError without CuPy or a device."""
+    cupy: Any = _cupy()
+    runtime = cupy.cuda.runtime
+    device = cupy.cuda.Device()
+    name = runtime.getDeviceProperties(device.id)["name"].decode()
+    major, minor = divmod(runtime.driverGetVersion() // 10, 100)
+    return f"{name}, sm_{device.compute_capability}, driver {major}.{minor}, CuPy {cupy.__version__}"
+
+
 def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """Runs all kernels in order; returns one array per result, of the inputs' family.
 

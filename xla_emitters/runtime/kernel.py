@@ -19,6 +19,7 @@ from typing import Any
 from xla_emitters.analysis.launch import Launch
 from xla_emitters.errors import UsageError
 from xla_emitters.trace import Trace
+from xla_emitters.trace.explain import explained
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,16 @@ class Program:
 
         return _one_or_all(run_program(self, inputs, stage))
 
+    def explain(self) -> str:
+        """Why each kernel is as it is: emitter, launch, partition, accesses, and what passes declined."""
+        return "\n".join(map(explained, self.traces))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: each kernel's HLO and every stage, side by side."""
+        from xla_emitters.trace.html import trace_html
+
+        return "".join(map(trace_html, self.traces))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -173,8 +184,8 @@ class Program:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Program:
-        """The inverse of `to_json`."""
+    def from_json(data: Mapping[str, Any], traces: tuple[Trace, ...] = ()) -> Program:
+        """The inverse of `to_json`, with the traces that are stored beside it."""
         return Program(
             name=data["name"],
             target=data["target"],
@@ -182,6 +193,7 @@ class Program:
             results=tuple(array_from_json(spec) for spec in data["results"]),
             temporaries=tuple(array_from_json(spec) for spec in data["temporaries"]),
             kernels=tuple(Kernel.from_json(kernel) for kernel in data["kernels"]),
+            traces=traces,
             hlo=data["hlo"],
             fusion=data["fusion"],
         )

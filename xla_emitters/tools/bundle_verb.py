@@ -7,6 +7,7 @@ from pathlib import Path
 
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import read_source
+from xla_emitters.tools.terminal import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +21,11 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import bundle_case
     from xla_emitters.runtime.bundle import write_bundle
 
-    cases = [
-        bundle_case(read_source(name), name=Path(name).stem, target=options.target, seed=options.seed)
-        for name in options.files
-    ]
+    with progress(f"compiling {len(options.files)} files"):
+        cases = [
+            bundle_case(read_source(name), name=Path(name).stem, target=options.target, seed=options.seed)
+            for name in options.files
+        ]
     try:
         write_bundle(options.output, cases)
     except OSError as error:

@@ -9,6 +9,7 @@ from functools import partial
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.common import add_input, read_source
 from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.terminal import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,17 +50,18 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
     """Checks one file and puts what its row says into `row`. raises what `check` raises."""
     from xla_emitters.explore.check import check
 
-    report = check(
-        read_source(name),
-        target=options.target,
-        fusion=options.fusion,
-        stages=options.stages,
-        seed=options.seed,
-        inputs=options.inputs,
-        blocks=options.blocks,
-        atol=options.atol,
-        rtol=options.rtol,
-    )
+    with progress(f"checking {name}"):
+        report = check(
+            read_source(name),
+            target=options.target,
+            fusion=options.fusion,
+            stages=options.stages,
+            seed=options.seed,
+            inputs=options.inputs,
+            blocks=options.blocks,
+            atol=options.atol,
+            rtol=options.rtol,
+        )
     row.append(report.summary)
     for detail in report.details:
         print(f"    {detail}", file=sys.stderr)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 from xla_emitters.errors import ParseError, UsageError
-from xla_emitters.trace import Step, Trace
+from xla_emitters.trace import Trace
+from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 
 def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -35,9 +37,16 @@ def add_dumps(parser: argparse.ArgumentParser) -> None:
         help="the IR after every pass, on stderr",
     )
     parser.add_argument(
+        "--print-ir-after-change",
+        "--mlir-print-ir-after-change",
+        action="store_true",
+        help="the IR after every pass that changed it, on stderr",
+    )
+    parser.add_argument(
         "--print-ir-tree-dir", "--xla_dump_to", metavar="DIR", help="the IR after every pass, as numbered files in DIR"
     )
     parser.add_argument("--time-passes", action="store_true", help="milliseconds of every pass, on stderr")
+    parser.add_argument("--trace", metavar="OUT.json", help="all of it as one JSON file: see docs/trace.md")
     parser.add_argument("--remarks", action="store_true", help="what passes declined, and why, on stderr")
 
 
@@ -61,7 +70,18 @@ def decoded(data: bytes, name: str) -> str:
 
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
     """How much IR the trace must hold for the dumps that were asked for."""
-    return "passes" if options.print_ir_after_all or options.print_ir_tree_dir else otherwise
+    dumps_wanted = (
+        options.print_ir_after_all,
+        options.print_ir_after_change,
+        options.print_ir_tree_dir,
+        options.trace,
+    )
+    return "passes" if any(dumps_wanted) else otherwise
+
+
+def prints_anything(options: argparse.Namespace) -> bool:
+    """Whether a dump was asked for; what it shows must have happened now, not in an earlier run."""
+    return record_wanted(options, "") != "" or options.time_passes or options.remarks
 
 
 def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
@@ -70,9 +90,9 @@ def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
     raises UsageError where the directory cannot be made.
     """
     for trace in traces:
-        if options.print_ir_after_all:
-            for step in trace:
-                print(f"// -----// IR after {step.name} //----- //\n{step.ir}", file=sys.stderr)
+        if options.print_ir_after_all or options.print_ir_after_change:
+            for dump in dumps(trace, changed_only=not options.print_ir_after_all):
+                print(dump, file=sys.stderr)
         if options.print_ir_tree_dir:
             directory = Path(options.print_ir_tree_dir) / (trace.name if len(traces) > 1 else "")
             write_tree(trace, directory)
@@ -81,39 +101,13 @@ def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
         if options.remarks:
             for remark in trace.remarks:
                 print(remark, file=sys.stderr)
+    if options.trace:
+        write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
 
 
-def write_tree(trace: Trace, directory: Path) -> None:
-    """One numbered file per step: `07-inline.mlir`; a file that the step did not change says so in its first line."""
+def write_file(path: str, text: str) -> None:
+    """raises UsageError where it cannot be written."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
     except OSError as error:
-        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="dump") from error
-    for stale in directory.glob("[0-9][0-9]-*"):
-        stale.unlink()
-    before: str | None = None
-    for number, step in enumerate(trace):
-        suffix = {"hlo": "hlo", "partition": "txt", "llvm": "ll", "ptx": "ptx"}.get(step.stage or "", "mlir")
-        head = f"// unchanged by {step.name}\n" if step.ir == before else ""
-        (directory / f"{number:02d}-{step.name}.{suffix}").write_text(f"{head}{step.ir}\n")
-        before = step.ir
-
-
-def stage_table(trace: Trace, *, every_pass: bool = False) -> str:
-    """One row per stage (or per pass): name, ops, milliseconds; a stage's time is that of all passes since the one before."""
-    rows: list[tuple[str, str, float]] = []
-    seconds = 0.0
-    for step in trace:
-        seconds += step.seconds
-        if every_pass or step.stage:
-            rows.append((step.name if every_pass else step.stage or "", ops_of(step), seconds * 1e3))
-            seconds = 0.0
-    width = max((len(name) for name, _, _ in rows), default=0)
-    header = f"{'pass' if every_pass else 'stage':<{width}}  {'ops':>6}  {'ms':>8}"
-    lines = [f"{name:<{width}}  {ops:>6}  {ms:>8.1f}" for name, ops, ms in rows]
-    total = f"{'total':<{width}}  {'':>6}  {sum(ms for _, _, ms in rows):>8.1f}"
-    return "\n".join([header, *lines, total])
-
-
-def ops_of(step: Step) -> str:
-    return str(step.ops) if step.op_counts else ""
+        raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error

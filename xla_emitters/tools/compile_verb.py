@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import add_dumps, add_input, print_dumps, read_source, record_wanted
+from xla_emitters.tools.common import (
+    add_dumps,
+    add_input,
+    print_dumps,
+    prints_anything,
+    read_source,
+    record_wanted,
+    write_file,
+)
+from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.kernel import Program
+    from xla_emitters.trace import Trace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", default="ptx", help="hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)")
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
+    )
+    parser.add_argument(
+        "--diff",
+        nargs=2,
+        metavar=("BEFORE", "AFTER"),
+        help="how the IR differs between two points: stages, passes, or numbers of steps",
     )
     parser.add_argument(
         "--keep-intermediates",
@@ -37,27 +53,41 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, which stage '{options.stage}' is before")
     is_ptx = options.stage == "ptx"  # which the kernels hold, recorded or not
     is_bare = is_ptx and not (options.keep_intermediates or options.time_passes)
-    program = compile(
-        read_source(options.file),
-        target=options.target,
-        fusion=options.fusion,
-        stage=options.stage,
-        record=record_wanted(options, "none" if is_bare else "stages"),
-        verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
-    )
+    with progress(f"compiling {options.file}"):
+        program = compile(
+            read_source(options.file),
+            target=options.target,
+            fusion=options.fusion,
+            stage=options.stage,
+            record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
+            verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
+            cache=not (prints_anything(options) or options.keep_intermediates or options.diff),
+        )
     if options.keep_intermediates:
         keep_intermediates(program, Path(options.keep_intermediates))
     if options.json:
         text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
+    elif options.diff:
+        text = "\n".join(diff(trace, *options.diff) for trace in program.traces)
     elif options.stage == "hlo":
         text = program.hlo
     elif is_ptx:
         text = "\n".join(kernel.ptx for kernel in program.kernels)
     else:
         text = "\n".join(trace[options.stage].ir or "" for trace in program.traces)
-    write(options.output, text if text.endswith("\n") else text + "\n")
+    kind = "json" if options.json else "diff" if options.diff else options.stage
+    write(options.output, text if text.endswith("\n") else text + "\n", kind)
     print_dumps(options, program.traces)
     return 0
+
+
+def diff(trace: Trace, before: str, after: str) -> str:
+    """A unified diff of two points of the trace. raises UsageError for a point that it does not have."""
+    points = [int(point) if point.isdecimal() else point for point in (before, after)]
+    try:
+        return trace.diff(*points)
+    except KeyError as error:
+        raise UsageError(str(error.args[0]), stage="diff") from error
 
 
 def as_json(program: Program, stage: str) -> dict[str, Any]:
@@ -68,12 +98,9 @@ def as_json(program: Program, stage: str) -> dict[str, Any]:
     return data
 
 
-def write(output: str, text: str) -> None:
-    """To a file, or to standard output for '-'. raises UsageError where it cannot be written."""
+def write(output: str, text: str, kind: str) -> None:
+    """To a file, or, coloured for its kind, to standard output for '-'. raises UsageError where it cannot be written."""
     if output == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(coloured(text, kind, sys.stdout))
         return
-    try:
-        Path(output).write_text(text)
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}", stage="output") from error
+    write_file(output, text)

@@ -18,6 +18,7 @@ from pathlib import Path
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from xla_emitters.errors import InternalError, XlaEmittersError
+from xla_emitters.tools.terminal import marked_error
 
 DEBUG = "XLA_EMITTERS_DEBUG"
 INTERRUPTED = 130
@@ -31,7 +32,7 @@ def reported(run: Callable[[], int]) -> int:
     except XlaEmittersError as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        print(error.render(), file=sys.stderr)
+        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
         if isinstance(error, InternalError):
             print(reproducer(), file=sys.stderr)
         return error.exit_code

@@ -1,4 +1,4 @@
-"""`xla-emitters VERB ...`: compile, run, check, bundle, opt.
+"""`xla-emitters VERB ...`: compile, run, check, bundle, explain, doctor, cache, opt.
 
 Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`; they are imported when chosen, so that
 `--help` stays quick.
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import reported
 
 VERBS = {
@@ -25,6 +26,12 @@ VERBS = {
         "pack kernels for a machine that has only Python, NumPy, ml_dtypes and CuPy",
         "xla-emitters bundle examples/negate_20.hlo -o kernels.zip",
     ),
+    "explain": (
+        "say why the code is as it is: emitter, launch, partition, vectors, and what passes declined",
+        "xla-emitters explain examples/gelu.hlo",
+    ),
+    "doctor": ("say what was found, what is missing, and what installs it", "xla-emitters doctor"),
+    "cache": ("look at, or clear, the programs that were compiled before", "xla-emitters cache info"),
 }
 EPILOG = """\
 'xla-emitters opt ...' is the same as 'xla-emitters-opt ...'.
@@ -42,6 +49,16 @@ class PrintVersion(argparse.Action):
         parser.exit()
 
 
+class PrintCompletion(argparse.Action):
+    """`--print-completion bash`: the script that makes the shell complete our words, by shtab."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        import shtab
+
+        print(shtab.complete(parser, values))
+        parser.exit()
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="xla-emitters",
@@ -50,6 +67,13 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version and stop")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=("bash", "zsh", "tcsh"),
+        metavar="SHELL",
+        help="print the completion script for bash, zsh or tcsh and stop",
+    )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, (summary, example) in VERBS.items():
         sub = verbs.add_parser(
@@ -61,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
         )
         module = import_module(f"xla_emitters.tools.{verb}_verb")
         module.add_arguments(sub)
+        add_environment(sub)
         sub.set_defaults(run=module.run)
     verbs.add_parser("opt", help="run passes on MLIR or HLO text (xDSL's opt driver)", add_help=False)
     return parser

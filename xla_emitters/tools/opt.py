@@ -29,7 +29,8 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import UsageError
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.rewrite.kernel_pass import collect_remarks, run_pass
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.tools.common import decoded
 from xla_emitters.tools.failures import reported
 from xla_emitters.universe import all_passes
@@ -113,7 +114,7 @@ class OptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """xDSL's driver prints times and IR between passes to standard output; here that is for the result alone."""
         passes = self.pipeline.passes
-        with collect_remarks() as remarks:
+        with take_notes() as notes:
             for number, module_pass in enumerate(passes, 1):
                 start = time.perf_counter()
                 run_pass(module_pass, self.ctx, prog, verify=not self.args.disable_verify)
@@ -122,7 +123,7 @@ class OptMain(xDSLOptMain):
                 if self.args.print_between_passes and number < len(passes):
                     print(f"// -----// IR after {module_pass.name} //----- //\n{print_ir(prog)}", file=sys.stderr)
         if self.args.remarks:
-            for remark in remarks:
+            for remark in notes.remarks:
                 print(remark, file=sys.stderr)
 
     def prepare_output(self) -> IO[str]:

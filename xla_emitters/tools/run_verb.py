@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
-from xla_emitters.tools.common import add_dumps, add_input, print_dumps, read_source, record_wanted, stage_table
+from xla_emitters.tools.common import add_dumps, add_input, print_dumps, read_source, record_wanted
+from xla_emitters.tools.terminal import progress
+from xla_emitters.trace.text import stage_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,13 +53,14 @@ def run(options: argparse.Namespace) -> int:
     module = read_module(read_source(options.file))
     # With a table or a folder the whole road is shown, to PTX; else the compilation stops at what will be run.
     all_stages = bool(options.show_stages or options.print_ir_tree_dir or on_gpu)
-    program = compile_module(
-        module,
-        target=device_architecture() if on_gpu else options.target,
-        fusion=options.fusion,
-        stage="ptx" if all_stages else stage,
-        record=record_wanted(options, "stages"),
-    )
+    with progress(f"compiling {options.file}"):
+        program = compile_module(
+            module,
+            target=device_architecture() if on_gpu else options.target,
+            fusion=options.fusion,
+            stage="ptx" if all_stages else stage,
+            record=record_wanted(options, "stages"),
+        )
     if options.show_stages:
         for trace in program.traces:
             print(stage_table(trace))
@@ -72,7 +75,8 @@ def run(options: argparse.Namespace) -> int:
         else random_arrays(program.parameters, options.seed)
     )
     start = time.perf_counter()
-    results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage)
+    with progress(f"running {options.file}"):
+        results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage)
     seconds = time.perf_counter() - start
     where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
     for number, spec in enumerate(program.results):
@@ -85,7 +89,8 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
         print(f"results: {options.outputs}")
     if not options.no_reference:
-        verdict = reference_for(module, inputs, options.fusion).compare(results)
+        with progress("evaluating the reference"):
+            verdict = reference_for(module, inputs, options.fusion).compare(results)
         print(verdict.summary)
         if not verdict.ok:
             raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)

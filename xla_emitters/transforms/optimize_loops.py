@@ -173,7 +173,11 @@ def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
         carried = _copy_body(loop, builder, number, carried)
     builder.insert(scf.YieldOp(*carried))
     unrolled = scf.ForOp(loop.lb, loop.ub, step, loop.iter_args, body)
-    unrolled.attributes, unrolled.location = loop.attributes.copy(), loop.location
+    unrolled.attributes, unrolled.properties, unrolled.location = (
+        loop.attributes.copy(),
+        loop.properties.copy(),
+        loop.location,
+    )
     for new, old in zip(unrolled.results, loop.results, strict=True):
         new.name_hint = old.name_hint
     Rewriter.replace_op(loop, unrolled)

@@ -70,7 +70,8 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import fuse_locations, located_builder
+from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
+from xla_emitters.rewrite.notes import decide
 
 WIDTHS = (2, 4, 8, 16, 32)
 BITS_MAX = 256
@@ -113,8 +114,19 @@ class VectorizeLoadsStoresPass(KernelPass):
                 taken.append(access)
             else:
                 self.skip(access.op, reason)
+        for access in taken:
+            _decide(access, width)
         if taken:
             _Rewrite(loop, width).run(taken)
+
+
+def _decide(access: Access, width: int) -> None:
+    op = access.op
+    is_read = isinstance(op, tensor.ExtractOp)
+    element = (op.result if isinstance(op, tensor.ExtractOp) else op.operands[0]).type
+    size = width * dtype_of(element).bits // 8
+    text = f"{'reads' if is_read else 'writes'} {width} x {element} ({size} bytes) at once: {place_of(op)}"
+    decide("access", text, op="read" if is_read else "write", elements=width, type=str(element), bytes=size)
 
 
 SCALAR: frozenset[type[Operation]] = frozenset((tensor.ExtractOp, tensor.InsertOp))
@@ -284,7 +296,7 @@ class _Rewrite:
         terminator.operands = [*terminator.arguments, *yielded]
 
         loop = scf.ForOp(old.lb, old.ub, old.step, inits, old.detach_region(0))
-        loop.attributes, loop.location = old.attributes.copy(), old.location
+        loop.attributes, loop.properties, loop.location = old.attributes.copy(), old.properties.copy(), old.location
         Rewriter.insert_op(loop, InsertPoint.before(old))
         for before, after in zip(old.results, loop.results[: len(old.results)], strict=True):
             after.name_hint = before.name_hint

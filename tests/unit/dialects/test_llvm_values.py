@@ -33,7 +33,7 @@ def test_comparing_vectors_gives_a_vector():
 
 
 def in_function(line: str) -> str:
-    return f"llvm.func @f(%i: i32, %v: vector<4xf32>) {{\n{line}\nllvm.return }}"
+    return f"llvm.func @f(%i: i32, %x: f32, %v: vector<4xf32>) {{\n{line}\nllvm.return }}"
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,25 @@ def in_function(line: str) -> str:
             "gives vector<4xi1>, not i1",
         ),
         ("%0 = llvm.trunc %i : i32 to i32", VerifyError, "cannot truncate i32 to i32"),
+        (
+            "%0 = llvm.trunc %i : i32 to vector<4xi8>",
+            VerifyError,
+            "cannot convert i32 to vector<4xi8>: they differ in shape",
+        ),
+        ("%0 = llvm.zext %i : i32 to i16", VerifyError, "cast from i32 to i16"),
+        ("%0 = llvm.sext %i : i32 to i32", VerifyError, "cast from i32 to i32"),
+        ("%0 = llvm.fpext %x : f32 to f16", VerifyError, "f16 is not wider than f32"),
+        ("%0 = llvm.fptrunc %x : f32 to f64", VerifyError, "f64 is not narrower than f32"),
+        (
+            "%0 = llvm.sitofp %x : f32 to f32",
+            VerifyError,
+            "converts integers to floats of the same shape, not f32 to f32",
+        ),
+        ("%0 = llvm.uitofp %i : i32 to vector<2xf32>", VerifyError, "cannot convert i32 to vector<2xf32>"),
+        ("%0 = llvm.fptosi %i : i32 to i32", VerifyError, "llvm.fptosi"),
+        ("%0 = llvm.addrspacecast %i : i32 to !llvm.ptr", VerifyError, "llvm.addrspacecast"),
+        ('%0 = llvm.icmp "eq" %x, %x : f32', VerifyError, "compares integers or pointers, not f32"),
+        ('%0 = llvm.fcmp "oeq" %i, %i : i32', VerifyError, "compares floats, not i32"),
     ],
 )
 def test_what_is_wrong_is_said(line: str, error: type[Exception], message: str):

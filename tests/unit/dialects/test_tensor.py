@@ -1,8 +1,9 @@
-"""`tensor.parallel_insert_slice` stands where the threads of a forall say what they write; `test_scf.py` has it in its loop."""
+"""What the `tensor` dialect has besides xDSL's ops; `test_scf.py` has `parallel_insert_slice` in its loop."""
 
 from __future__ import annotations
 
 import pytest
+from unit.dialects.mlir_opt import assert_means_the_same
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import VerifyError
@@ -16,3 +17,35 @@ def test_it_stands_nowhere_else():
       }"""
     with pytest.raises(VerifyError, match=r"expects parent op 'scf\.forall\.in_parallel'"):
         parse_ir(text)
+
+
+BODY = "{\n^bb0(%i: index):\n tensor.yield %f : f32\n }"
+LINES = (
+    "%r = tensor.bitcast %t {note} : tensor<8xf32> to tensor<8xi32>",
+    "%r = tensor.rank %t : tensor<8xf32>",
+    f"%r = tensor.generate %n {BODY} : tensor<?xf32>",
+    f"%r = tensor.generate {BODY} {{note}} : tensor<4xf32>",
+)
+
+
+def in_function(line: str) -> str:
+    return f"func.func @f(%t: tensor<8xf32>, %f: f32, %n: index) {{\n{line}\nreturn\n}}"
+
+
+def test_every_op_means_in_our_text_what_it_means_in_mlirs():
+    assert_means_the_same([in_function(line) for line in LINES])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%r = tensor.bitcast %t : tensor<8xf32> to tensor<4xi32>", "differ in shape"),
+        ("%r = tensor.bitcast %t : tensor<8xf32> to tensor<8xi16>", "differ in width"),
+        (f"%r = tensor.generate {BODY} : tensor<?xf32>", "takes 1 extents, not 0"),
+        (f"%r = tensor.generate {BODY} : tensor<4x4xf32>", "its body takes 2 indices"),
+        (f"%r = tensor.generate {BODY} : tensor<4xi32>", "its body does not yield one i32"),
+    ],
+)
+def test_what_does_not_fit_is_refused(line: str, message: str):
+    with pytest.raises(VerifyError, match=message):
+        parse_ir(in_function(line))

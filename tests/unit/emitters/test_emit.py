@@ -36,6 +36,7 @@ def test_every_emitters_reason_is_in_the_refusal():
     with pytest.raises(Unsupported) as caught:
         emit_fusion(computation(body), device("h200"))
     assert caught.value.message == "no emitter takes fusion %f"
+    assert str(caught.value.place) == "x.hlo:1:7"
     assert caught.value.details == ("loop emitter: result 0 has 8 elements, result 1 has 9",)
 
 

@@ -34,10 +34,12 @@ def test_what_nothing_here_needs_is_kept_as_it_was_written():
         ("entry_computation_layout={(f32[4]{0})->f32[4]{0}}", "does not fit the entry"),
         ("entry_computation_layout={(f32[4]{0}, (f32[4]{0}, s32[]))->(f32[5]{0})}", "does not fit the entry"),
         ("entry_computation_layout={f32[4]}", "expected '('"),
+        ("entry_computation_layout={(f32[4]{7})->f32[4]{0}}", "layout {7} does not fit an array of rank 1"),
     ],
 )
 def test_what_does_not_fit_says_why(attribute: str, message: str):
     with pytest.raises(XlaEmittersError) as error:
         parse_hlo(f"HloModule m, {attribute}\n\n{ENTRY}", "t.hlo")
     assert error.value.place is not None
+    assert error.value.place.file == "t.hlo"
     assert message in str(error.value)

@@ -174,7 +174,7 @@ def test_dynamic_dimensions_are_read(dims: str):
 
 
 def test_names_may_be_words_of_the_grammar():
-    parse_hlo("ROOT { f32 = f32[] parameter(0) %inf = f32[] negate(f32) ROOT ROOT = f32[] negate(%inf) }").verify()
+    parse_hlo("%ENTRY { parameter = f32[] parameter(0) %inf = f32[] negate(parameter) ROOT %ROOT = f32[] negate(%inf) }").verify()
 
 
 # ------------------------------------------------------------------------------------------------------------- what is refused
@@ -185,6 +185,8 @@ P = "p = f32[4] parameter(0)"
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        ((P, "ROOT = f32[4] negate(p)"), "'ROOT' cannot be an instruction"),
+        ((P, "f32 = f32[4] negate(p)"), "'f32' cannot be an instruction"),
         ((P, "r = f32[4] foo(p)"), "no HLO op 'foo' (instruction %r of computation 'e')"),
         ((P, "r = f32[4] negat(p)"), "did you mean 'negate'?"),
         ((P, "r = f32[4] negate(q)"), "no instruction 'q' before this one in computation 'e'"),

@@ -10,9 +10,9 @@ from xla_emitters.lowering import convert_math_to_libdevice
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.toolchain import compile_to_ptx, find_tools
-from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.rewrite.notes import take_notes
 
-BINARY = ("math.atan2", "math.powf")
+BINARY = ("arith.remf", "math.atan2", "math.powf")
 
 
 def test_libdevice_has_every_function() -> None:
@@ -75,6 +75,8 @@ def test_vectors_stay() -> None:
       %y = math.tanh %x : vector<4xf32>
       func.return %y : vector<4xf32>
     }""")
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         ConvertMathToLibdevicePass().apply(make_context(), module)
-    assert [remark.text for remark in remarks] == ["skipped math.tanh: libdevice has no function on vector<4xf32>"]
+    assert [remark.text for remark in notes.remarks] == [
+        "skipped math.tanh: libdevice has no function on vector<4xf32>"
+    ]

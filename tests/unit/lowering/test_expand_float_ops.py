@@ -8,7 +8,7 @@ from unit.lowering.straight_line import run
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
-from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.rewrite.notes import take_notes
 
 
 def expanded(name: str):
@@ -50,6 +50,6 @@ def test_special_values(name: str) -> None:
 
 def test_refusal_can_be_asked_for() -> None:
     module = parse_ir("func.func @f(%x: f32) -> f32 { %y = math.tanh %x : f32\n func.return %y : f32 }")
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         ExpandFloatOpsPass(approximate_tanh=False).apply(make_context(), module)
-    assert [remark.text for remark in remarks] == ["skipped math.tanh: approximate-tanh is off"]
+    assert [remark.text for remark in notes.remarks] == ["skipped math.tanh: approximate-tanh is off"]

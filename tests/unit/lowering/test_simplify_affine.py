@@ -5,8 +5,8 @@ from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.rewrite.kernel_pass import collect_remarks
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.notes import take_notes
 
 TEXT = """
 func.func @f(%x: index) -> (index, index) {
@@ -29,9 +29,9 @@ def test_locations_and_names_are_kept() -> None:
 
 
 def test_a_refusal_says_why_and_where() -> None:
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         SimplifyAffinePass().apply(make_context(), parse_ir(TEXT))
-    (remark,) = remarks
+    (remark,) = notes.remarks
     assert str(remark) == (
         "xla-simplify-affine: skipped xla_gpu.apply_indexing: a dividend, or an operand of max or min, may be negative"
         " at add_0 (gelu.hlo:20:3)"

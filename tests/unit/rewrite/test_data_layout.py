@@ -1,6 +1,9 @@
 """What a module says about its machine."""
 
+import pytest
+
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.data_layout import index_width
 
 
@@ -10,3 +13,10 @@ def test_index_width() -> None:
         module = parse_ir(f"module{spec} {{ func.func @f(%x: index) -> index {{ func.return %x : index }} }}")
         assert index_width(module) == width
         assert {index_width(op) for op in module.walk()} == {width}
+
+
+@pytest.mark.parametrize("bits", [-1, 0, 16, 2147483647])
+def test_other_widths_are_refused(bits: int) -> None:
+    module = parse_ir(f"module attributes {{dlti.dl_spec = #dlti.dl_spec<index = {bits} : i32>}} {{}}")
+    with pytest.raises(Unsupported, match=f"an index of {bits} bits"):
+        index_width(module)

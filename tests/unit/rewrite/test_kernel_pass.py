@@ -9,7 +9,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.rewrite.kernel_pass import KernelPass, collect_remarks
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.trace import Remark
 
 LOOP = """
@@ -34,20 +35,20 @@ class DeclinePass(KernelPass):
 
 
 def test_a_remark_says_pass_op_reason_and_place():
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         DeclinePass().apply(make_context(), parse_ir(LOOP))
-    assert remarks == [Remark("decline", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")]
-    assert str(remarks[0]) == "decline: skipped scf.for: step is not 1 at tanh_0 (gelu.hlo:19:3)"
+    assert notes.remarks == [Remark("decline", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")]
+    assert str(notes.remarks[0]) == "decline: skipped scf.for: step is not 1 at tanh_0 (gelu.hlo:19:3)"
 
 
 def test_the_same_remark_is_kept_once_and_nested_collections_are_apart():
     module = parse_ir(LOOP)
-    with collect_remarks() as outer:
+    with take_notes() as outer:
         DeclinePass().apply(make_context(), module)
-        with collect_remarks() as inner:
+        with take_notes() as inner:
             DeclinePass().apply(make_context(), module)
         DeclinePass().apply(make_context(), module)
-    assert len(outer) == len(inner) == 1
+    assert len(outer.remarks) == len(inner.remarks) == 1
 
 
 def test_nobody_listening_is_fine():

@@ -31,15 +31,30 @@ def test_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_of_a_verb_has_an_example_that_parses(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The example's file is there, and its options are the verb's."""
-    text = help_of(capsys, verb)
-    example = text.split("example:\n")[1].split()
+@pytest.mark.usefixtures("cache_of_its_own")
+def test_help_of_a_verb_has_an_example_that_works(
+    verb: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = help_of(capsys, verb).split("example:\n")[1].split("\n\n")[0].split()
     assert example[:2] == ["xla-emitters", verb]
-    files = [word for word in example if word.endswith(".hlo")]
-    assert files
-    assert all((NEGATE.parents[1] / word).is_file() for word in files)
-    assert all(word in text for word in example if word.startswith("-"))
+    (tmp_path / "examples").symlink_to(NEGATE.parent)
+    monkeypatch.chdir(tmp_path)
+    assert main(example[1:]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The script names the verbs and their options, and bash takes it."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["--print-completion", shell])
+    assert stopped.value.code == 0
+    script = capsys.readouterr().out
+    assert all(verb in script for verb in VERBS)
+    assert "--print-ir-tree-dir" in script
+    if shell == "bash":
+        (tmp_path / "script").write_text(script)
+        assert subprocess.run(["bash", "-n", str(tmp_path / "script")], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.xla_gpu import PureCallOp
-from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.transforms.inline import MAX_OPS, InlinePass
 
 
@@ -28,9 +28,9 @@ def kernel(ops: int) -> str:
 
 def inlined(ops: int) -> tuple[bool, list[str]]:
     module = parse_ir(kernel(ops), verify=False)
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         InlinePass().apply(make_context(), module)
-    return not any(isinstance(op, PureCallOp) for op in module.walk()), [remark.text for remark in remarks]
+    return not any(isinstance(op, PureCallOp) for op in module.walk()), [remark.text for remark in notes.remarks]
 
 
 def test_caller_and_callee_together_stay_within_the_limit():
@@ -74,9 +74,9 @@ def test_a_public_callee_is_copied_and_kept():
           %0 = arith.negf %a : f32
           return %0 : f32
         }""")
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         InlinePass().apply(make_context(), module)
     # It is not moved, and no sibling shares anything with it.
-    assert [remark.text for remark in remarks] == [
+    assert [remark.text for remark in notes.remarks] == [
         "skipped xla_gpu.pure_call: @f: it is public, and has other callers perhaps"
     ]

@@ -9,7 +9,7 @@ from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import UsageError
-from xla_emitters.rewrite.kernel_pass import collect_remarks
+from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt import execute
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
 
@@ -151,9 +151,9 @@ def test_remarks_say_where():
         "%x = tensor.extract %in[%i] : tensor<64xf32>",
         '%x = tensor.extract %in[%i] : tensor<64xf32> loc("slice.1"("k.hlo":7:3))',
     )
-    with collect_remarks() as remarks:
+    with take_notes() as notes:
         vectorized(text)
-    assert [str(remark) for remark in remarks] == [
+    assert [str(remark) for remark in notes.remarks] == [
         "xla-vectorize-loads-stores: skipped tensor.extract: its stride is 2, not 1 at slice.1 (k.hlo:7:3)"
     ]
 

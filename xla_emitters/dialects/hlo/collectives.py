@@ -79,22 +79,35 @@ def _all_gather_start(op: RuleOp) -> Attribute:
     return tuple_type([as_operands(op), one_or_tuple(gathered)])
 
 
+def _grouped(rule: Callable[[RuleOp], Attribute]) -> Callable[[RuleOp], Attribute]:
+    """`rule` for an op of several groups of devices: no group is empty, and each of the devices 0, 1, 2 ... is in one."""
+
+    def result(op: RuleOp) -> Attribute:
+        groups = op.properties.get("replica_groups")
+        if isa(groups, ArrayAttr[DenseArrayBase]):
+            numbers = [integers(group) for group in groups]
+            devices = sorted(device for group in numbers for device in group)
+            if not all(numbers) or devices != list(range(len(devices))):
+                raise op.broken(
+                    f"replica_groups= of '{op.opcode}' names each device once",
+                    None,
+                    f"of 0 to {len(devices) - 1}; no group is empty",
+                )
+        return rule(op)
+
+    return result
+
+
 def _all_to_all(op: RuleOp) -> Attribute:
     """Whole arrays exchanged, or pieces along one dimension."""
     if "dimensions" not in op.properties:
         for i in range(1, len(op.operands)):
             op.expect_operand(i, op.type_of(0))
-        return as_operands(op) if len(op.operands) > 1 else _single_all_to_all(op)
+        return tuple_type(op.types)
     if len(op.operands) != 1:
         raise op.broken("'all-to-all' along a dimension has one operand", None, f"it has {len(op.operands)}")
     op.only_dimension(len(dims_of(op.array(0))))
     return op.type_of(0)
-
-
-def _single_all_to_all(op: RuleOp) -> Attribute:
-    """One operand, exchanged with oneself: as itself, or as a tuple of one."""
-    types = tuple_types(op.result.type)
-    return op.type_of(0) if types == (op.result.type,) else tuple_type(op.types)
 
 
 def _ragged_all_to_all(op: RuleOp) -> Attribute:
@@ -146,22 +159,24 @@ _SOME = at_least(1)
 _ONE = range(1, 2)
 
 ROWS: tuple[RuleRow, ...] = (
-    RuleRow("all-reduce", _SOME, as_operands, required=("to_apply",), optional=_REDUCING, callees=_reducer),
-    RuleRow("all-reduce-start", _SOME, as_operands, required=("to_apply",), optional=_REDUCING, callees=_reducer),
+    RuleRow("all-reduce", _SOME, _grouped(as_operands), required=("to_apply",), optional=_REDUCING, callees=_reducer),
+    RuleRow(
+        "all-reduce-start", _SOME, _grouped(as_operands), required=("to_apply",), optional=_REDUCING, callees=_reducer
+    ),
     RuleRow("all-reduce-done", _ONE, as_operand(0)),
-    RuleRow("all-gather", _SOME, _scaled(grows=True), required=("dimensions",), optional=_REDUCING[:-1]),
-    RuleRow("all-gather-start", _SOME, _all_gather_start, required=("dimensions",), optional=_REDUCING[:-1]),
+    RuleRow("all-gather", _SOME, _grouped(_scaled(grows=True)), required=("dimensions",), optional=_REDUCING[:-1]),
+    RuleRow("all-gather-start", _SOME, _grouped(_all_gather_start), required=("dimensions",), optional=_REDUCING[:-1]),
     RuleRow("all-gather-done", _ONE, element_of_tuple(1)),
     RuleRow(
         "reduce-scatter",
         _SOME,
-        _scaled(grows=False),
+        _grouped(_scaled(grows=False)),
         required=("to_apply", "dimensions"),
         optional=_REDUCING,
         callees=_reducer,
     ),
-    RuleRow("all-to-all", _SOME, _all_to_all, optional=(*_GROUPS, "dimensions", "constrain_layout")),
-    RuleRow("ragged-all-to-all", range(6, 7), _ragged_all_to_all, optional=(*_GROUPS, "dimensions")),
+    RuleRow("all-to-all", _SOME, _grouped(_all_to_all), optional=(*_GROUPS, "dimensions", "constrain_layout")),
+    RuleRow("ragged-all-to-all", range(6, 7), _grouped(_ragged_all_to_all), optional=(*_GROUPS, "dimensions")),
     RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS),
     RuleRow("collective-permute", _SOME, _permuted, required=("source_target_pairs",), optional=_PERMUTE),
     RuleRow("collective-permute-start", _SOME, _permute_start, required=("source_target_pairs",), optional=_PERMUTE),

@@ -18,6 +18,7 @@ Source: spec/1 6.2, 6.10.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +50,16 @@ from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInte
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
-from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, same_shape, tuple_type, type_text
+from xla_emitters.dialects.hlo.types import (
+    BufferType,
+    array_type,
+    as_array,
+    dims_of,
+    same_shape,
+    tuple_type,
+    type_at,
+    type_text,
+)
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
@@ -313,6 +323,41 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
     return holder
 
 
+_ALIAS = re.compile(r"\{([-\d, ]*)\}:\s*\((-?\d+),\s*\{([-\d, ]*)\}\)")
+
+
+def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
+    """Whether what `output_to_operand_aliasing` calls one buffer, `{{0}: (1, {})}`, has one shape. raises RuleBroken."""
+    if aliasing is None:
+        return
+    text = "".join(aliasing.data.split()).removeprefix("{").removesuffix("}")
+    if _ALIAS.sub("", text).strip(","):
+        raise RuleBroken(
+            f"'{aliasing.data}' is no aliasing", details=("{{0}: (1, {})}: output {0} lies where operand 1 does",)
+        )
+    for output, operand, inside in _ALIAS.findall(text):
+        types = [operand.type for operand in op.operands][int(operand) : int(operand) + 1] if int(operand) >= 0 else []
+        ours = type_at(op.result.type, _numbers(output))
+        theirs = type_at(types[0], _numbers(inside)) if types else None
+        if ours is None or theirs is None or not same_shape(_contents(ours), _contents(theirs)):
+            raise RuleBroken(
+                f"output {{{output}}} of '{op.opcode}' cannot lie where {{{inside}}} of operand {operand} does",
+                details=(
+                    f"output_to_operand_aliasing={aliasing.data}",
+                    f"the operands are {', '.join(type_text(operand.type) for operand in op.operands)}",
+                    f"the result is {type_text(op.result.type)}",
+                ),
+            )
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
+
+
+def _contents(type: Attribute) -> Attribute:
+    return type.contents if isinstance(type, BufferType) else type
+
+
 @irdl_op_definition
 class FusionOp(CallingOp):
     """A computation that becomes one kernel."""
@@ -330,6 +375,7 @@ class FusionOp(CallingOp):
     def verify_shape(self) -> None:
         if self.kind.data not in self.KINDS:
             raise RuleBroken(f"no fusion kind '{self.kind.data}'", details=(f"there are: {', '.join(self.KINDS)}",))
+        verify_aliasing(self, self.output_to_operand_aliasing)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return call(self.calls.root_reference.data, operands)

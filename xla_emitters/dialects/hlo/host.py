@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, TupleType
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp, at_least
-from xla_emitters.dialects.hlo.computation import Callee
+from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
 from xla_emitters.dialects.hlo.rule_ops import (
     TOKEN,
     RuleOp,
@@ -26,7 +26,6 @@ from xla_emitters.dialects.hlo.rule_ops import (
     class_of,
     element_of_tuple,
     scalar,
-    token,
 )
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
@@ -130,6 +129,8 @@ def _custom_call(op: RuleOp) -> None:
     """Any operands and result; the layouts it wants of its operands are of their shapes."""
     if "to_apply" in op.properties and "called_computations" in op.properties:
         raise op.broken("'custom-call' has both to_apply= and called_computations=")
+    aliasing = op.properties.get("output_to_operand_aliasing")
+    verify_aliasing(op, aliasing if isinstance(aliasing, StringAttr) else None)
     wanted = op.properties.get("operand_layout_constraints")
     if not isa(wanted, ArrayAttr[Attribute]):
         return
@@ -197,6 +198,8 @@ def _first_of_result(op: RuleOp, count: int) -> Attribute:
 
 def _outfeed(op: RuleOp) -> Attribute:
     op.expect_operand(1, TOKEN)
+    if said := op.properties.get("outfeed_shape"):
+        op.expect_operand(0, said)
     return TOKEN
 
 
@@ -210,7 +213,25 @@ def _recv(op: RuleOp) -> Attribute:
     return tuple_type([_first_of_result(op, 3), scalar("u32"), TOKEN])
 
 
+def _same_channel(op: RuleOp) -> None:
+    """A done speaks of the channel of its start."""
+    start = op.operands[0].owner
+    if isinstance(start, RuleOp) and {"channel_id"} <= op.properties.keys() & start.properties.keys():
+        if op.number("channel_id") != start.number("channel_id"):
+            raise op.broken(
+                f"'{op.opcode}' on another channel than '{start.opcode}'",
+                None,
+                f"channel_id={op.number('channel_id')}; the operand has channel_id={start.number('channel_id')}",
+            )
+
+
+def _send_done(op: RuleOp) -> Attribute:
+    _same_channel(op)
+    return TOKEN
+
+
 def _recv_done(op: RuleOp) -> Attribute:
+    _same_channel(op)
     return tuple_type([element_of_tuple(0)(op), TOKEN])
 
 
@@ -222,6 +243,8 @@ _GENERATORS = ("rng_default", "rng_three_fry", "rng_philox")
 
 def _rng(op: RuleOp) -> Attribute:
     op.expect_word("distribution", _DISTRIBUTIONS)
+    if op.word("distribution") == "rng_normal":
+        op.expect_kind(0, Kind.FLOAT)
     result = as_array(op.result.type)
     for operand in range(2):
         op.expect_operand(operand, array_type(result.element_type, ()))
@@ -302,7 +325,7 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("infeed", ONE, _infeed, optional=("infeed_config",)),
     RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config")),
     RuleRow("send", TWO, _send, optional=_CHANNEL),
-    RuleRow("send-done", ONE, token, optional=_CHANNEL),
+    RuleRow("send-done", ONE, _send_done, optional=_CHANNEL),
     RuleRow("recv", ONE, _recv, optional=_CHANNEL),
     RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL),
     RuleRow("partition-id", NONE, lambda op: scalar("u32")),

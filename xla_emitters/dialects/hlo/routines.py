@@ -34,6 +34,7 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     tuple_type,
     tuple_types,
+    type_text,
 )
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.dtypes import Kind, dtype
@@ -231,6 +232,14 @@ def _scaled_dot(op: RuleOp) -> Attribute:
     """lhs, rhs and their scales, of which each covers a block of elements."""
     for operand in range(4):
         op.expect_kind(operand, FLOAT)
+    for operand in range(2):
+        sizes, blocks = dims_of(op.array(operand)), dims_of(op.array(operand + 2))
+        if len(sizes) == len(blocks) and any(size % block for size, block in zip(sizes, blocks, strict=True)):
+            raise op.broken(
+                f"the sizes of operand {operand} of 'scaled-dot' are not multiples of those of its scale",
+                operand,
+                f"the scale is {type_text(op.type_of(operand + 2))}",
+            )
     dims = _dot_dimensions(op, 0, 1).result_dims(op)
     return array_type(as_array(op.result.type).element_type, dims)
 

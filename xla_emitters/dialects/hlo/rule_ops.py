@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.types import (
     element_of,
     is_array,
     same_shape,
+    tuple_type,
     tuple_types,
     type_text,
 )
@@ -172,10 +173,6 @@ def element_scalar(type: Attribute) -> Attribute:
     return array_type(as_array(type).element_type, ())
 
 
-def token(op: RuleOp) -> Attribute:
-    return TOKEN
-
-
 def as_operand(number: int) -> Callable[[RuleOp], Attribute]:
     """The result is as operand `number`."""
     return lambda op: op.type_of(number)
@@ -187,7 +184,7 @@ def as_operands(op: RuleOp) -> Attribute:
 
 
 def one_or_tuple(types: Sequence[Attribute]) -> Attribute:
-    return types[0] if len(types) == 1 else TupleType(list(types))  # pyright: ignore[reportArgumentType]
+    return types[0] if len(types) == 1 else tuple_type(types)
 
 
 def element_of_tuple(number: int) -> Callable[[RuleOp], Attribute]:

@@ -160,7 +160,7 @@ class BitcastOp(MoveOp):
         in_memory = operands[0].transpose(minor_to_major(source)[::-1]).reshape(-1)
         order = minor_to_major(target)[::-1]
         laid = bits_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
-        return np.ascontiguousarray(laid.transpose(np.argsort(order)))
+        return np.asarray(laid.transpose(np.argsort(order)), order="C")  # which keeps a scalar a scalar
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         operand, result = self.operands[0], self.result
@@ -183,7 +183,7 @@ def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:
         return array
     if Kind.PRED in (one.kind, other.kind) or one.bits < 8 or other.bits < 8:
         return array.astype(np.uint8).astype(other.numpy)
-    return np.ascontiguousarray(array).view(other.numpy)
+    return np.asarray(array, order="C").view(other.numpy)
 
 
 @irdl_op_definition
@@ -205,7 +205,7 @@ class TransposeOp(MoveOp):
         self.expect_dims([operand[dim] for dim in permutation], "its operand, transposed, has")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        return np.ascontiguousarray(operands[0].transpose(integers(self.dimensions)))
+        return np.asarray(operands[0].transpose(integers(self.dimensions)), order="C")
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (transpose_map(dims_of(self.result), integers(self.dimensions)),)
@@ -296,8 +296,9 @@ class ConcatenateOp(HloOp):
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
             dims = other.get_shape()
-            rest = [size if dim != self.dimension else dims[dim] for dim, size in enumerate(sizes)] if dims else []
-            if len(dims) != len(sizes) or not same_dims(dims, rest) or other.element_type != first.element_type:
+            along = dims[self.dimension : self.dimension + 1]
+            wanted = (*sizes[: self.dimension], *along, *sizes[self.dimension + 1 :])
+            if not along or not same_dims(dims, wanted) or other.element_type != first.element_type:
                 raise RuleBroken(
                     "concatenated operands differ in more than the size along one dimension",
                     operand=i,

@@ -270,6 +270,15 @@ def tuple_types(type: Attribute) -> tuple[Attribute, ...]:
     return tuple(type.types) if isinstance(type, TupleType) else (type,)
 
 
+def type_at(type: Attribute, index: Sequence[int]) -> Attribute | None:
+    """The type at `index`, a way into a nest of tuples; None when it leads nowhere."""
+    for number in index:
+        if not isinstance(type, TupleType) or not 0 <= number < len(type.types):
+            return None
+        type = type.types.data[number]
+    return type
+
+
 def leaf_types(type: Attribute) -> tuple[Attribute, ...]:
     """The types of the arrays in a nest of tuples, in order."""
     leaves = list[Attribute]()

@@ -15,11 +15,27 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ComplexType, DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType, VectorType
+from xdsl.dialects.builtin import (
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    Float8E8M0FNUType,
+    FloatAttr,
+    IntegerAttr,
+    TensorType,
+    VectorType,
+)
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self
 
-from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.arith import (
+    IndexCastUIOp,
+    RemfOp,
+    ScalingExtFOp,
+    ScalingTruncFOp,
+    rounds_to_nearest_even,
+)
+from xla_emitters.dialects.upstream_syntax import ROUNDING_MODES
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
@@ -155,6 +171,7 @@ for _op, _name in {
     arith.SubfOp: "sub",
     arith.MulfOp: "mul",
     arith.DivfOp: "div",
+    RemfOp: "rem",
     arith.NegfOp: "neg",
     arith.MaximumfOp: "maximum",
     arith.MinimumfOp: "minimum",
@@ -334,10 +351,46 @@ def convert_float(op: arith.ExtFOp | arith.TruncFOp) -> Unary:
 
 
 def float_conversion(op: Operation) -> Unary:
+    """One float type to another, rounded as the op says."""
     source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
+    mode = op.properties.get("roundingmode")
+    if isa(mode, IntegerAttr) and not rounds_to_nearest_even(op):
+        return partial(scalars.convert_float_towards, source, target, ROUNDING_MODES[mode.value.data])
     if source.rounded == scalars.BF16 and target.rounded == scalars.F32:
         return lambda values: values
     return partial(scalars.convert_float, source, target)
+
+
+@RULES.elementwise(ScalingExtFOp)
+def scale_up(op: ScalingExtFOp) -> Binary:
+    """The input times the scale, both as the result's type."""
+    source, scale, target = _scaling_forms(op)
+    multiply = FLOAT_OPS["mul"](target)
+
+    def run(value: Array, by: Array) -> Array:
+        return multiply(scalars.convert_float(source, target, value), scalars.convert_float(scale, target, by))
+
+    return run
+
+
+@RULES.elementwise(ScalingTruncFOp)
+def scale_down(op: ScalingTruncFOp) -> Binary:
+    """The input divided by the scale in the input's type, then rounded to the result's."""
+    source, scale, _ = _scaling_forms(op)
+    divide, convert = FLOAT_OPS["div"](source), float_conversion(op)
+
+    def run(value: Array, by: Array) -> Array:
+        return convert(divide(value, scalars.convert_float(scale, source, by)))
+
+    return run
+
+
+def _scaling_forms(op: ScalingExtFOp | ScalingTruncFOp) -> tuple[Form, Form, Form]:
+    """Of input, scale and result. raises Unsupported for a scale that is not a power of two by its type."""
+    scale = form_of(op.scale.type)
+    if not isinstance(get_element_type_or_self(op.scale.type), Float8E8M0FNUType):
+        raise Unsupported(f"{op.name} by a scale of type {scale.name}", stage="simt")
+    return form_of(op.input.type), scale, form_of(op.result.type)
 
 
 @RULES.elementwise(arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp)

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.complex import PowiOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
@@ -99,6 +100,16 @@ for _op, _function in (*UNARY.items(), *BINARY.items()):
     @RULES.elementwise(_op)
     def compute(op: Operation, function: Callable[..., Array] = _function) -> Callable[..., Array]:
         return _contiguous(function)
+
+
+@RULES.elementwise(PowiOp)
+def powi(op: PowiOp) -> Binary:
+    exponents = form_of(op.rhs.type)
+
+    def power(base: Array, exponent: Array) -> Array:
+        return np.power(base, scalars.signed(exponents, exponent).astype(base.dtype))
+
+    return _contiguous(power)
 
 
 @RULES.elementwise(complex.CreateOp)

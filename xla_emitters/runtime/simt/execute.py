@@ -36,9 +36,13 @@ from xla_emitters.runtime.simt import (
     cf,
     func,
     gpu,
+    index,
     llvm,
+    llvm_atomics,
     llvm_intrinsics,
+    llvm_memory_intrinsics,
     math,
+    memref,
     nvvm,
     scalars,
     scf,
@@ -57,7 +61,9 @@ from xla_emitters.runtime.simt.tensor import tensor_strides
 
 RULES = Rules(
     *(affine.RULES, arith.RULES, atomics.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
-    *(llvm.RULES, llvm_intrinsics.RULES, math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES),
+    *(index.RULES, memref.RULES),
+    *(llvm.RULES, llvm_atomics.RULES, llvm_intrinsics.RULES, llvm_memory_intrinsics.RULES),
+    *(math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES),
     *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
 )
 """What every op does."""

@@ -18,13 +18,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    VectorType,
+)
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import (
     FLOAT_OPS,
@@ -40,7 +48,7 @@ from xla_emitters.runtime.simt.arith import (
     integer_conversion,
     integer_to_float,
 )
-from xla_emitters.runtime.simt.cf import by_condition, everyone
+from xla_emitters.runtime.simt.cf import by_case, by_condition, everyone
 from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
@@ -175,7 +183,22 @@ def bitcast(op: llvm.BitcastOp) -> Kernel:
 
 @RULES.op(llvm.ConstantOp)
 def constant(op: llvm.ConstantOp) -> Callable[[Machine], Value]:
-    return constant_kernel(op, op.value, op.result.type)
+    return _constant(op, op.value, op.result.type)
+
+
+def _constant(op: llvm.ConstantOp, value: Attribute, ir_type: Attribute) -> Callable[[Machine], Value]:
+    """As `constant_kernel`, also of a struct or an array, from its parts. raises Unsupported for what is neither."""
+    match value, ir_type:
+        case llvm.ZeroAttr() | llvm.UndefAttr() | llvm.PoisonAttr(), _:
+            whole = filled(ir_type, _zero if isinstance(value, llvm.ZeroAttr) else scalars.poison)
+            return lambda machine: whole
+        case ArrayAttr(), llvm.LLVMStructType() | llvm.LLVMArrayType():
+            is_struct = isinstance(ir_type, llvm.LLVMStructType)
+            types = tuple(ir_type.types) if is_struct else (ir_type.type,) * ir_type.size.data
+            parts = [_constant(op, part, of) for part, of in zip(value.data, types, strict=True)]
+            return lambda machine: tuple(part(machine) for part in parts)
+        case _:
+            return constant_kernel(op, value, ir_type)
 
 
 def filled(ir_type: Attribute, fill: Callable[[Form], Array]) -> Value:
@@ -191,9 +214,13 @@ def filled(ir_type: Attribute, fill: Callable[[Form], Array]) -> Value:
             return fill(form_of(ir_type))
 
 
+def _zero(form: Form) -> Array:
+    return scalars.constant(form, 0)
+
+
 @RULES.op(llvm.ZeroOp)
 def zero(op: llvm.ZeroOp) -> Callable[[Machine], Value]:
-    value = filled(op.res.type, lambda form: scalars.constant(form, 0))
+    value = filled(op.res.type, _zero)
     return lambda machine: value
 
 
@@ -507,10 +534,19 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
         alignment = op.alignment.value.data
     if op.addr_space.value.data == _SHARED_ADDRESS_SPACE:
         return machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
-    if not isa(op.value, DenseIntOrFPElementsAttr):
-        raise Unsupported(f"global @{name} without a dense value", stage="simt")
-    form = form_of(op.value.get_type())
-    data = scalars.to_bits(form, dense_values(form, op.value)).reshape(-1).view(np.uint8)
+    value = op.value
+    if isinstance(value, llvm.ZeroAttr):
+        data = np.zeros(size, np.uint8)
+    elif isinstance(value, StringAttr):
+        data = np.frombuffer(value.data.encode(), np.uint8).copy()
+    elif isinstance(value, IntegerAttr | FloatAttr):
+        form = form_of(op.global_type)
+        data = scalars.to_bits(form, scalars.constant(form, value.value.data)).reshape(-1).view(np.uint8)
+    elif isa(value, DenseIntOrFPElementsAttr):
+        form = form_of(value.get_type())
+        data = scalars.to_bits(form, dense_values(form, value)).reshape(-1).view(np.uint8)
+    else:
+        raise Unsupported(f"global @{name} without a value that is numbers or text", stage="simt")
     return machine.memory.add(f"@{name}", data, alignment, writable=op.constant is None)
 
 
@@ -520,8 +556,17 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
 @RULES.control(llvm.CallOp)
 def call(op: llvm.CallOp, scope: Scope) -> Step:
     if op.callee is None:
-        raise Unsupported("call of a function pointer", stage="simt")
+        raise Unsupported("call of a function pointer", stage="simt", details=_place(op))
     return call_step(scope, op.callee.string_value(), op.args, op.results)
+
+
+@RULES.control(llvm.CallIntrinsicOp)
+def call_intrinsic(op: llvm.CallIntrinsicOp, scope: Scope) -> Step:
+    raise Unsupported(f"call of the intrinsic '{op.intrin.data}'", stage="simt", details=_place(op))
+
+
+def _place(op: Operation) -> tuple[str, ...]:
+    return (f"at {place_of(op) or str(op).splitlines()[0]}",)
 
 
 @RULES.branch(llvm.BrOp)
@@ -532,6 +577,13 @@ def branch(op: llvm.BrOp) -> BranchRuleResult:
 @RULES.branch(llvm.CondBrOp)
 def conditional_branch(op: llvm.CondBrOp) -> BranchRuleResult:
     return (op.cond,), by_condition, [op.then_arguments, op.else_arguments]
+
+
+@RULES.branch(llvm.SwitchOp)
+def switch(op: llvm.SwitchOp) -> BranchRuleResult:
+    form = form_of(op.value.type)
+    wanted = [scalars.constant(form, number) for number in op.numbers]
+    return (op.value,), partial(by_case, wanted), [op.default_operands, *(values for _, values in op.ways)]
 
 
 @RULES.branch(llvm.UnreachableOp)

@@ -1,4 +1,4 @@
-"""`llvm.intr.*` that `arith` and `math` have nothing like: bits moved about, classes of floats, ordered sums of a vector.
+"""`llvm.intr.*` that `arith` and `math` have nothing like: bits moved about, classes of floats, saturation, vectors, hints.
 
     llvm.intr.fshl(%a, %b, %n)                 the upper half of (a:b) << (n mod bits)
     "llvm.intr.is.fpclass"(%x) <{bit = 3}>     whether the value is of one of the classes in `bit`
@@ -14,16 +14,19 @@ from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation
 
 from xla_emitters.dialects import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith import FLOAT_OPS
+from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm, Reading
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary
-from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.math import integer_exponent_power
-from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, unsigned, wrap
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.math import function, integer_exponent_power
+from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of, signed, unsigned, wrap
+from xla_emitters.runtime.simt.vector import Elements, count_of
 
 RULES = Rules()
 
@@ -60,7 +63,7 @@ RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.FunnelShiftR
 
 
 @RULES.elementwise(llvm.PowIOp)
-def powi(op: llvm.PowIOp) -> Binary:
+def powi(op: Any) -> Binary:
     form, exponent_form = form_of(op.val.type), form_of(op.power.type)
 
     def run(base: Array, exponent: Array) -> Array:
@@ -94,6 +97,154 @@ def is_fpclass(op: llvm.IsFPClassOp) -> Unary:
     return run
 
 
+# ---------------------------------------------------------------------------------------------- floats and integers
+
+
+@RULES.elementwise(llvm.LdexpOp)
+def ldexp(op: Any) -> Binary:
+    form, exponent_form = form_of(op.val.type), form_of(op.power.type)
+
+    def run(value: Array, exponent: Array) -> Array:
+        # In float64, so that a narrow result is rounded once; 4000 is beyond the exponents of all types.
+        steps = np.clip(scalars.signed(exponent_form, exponent), -4000, 4000).astype(np.int32)
+        return scalars.from_float(form, np.ldexp(scalars.widen(form, value).astype(scalars.F64), steps))
+
+    return run
+
+
+def _rounded_to_integer(op: Any, name: str) -> Unary:
+    source, target = form_of(op.val.type), form_of(op.res.type)
+    rounded = function(source, name=name)
+    return lambda value: scalars.to_integer(target, scalars.widen(source, rounded(value)), True)
+
+
+RULES.elementwise(llvm.LRintOp, llvm.LLRintOp)(partial(_rounded_to_integer, name="rint"))
+RULES.elementwise(llvm.LRoundOp, llvm.LLRoundOp)(partial(_rounded_to_integer, name="round"))
+
+
+def _pairs(op: Operation, compute: Callable[..., tuple[Array, Array]]) -> Kernel:
+    """A kernel that gives a struct of two: scalars, or vectors of them."""
+    is_vector = isinstance(op.operands[0].type, VectorType)
+
+    def run(machine: Machine, *operands: Any) -> Value:
+        if not is_vector:
+            return compute(*operands)
+        pairs = [compute(*elements) for elements in zip(*operands, strict=True)]
+        return tuple(first for first, _ in pairs), tuple(second for _, second in pairs)
+
+    return run
+
+
+@RULES.op(llvm.FrexpOp)
+def frexp(op: Any) -> Kernel:
+    form = form_of(op.val.type)
+    exponent_form = form_of(op.res.type.types.data[1])
+
+    def compute(value: Array) -> tuple[Array, Array]:
+        fraction, exponent = np.frexp(scalars.widen(form, value))
+        return scalars.narrow(form, fraction), wrap(exponent_form, exponent)
+
+    return _pairs(op, compute)
+
+
+@RULES.op(llvm.SinCosOp)
+def sincos(op: Any) -> Kernel:
+    form = form_of(op.val.type)
+    sine, cosine = function(form, name="sin"), function(form, name="cos")
+
+    def compute(value: Array) -> tuple[Array, Array]:
+        return sine(value), cosine(value)
+
+    return _pairs(op, compute)
+
+
+# ---------------------------------------------------------------------------------------------- integers that do not wrap
+
+
+def _exactly(reading: Reading, combine: Callable[[Array, Array], Array], form: Form, one: Array, other: Array) -> Array:
+    """`combine` of the readings, in Python's integers."""
+    return combine(reading(form, one).astype(object), reading(form, other).astype(object))
+
+
+def _saturating(reading: Reading, combine: Callable[[Array, Array], Array], form: Form) -> Binary:
+    low, high = (-(1 << form.bits - 1), (1 << form.bits - 1) - 1) if reading is signed else (0, (1 << form.bits) - 1)
+
+    def run(one: Array, other: Array) -> Array:
+        return wrap(form, np.minimum(np.maximum(_exactly(reading, combine, form, one, other), low), high))
+
+    return run
+
+
+def _shifting_saturated(reading: Reading, form: Form) -> Binary:
+    """The amount is unsigned; by the width or more is poison in LLVM, and saturates here."""
+    shifted = _saturating(reading, np.left_shift, form)
+    return lambda value, amount: shifted(value, np.minimum(unsigned(form, amount), form.bits))
+
+
+for _op, _reading, _combine in (
+    (llvm.SAddSatOp, signed, np.add),
+    (llvm.UAddSatOp, unsigned, np.add),
+    (llvm.SSubSatOp, signed, np.subtract),
+    (llvm.USubSatOp, unsigned, np.subtract),
+):
+    RULES.of_form(partial(_saturating, _reading, _combine), _op)
+
+RULES.of_form(partial(_shifting_saturated, signed), llvm.SShlSatOp)
+RULES.of_form(partial(_shifting_saturated, unsigned), llvm.UShlSatOp)
+
+
+def _with_overflow(op: Any, reading: Reading, combine: Callable[[Array, Array], Array]) -> Kernel:
+    form = form_of(op.lhs.type)
+
+    def compute(one: Array, other: Array) -> tuple[Array, Array]:
+        exact = _exactly(reading, combine, form, one, other)
+        wrapped = wrap(form, exact)
+        return wrapped, reading(form, wrapped).astype(object) != exact
+
+    return _pairs(op, compute)
+
+
+for _op, _reading, _combine in (
+    (llvm.SAddWithOverflowOp, signed, np.add),
+    (llvm.UAddWithOverflowOp, unsigned, np.add),
+    (llvm.SSubWithOverflowOp, signed, np.subtract),
+    (llvm.USubWithOverflowOp, unsigned, np.subtract),
+    (llvm.SMulWithOverflowOp, signed, np.multiply),
+    (llvm.UMulWithOverflowOp, unsigned, np.multiply),
+):
+    RULES.op(_op)(partial(_with_overflow, reading=_reading, combine=_combine))
+
+
+def _three_way(op: Any, reading: Reading) -> Binary:
+    form, target = form_of(op.lhs.type), form_of(op.res.type)
+
+    def run(one: Array, other: Array) -> Array:
+        a, b = reading(form, one), reading(form, other)
+        return wrap(target, (a > b).astype(np.int8) - (a < b).astype(np.int8))
+
+    return run
+
+
+RULES.elementwise(llvm.SCmpOp)(partial(_three_way, reading=signed))
+RULES.elementwise(llvm.UCmpOp)(partial(_three_way, reading=unsigned))
+
+
+# ---------------------------------------------------------------------------------------------- vectors
+
+
+def _reduction(op: Any, combine: OfForm) -> Callable[[Machine, Elements], Value]:
+    both = combine(form_of(op.arg.type))
+    return lambda machine, elements: reduce(both, elements)
+
+
+for _name, _combined in {"smax": "maxs", "smin": "mins", "umax": "maxu", "umin": "minu"}.items():
+    RULES.op(llvm.INTEGER_REDUCTIONS[_name])(partial(_reduction, combine=INTEGER_OPS[_combined]))
+for _name in ("add", "mul", "and", "or", "xor"):
+    RULES.op(llvm.INTEGER_REDUCTIONS[_name])(partial(_reduction, combine=INTEGER_OPS[_name]))
+for _name, _combined in {"fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum"}.items():
+    RULES.op(llvm.FLOAT_REDUCTIONS[_name])(partial(_reduction, combine=FLOAT_OPS[_combined]))
+
+
 def _ordered(op: llvm.VectorReduceFAddOp | llvm.VectorReduceFMulOp, name: str) -> Kernel:
     combine = FLOAT_OPS[name](form_of(op.start_value.type))
 
@@ -105,6 +256,82 @@ def _ordered(op: llvm.VectorReduceFAddOp | llvm.VectorReduceFMulOp, name: str) -
 
 RULES.op(llvm.VectorReduceFAddOp)(partial(_ordered, name="add"))
 RULES.op(llvm.VectorReduceFMulOp)(partial(_ordered, name="mul"))
+
+
+@RULES.op(llvm.VectorExtractOp)
+def vector_extract(op: llvm.VectorExtractOp) -> Callable[[Machine, Elements], Value]:
+    start = op.pos.value.data
+    end = start + count_of(op.res.type)
+    return lambda machine, source: source[start:end]
+
+
+@RULES.op(llvm.VectorInsertOp)
+def vector_insert(op: llvm.VectorInsertOp) -> Callable[[Machine, Elements, Elements], Value]:
+    start = op.pos.value.data
+    end = start + count_of(op.srcvec.type)
+    return lambda machine, target, source: (*target[:start], *source, *target[end:])
+
+
+@RULES.op(llvm.VectorInterleaveOp)
+def vector_interleave(op: llvm.VectorInterleaveOp) -> Callable[[Machine, Elements, Elements], Value]:
+    return lambda machine, one, other: tuple(element for pair in zip(one, other, strict=True) for element in pair)
+
+
+@RULES.op(llvm.VectorDeinterleaveOp)
+def vector_deinterleave(op: llvm.VectorDeinterleaveOp) -> Callable[[Machine, Elements], Value]:
+    return lambda machine, source: (source[0::2], source[1::2])
+
+
+@RULES.op(llvm.StepVectorOp)
+def stepvector(op: llvm.StepVectorOp) -> Callable[[Machine], Value]:
+    form = form_of(op.res.type)
+    numbers = tuple(scalars.constant(form, number) for number in range(count_of(op.res.type)))
+    return lambda machine: numbers
+
+
+@RULES.op(llvm.ActiveLaneMaskOp)
+def active_lane_mask(op: llvm.ActiveLaneMaskOp) -> Kernel:
+    form, count = form_of(op.base.type), count_of(op.res.type)
+
+    def run(machine: Machine, base: Array, limit: Array) -> Value:
+        # Of the distance, since the sum may wrap.
+        left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
+        return tuple((left > number).astype(np.bool_) for number in range(count))
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- hints
+
+
+@RULES.op(llvm.ExpectOp, llvm.ExpectWithProbabilityOp)
+def expect(op: Operation) -> Callable[[Machine, Value, Value], Value]:
+    return lambda machine, value, expected: value
+
+
+@RULES.op(llvm.SSACopyOp)
+def ssa_copy(op: llvm.SSACopyOp) -> Callable[[Machine, Value], Value]:
+    return lambda machine, value: value
+
+
+@RULES.op(llvm.IsConstantOp)
+def is_constant(op: llvm.IsConstantOp) -> Callable[[Machine, Value], Value]:
+    return lambda machine, value: scalars.constant(BOOL, 0)
+
+
+@RULES.op(llvm.AssumeOp)
+def assume(op: llvm.AssumeOp) -> Kernel:
+    """The optimiser builds on it: where it does not hold, anything may happen. What bundles say is not looked at."""
+
+    def run(machine: Machine, condition: Array, *values: Value) -> None:
+        machine.refuse(op, ~condition, "does not hold")
+
+    return run
+
+
+@RULES.op(llvm.EndWithTrapOp, llvm.DebugTrapOp)
+def trap(op: Operation) -> Callable[[Machine], None]:
+    return lambda machine: machine.refuse(op, np.ones((1, 1), np.bool_), "is reached")
 
 
 @RULES.op(llvm.StackSaveOp)

@@ -16,13 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64
 
+from xla_emitters.dialects import math as more_math
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary, Unary, lifted
+from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.scalars import F64, Form, exact, form_of, in_float
 
 RULES = Rules()
@@ -184,6 +187,7 @@ for _op, _name in {
     math.CosOp: "cos",
     math.CoshOp: "cosh",
     math.ErfOp: "erf",
+    more_math.ErfcOp: "erfc",
     math.ExpOp: "exp",
     math.Exp2Op: "exp2",
     math.ExpM1Op: "expm1",
@@ -204,6 +208,45 @@ for _op, _name in {
     math.TruncOp: "trunc",
 }.items():
     RULES.of_form(partial(function, name=_name), _op)
+
+
+def _normal(form: Form, value: Array) -> Array:
+    """Neither zero, subnormal, infinite nor NaN."""
+    magnitude = np.abs(scalars.widen(form, value))
+    least = float(ml_dtypes.finfo(form.rounded).smallest_normal)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # ml_dtypes has no types
+    return (magnitude >= magnitude.dtype.type(least)) & np.isfinite(magnitude)
+
+
+def _widened(test: Unary, form: Form, value: Array) -> Array:
+    return test(scalars.widen(form, value))
+
+
+for _op, _test in {
+    more_math.IsFiniteOp: np.isfinite,
+    more_math.IsInfOp: np.isinf,
+    more_math.IsNaNOp: np.isnan,
+}.items():
+    RULES.of_form(partial(partial, _widened, _test), _op)
+RULES.of_form(partial(partial, _normal), more_math.IsNormalOp)
+
+
+@RULES.elementwise(more_math.ClampFOp)
+def clampf(op: more_math.ClampFOp) -> Ternary:
+    form = form_of(op.value.type)
+    maximum, minimum = exact(form, scalars.maximum), exact(form, scalars.minimum)
+    return lambda value, low, high: minimum(maximum(value, low), high)
+
+
+@RULES.op(more_math.SincosOp)
+def sincos(op: more_math.SincosOp) -> Kernel:
+    form = form_of(op.operand.type)
+    sine, cosine = (lifted(op, function(form, name)) for name in ("sin", "cos"))
+
+    def run(machine: Machine, angle: Value) -> list[Value]:
+        return [sine(angle), cosine(angle)]
+
+    return run
+
 
 RULES.of_form(lambda form: exact(form, np.abs), math.AbsFOp)
 RULES.of_form(lambda form: exact(form, np.copysign), math.CopySignOp)

@@ -2,21 +2,38 @@
 
     nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32     the thread's x; the range is what the compiler was promised, and is checked
     nvvm.shfl.sync down %mask, %v, %d, %clamp              PTX's rule for which lane's value comes
+    nvvm.redux.sync add %v, %mask                          over the lanes of the mask that exist
 
-Source: PTX ISA, "Special Registers" and "shfl.sync".
+Source: PTX ISA, "Special Registers", "shfl.sync", "redux.sync", "vote.sync", "match.sync", "cp.async".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import IntegerType, VectorType
+from xdsl.ir import Operation
 
 from xla_emitters.analysis.kernel_entry import DIMENSIONS
 from xla_emitters.dialects import nvvm
+from xla_emitters.dialects.nvvm_async import (
+    CpAsyncCommitGroupOp,
+    CpAsyncOp,
+    CpAsyncWaitGroupOp,
+    FenceMbarrierInitOp,
+    FenceProxyOp,
+    FenceScClusterOp,
+    MemoryBarrierOp,
+    NanosleepOp,
+    SetMaxRegisterOp,
+)
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
+from xla_emitters.runtime.simt.code import Kernel, Rules, Unary
 from xla_emitters.runtime.simt.gpu import (
     POSITIONS,
     WARP_SIZE,
@@ -25,10 +42,12 @@ from xla_emitters.runtime.simt.gpu import (
     exchanged,
     lane_numbers,
     meet,
+    thread_numbers,
     warp_numbers,
 )
+from xla_emitters.runtime.simt.llvm import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.scalars import form_of
+from xla_emitters.runtime.simt.scalars import BOOL, Form, form_of
 
 RULES = Rules()
 
@@ -65,16 +84,223 @@ RULES.op(nvvm.WarpIdOp)(lambda op: register(op, warp_numbers))
 RULES.op(nvvm.WarpSizeOp)(lambda op: register(op, lambda machine: np.full((1, 1), WARP_SIZE)))
 
 
-@RULES.op(nvvm.Barrier0Op, nvvm.BarrierOp)
-def barrier(op: nvvm.Barrier0Op | nvvm.BarrierOp) -> Callable[[Machine], None]:
-    if op.operands or op.results:
-        raise Unsupported(f"{op.name} that is not for all threads of the block", stage="simt")
+_ORDERS = {"eq": np.equal, "le": np.less_equal, "lt": np.less, "ge": np.greater_equal, "gt": np.greater}
+
+
+def _lane_mask(order: str) -> Callable[[nvvm.SpecialRegisterOp], Callable[[Machine], Array]]:
+    """A bit for each lane of the warp that is so to the thread's own."""
+
+    def read(machine: Machine) -> Array:
+        lanes = np.arange(WARP_SIZE)[:, None]
+        bits = _ORDERS[order](lanes, lane_numbers(machine)).astype(np.uint32) << lanes.astype(np.uint32)
+        return np.bitwise_or.reduce(bits, axis=0, keepdims=True).view(np.int32)
+
+    return lambda op: register(op, read)
+
+
+for _order, _op in nvvm.LANE_MASKS.items():
+    RULES.op(_op)(_lane_mask(_order))
+
+
+# ---------------------------------------------------------------------------------------------- waiting
+
+
+@RULES.op(nvvm.Barrier0Op)
+def barrier0(op: nvvm.Barrier0Op) -> Callable[[Machine], None]:
     return lambda machine: meet(machine, op)
 
 
-@RULES.op(nvvm.GriddepcontrolOp)
-def griddepcontrol(op: nvvm.GriddepcontrolOp) -> Callable[[Machine], None]:
-    return lambda machine: None
+@RULES.op(nvvm.BarrierOp)
+def barrier(op: nvvm.BarrierOp) -> Kernel:
+    """raises Unsupported for one that is not for all threads of the block"""
+    if op.barrier_id is not None or op.number_of_threads is not None:
+        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+        raise Unsupported(f"{op.name} that is not for all threads of the block", stage="simt", details=place)
+    reduction = None if op.reductionOp is None else op.reductionOp.word.data
+
+    def run(machine: Machine, predicate: Array | None = None) -> Array | None:
+        meet(machine, op)
+        if predicate is None:
+            return None
+        holds = np.broadcast_to(predicate != 0, (predicate.shape[0], machine.launch.threads))
+        count = holds.sum(axis=1, keepdims=True)
+        match reduction:
+            case "popc":
+                return count.astype(np.int32)
+            case "and":
+                return (count == machine.launch.threads).astype(np.int32)
+            case _:
+                return (count > 0).astype(np.int32)
+
+    return run
+
+
+@RULES.op(
+    *(nvvm.GriddepcontrolOp, MemoryBarrierOp, FenceProxyOp, FenceMbarrierInitOp, FenceScClusterOp),
+    *(NanosleepOp, SetMaxRegisterOp, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp),
+)
+def nothing(op: Operation) -> Kernel:
+    """All threads run in lockstep, and a copy is done when it is begun."""
+
+    def run(machine: Machine, *operands: Value) -> None:
+        return None
+
+    return run
+
+
+@RULES.op(nvvm.SyncWarpOp)
+def sync_warp(op: nvvm.SyncWarpOp) -> Callable[[Machine, Array], None]:
+    return lambda machine, members: check_warps(machine, op, _is_member(machine, members))
+
+
+@RULES.op(CpAsyncOp)
+def cp_async(op: CpAsyncOp) -> Kernel:
+    size = op.size.value.data
+    ir_type = VectorType(IntegerType(8), [size])
+
+    def run(machine: Machine, to: Array, of: Array, count: Array | None = None) -> None:
+        values: Any
+        if count is None:
+            values = load_value(op, ir_type, size, machine, of)
+        else:
+            check_alignment(machine, op, of, size)
+            values = tuple(_byte(machine, op, of + number, count > number) for number in range(size))
+        store_value(op, ir_type, size, machine, values, to)
+
+    return run
+
+
+def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
+    """The byte at the address where it is wanted, else 0."""
+    lanes = np.broadcast_to(wanted, machine.shape)
+    lanes = lanes if machine.active is None else lanes & machine.active
+    zero = np.zeros((1, 1), np.int8)
+    if not lanes.any():
+        return zero
+    with machine.only(lanes):
+        found: Any = load_value(op, IntegerType(8), 1, machine, address)
+    return np.where(lanes, found, zero)
+
+
+# ---------------------------------------------------------------------------------------------- exchange
+
+
+def _is_member(machine: Machine, members: Array) -> Array:
+    """Whether each thread is among the lanes of its mask."""
+    return (members.view(np.uint32) >> lane_numbers(machine).astype(np.uint32)) & 1 != 0
+
+
+def _each_member(machine: Machine, form: Form, value: Value, members: Array) -> Iterator[tuple[int, Array, Array]]:
+    """For each lane of a warp: its number, where it is among the lanes of the thread's mask and exists, and its value."""
+    starts = thread_numbers(machine) - lane_numbers(machine)
+    for lane in range(WARP_SIZE):
+        is_there = (members.view(np.uint32) >> np.uint32(lane) & 1 != 0) & (starts + lane < machine.launch.threads)
+        if is_there.any():
+            source = np.full_like(starts, lane)
+            found = exchanged(machine, form, value, source, np.ones_like(source, np.bool_))
+            assert isinstance(found, np.ndarray)
+            yield lane, is_there, found
+
+
+_REDUX: dict[nvvm.ReduxKind, OfForm] = {
+    nvvm.ReduxKind.ADD: INTEGER_OPS["add"],
+    nvvm.ReduxKind.AND: INTEGER_OPS["and"],
+    nvvm.ReduxKind.OR: INTEGER_OPS["or"],
+    nvvm.ReduxKind.XOR: INTEGER_OPS["xor"],
+    nvvm.ReduxKind.MAX: INTEGER_OPS["maxs"],
+    nvvm.ReduxKind.MIN: INTEGER_OPS["mins"],
+    nvvm.ReduxKind.UMAX: INTEGER_OPS["maxu"],
+    nvvm.ReduxKind.UMIN: INTEGER_OPS["minu"],
+    nvvm.ReduxKind.FMAX: FLOAT_OPS["maxnum"],
+    nvvm.ReduxKind.FMIN: FLOAT_OPS["minnum"],
+}
+_PROPAGATING = {nvvm.ReduxKind.FMAX: FLOAT_OPS["maximum"], nvvm.ReduxKind.FMIN: FLOAT_OPS["minimum"]}
+"""Those of floats where `nan` is asked for."""
+
+
+@RULES.op(nvvm.ReduxOp)
+def redux(op: nvvm.ReduxOp) -> Kernel:
+    form, kind = form_of(op.val.type), op.kind.data
+    combine = (_PROPAGATING if op.nan.value.data else _REDUX)[kind](form)
+    takes_magnitudes = bool(op.abs.value.data)
+
+    def run(machine: Machine, value: Array, members: Array) -> Array:
+        check_warps(machine, op, _is_member(machine, members))
+        value = np.abs(value) if takes_magnitudes else value
+        total, has_one = value, np.zeros((1, 1), np.bool_)
+        for _, is_there, found in _each_member(machine, form, value, members):
+            total = np.where(is_there, np.where(has_one, combine(total, found), found), total)
+            has_one = has_one | is_there
+        return total
+
+    return run
+
+
+@RULES.op(nvvm.VoteOp)
+def vote(op: nvvm.VoteOp) -> Kernel:
+    kind = op.kind.data
+
+    def run(machine: Machine, members: Array, predicate: Array) -> Array:
+        check_warps(machine, op, _is_member(machine, members))
+        yes, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
+        for lane, is_there, found in _each_member(machine, BOOL, predicate, members):
+            yes = yes | (is_there & found).astype(np.uint32) << np.uint32(lane)
+            there = there | is_there.astype(np.uint32) << np.uint32(lane)
+        match kind:
+            case nvvm.VoteKind.BALLOT:
+                return yes.view(np.int32)
+            case nvvm.VoteKind.ALL:
+                return yes == there
+            case nvvm.VoteKind.ANY:
+                return yes != 0
+            case _:
+                return (yes == there) | (yes == 0)
+
+    return run
+
+
+@RULES.op(nvvm.MatchOp)
+def match_lanes(op: nvvm.MatchOp) -> Kernel:
+    form, kind = form_of(op.val.type), op.kind.data
+
+    def run(machine: Machine, members: Array, value: Array) -> Value:
+        check_warps(machine, op, _is_member(machine, members))
+        same, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
+        for lane, is_there, found in _each_member(machine, form, value, members):
+            same = same | (is_there & (found == value)).astype(np.uint32) << np.uint32(lane)
+            there = there | is_there.astype(np.uint32) << np.uint32(lane)
+        if kind is nvvm.MatchKind.ANY:
+            return same.view(np.int32)
+        all_same = same == there
+        return np.where(all_same, same, np.uint32(0)).view(np.int32), all_same
+
+    return run
+
+
+@RULES.op(nvvm.ElectSyncOp)
+def elect(op: nvvm.ElectSyncOp) -> Kernel:
+    """PTX leaves open who is chosen: the first lane here."""
+
+    def run(machine: Machine, members: Array | None = None) -> Array:
+        if members is None:
+            members = np.full((1, 1), -1, np.int32)
+        check_warps(machine, op, _is_member(machine, members))
+        mask = members.view(np.uint32)
+        lowest = mask & (~mask + np.uint32(1))
+        return lowest == np.uint32(1) << lane_numbers(machine).astype(np.uint32)
+
+    return run
+
+
+@RULES.elementwise(nvvm.RcpApproxFtzOp)
+def rcp(op: nvvm.RcpApproxFtzOp) -> Unary:
+    """The hardware's is off by an ulp at most; this one is rounded."""
+    least = np.finfo(np.float32).tiny
+
+    def flushed(values: Array) -> Array:
+        return np.where(np.abs(values) < least, np.copysign(np.float32(0), values), values)
+
+    return lambda values: flushed(np.float32(1) / flushed(values))
 
 
 @RULES.op(nvvm.ShflOp)
@@ -96,7 +322,7 @@ def shuffle(op: nvvm.ShflOp) -> Kernel:
             case _:
                 source = first | (offset & ~segment)
         valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
-        check_warps(machine, op, (members.view(np.uint32) >> lane.astype(np.uint32)) & 1 != 0)
+        check_warps(machine, op, _is_member(machine, members))
         found = exchanged(machine, form, value, source, valid)
         return (found, valid) if op.return_value_and_is_valid else found
 

@@ -338,6 +338,42 @@ def convert_float(source: Form, target: Form, values: Array) -> Array:
     return from_float(target, widen(source, values))
 
 
+def convert_float_towards(source: Form, target: Form, mode: str, values: Array) -> Array:
+    """One float type to a narrower one, rounded once in the direction that `mode` names.
+
+    mode    "downward", "upward", "toward_zero" or "to_nearest_away"
+    raises  Unsupported for a target that is not laid out as IEEE's are: there the next number is not one bit pattern further
+    """
+    if target.rounded not in (BF16, F32, np.dtype(np.float16)):
+        raise Unsupported(f"the executor does not round {mode} to {target.name}", stage="simt")
+    exact = widen(source, values)
+    nearest = from_float(target, exact)
+    exact, near = exact.astype(F64), widen(target, nearest).astype(F64)
+    below, above = exact < near, exact > near
+    negative = np.signbit(near)
+    match mode:
+        case "downward":
+            steps = np.where(below, np.where(negative, 1, -1), 0)
+        case "upward":
+            steps = np.where(above, np.where(negative, -1, 1), 0)
+        case "toward_zero":
+            steps = np.where(np.where(negative, above, below), -1, 0)
+        case "to_nearest_away":
+            # Ties that went to the even number towards zero.
+            shorter = np.where(negative, below, above)
+            further = widen(target, _stepped(target, nearest, shorter.astype(np.int8))).astype(F64)
+            steps = np.where(shorter & (np.abs(further - exact) == np.abs(exact - near)), 1, 0)
+        case _:
+            raise Unsupported(f"the executor does not round {mode}", stage="simt")
+    return _stepped(target, nearest, steps)
+
+
+def _stepped(form: Form, values: Array, steps: Array) -> Array:
+    """The number so many steps away from zero; lanes with 0 steps stay."""
+    bits = to_bits(form, values)
+    return from_bits(form, (bits.astype(np.int64) + steps).astype(bits.dtype))
+
+
 def from_integer(form: Form, values: Array) -> Array:
     """Integers of any type to lanes of a float form, rounded once."""
     if values.dtype == np.bool_ or values.dtype.itemsize <= 4:

@@ -3,21 +3,23 @@
 scf.if      both regions where lanes disagree, one where they agree
 scf.for     one round for all lanes while bounds are the same for all; else rounds until the last lane is done
 scf.while   rounds until the condition fails for the last lane; a lane's results are those of its own last round
+scf.parallel one iteration after the other in each thread, the last index first; so are the reductions
 scf.forall  its iterations are dealt to the threads of each block, as XLA maps them: iteration n (first index fastest) to thread n
 """
 
 from __future__ import annotations
 
-import math
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.scf import ForallOp, InParallelOp
+from xla_emitters.dialects.scf import DYNAMIC, ForallOp, InParallelOp
 from xla_emitters.dialects.tensor import ParallelInsertSliceOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -26,6 +28,7 @@ from xla_emitters.runtime.simt.code import Rules, Scope, Step, merged, write
 from xla_emitters.runtime.simt.gpu import thread_numbers
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
 from xla_emitters.runtime.simt.scalars import form_of
+from xla_emitters.runtime.simt.tensor import Slice
 
 RULES = Rules()
 
@@ -48,9 +51,10 @@ def for_(op: scf.ForOp, scope: Scope) -> Step:
     bounds, inits, results = scope.slots((op.lb, op.ub, op.step)), scope.slots(op.iter_args), scope.slots(op.res)
     body = scope.body(op.body.block)
     form = form_of(op.lb.type)
+    reading = partial(scalars.unsigned if "unsignedCmp" in op.properties else scalars.signed, form)
 
     def run(machine: Machine, frame: Frame) -> None:
-        low, high, step = (frame[slot] for slot in bounds)
+        low, high, step = (reading(frame[slot]) for slot in bounds)
         values: list[Value] = [frame[slot] for slot in inits]
         machine.refuse(op, step <= 0, "steps by zero or less")
         first, end, stride = (machine.uniform(bound) for bound in (low, high, step))
@@ -58,11 +62,11 @@ def for_(op: scf.ForOp, scope: Scope) -> Step:
             for number in range(first, end, stride):
                 values = body.run(machine, frame, [scalars.constant(form, number), *values])
         else:
-            counter = low
-            while machine.split(unfinished := counter < high) is not False:
+            counter = scalars.wrap(form, low)
+            while machine.split(unfinished := reading(counter) < high) is not False:
                 advance = partial(body.run, machine, frame, [counter, *values])
                 values = machine.choose(unfinished, advance, values.copy)
-                counter = scalars.wrap(form, counter + step)
+                counter = scalars.wrap(form, reading(counter) + step)
         write(frame, results, values)
 
     return run
@@ -126,54 +130,149 @@ def execute_region(op: scf.ExecuteRegionOp, scope: Scope) -> Step:
     return lambda machine, frame: write(frame, results, code.run(machine, frame, ()))
 
 
-@RULES.control(ForallOp)
-def forall(op: ForallOp, scope: Scope) -> Step:
-    if op.dynamic_lower or op.dynamic_upper or op.dynamic_step:
-        raise Unsupported("scf.forall with bounds that are no constants", stage="simt")
-    bounds = zip(op.static_lower.get_values(), op.static_upper.get_values(), op.static_step.get_values(), strict=True)
-    ranges = [range(*numbers) for numbers in bounds]
-    iterations = math.prod(map(len, ranges))
-    outputs, results = scope.slots(op.outputs), scope.slots(op.res)
+@dataclass(frozen=True)
+class Extents:
+    """The bounds of a loop of several indices: ints, or slots of lanes.
+
+    iterations are numbered; `is_last_fastest` says whether the last index changes first, as in nested loops, or the first
+    """
+
+    bounds: Sequence[Sequence[int]]
+    is_slot: Sequence[Sequence[bool]]
+    is_last_fastest: bool
+
+    def ranges(self, machine: Machine, op: Operation, frame: Frame) -> list[tuple[Array, Array, Array]]:
+        """Start, step and number of values of each index. raises ExecutionError for a step of zero or less."""
+        found: list[tuple[Array, Array, Array]] = []
+        for numbers, are_slots in zip(self.bounds, self.is_slot, strict=True):
+            low, high, step = (
+                frame[number] if is_slot else np.full((1, 1), number, np.int64)
+                for number, is_slot in zip(numbers, are_slots, strict=True)
+            )
+            machine.refuse(op, step <= 0, "steps by zero or less")
+            step = np.where(step <= 0, 1, step)
+            found.append((low, step, np.maximum(-((low - high) // step), 0)))
+        return found
+
+    def indices(self, ranges: Sequence[tuple[Array, Array, Array]], number: Array) -> list[Value]:
+        """The indices of iteration `number`."""
+        found: list[Value] = []
+        for low, step, count in reversed(ranges) if self.is_last_fastest else ranges:
+            count = np.maximum(count, 1)
+            found.append(number % count * step + low)
+            number = number // count
+        return found[::-1] if self.is_last_fastest else found
+
+
+def iterations_of(ranges: Sequence[tuple[Array, Array, Array]]) -> Array:
+    """How many iterations each lane has."""
+    return reduce(np.multiply, (count for _, _, count in ranges), np.ones((1, 1), np.int64))
+
+
+@RULES.control(scf.ParallelOp)
+def parallel(op: scf.ParallelOp, scope: Scope) -> Step:
+    """One iteration after the other, in each thread."""
+    slots = list(zip(*(scope.slots(bound) for bound in (op.lowerBound, op.upperBound, op.step)), strict=True))
+    extents = Extents(slots, [(True, True, True)] * len(slots), is_last_fastest=True)
+    inits, results = scope.slots(op.initVals), scope.slots(op.res)
     body = scope.body(op.body.block)
-    written = _written_outs(op, scope)
+    terminator = op.body.block.last_op
+    assert isinstance(terminator, scf.ReduceOp)
+    combine = [scope.body(region.block) for region in terminator.reductions]
 
     def run(machine: Machine, frame: Frame) -> None:
-        values: list[Value] = [frame[slot] for slot in outputs]
-        for first in range(0, iterations, machine.launch.threads):
-            number = thread_numbers(machine) + first
+        values: list[Value] = [frame[slot] for slot in inits]
+        ranges = extents.ranges(machine, op, frame)
+        iterations, number = iterations_of(ranges), np.zeros((1, 1), np.int64)
+        while machine.split(unfinished := number < iterations) is not False:
 
             def visit(number: Array = number, values: list[Value] = values) -> list[Value]:
-                indices: list[Value] = []
-                for values_of_index in ranges:
-                    indices.append(number % len(values_of_index) * values_of_index.step + values_of_index.start)
-                    number = number // len(values_of_index)
-                body.run(machine, frame, [*indices, *values])
-                return [_newest(op, values[out], frame[slot]) for out, slot in enumerate(written)]
+                found = body.run(machine, frame, extents.indices(ranges, number))
+                pairs = zip(combine, values, found, strict=True)
+                return [reduction.run(machine, frame, [one, other])[0] for reduction, one, other in pairs]
 
-            values = machine.choose(number < iterations, visit, values.copy)
+            values = machine.choose(unfinished, visit, values.copy)
+            number = number + 1
         write(frame, results, values)
 
     return run
 
 
-def _written_outs(op: ForallOp, scope: Scope) -> list[int]:
-    """Per shared out the slot of the tensor that replaces it. raises Unsupported for an insertion of less than a whole tensor."""
-    slots = list(scope.slots(op.shared_outs))
+@RULES.control(ForallOp)
+def forall(op: ForallOp, scope: Scope) -> Step:
+    left = [iter(scope.slots(group)) for group in (op.dynamic_lower, op.dynamic_upper, op.dynamic_step)]
+    static = zip(op.static_lower.get_values(), op.static_upper.get_values(), op.static_step.get_values(), strict=True)
+    are_slots, bounds = list[tuple[bool, ...]](), list[tuple[int, ...]]()
+    for numbers in static:
+        are_slots.append(tuple(number == DYNAMIC for number in numbers))
+        bounds.append(tuple(next(left[n]) if number == DYNAMIC else number for n, number in enumerate(numbers)))
+    extents = Extents(bounds, are_slots, is_last_fastest=False)
+    outputs, results = scope.slots(op.outputs), scope.slots(op.res)
+    body = scope.body(op.body.block)
+    put = _insertions(op, scope)
+
+    def run(machine: Machine, frame: Frame) -> None:
+        values: list[Value] = [frame[slot] for slot in outputs]
+        ranges = extents.ranges(machine, op, frame)
+        iterations, number = iterations_of(ranges), thread_numbers(machine)
+        while machine.split(unfinished := number < iterations) is not False:
+
+            def visit(number: Array = number, values: list[Value] = values) -> list[Value]:
+                body.run(machine, frame, [*extents.indices(ranges, number), *values])
+                return put(machine, frame, values)
+
+            values = machine.choose(unfinished, visit, values.copy)
+            number = number + machine.launch.threads
+        write(frame, results, values)
+
+    return run
+
+
+def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Value]], list[Value]]:
+    """What `in_parallel` makes of the shared outs: a tensor that takes the place of one as a whole, or a part of it, element by element.
+
+    raises Unsupported for another op, and for slices whose size is no constant
+    """
     terminator = op.body.block.last_op
     assert isinstance(terminator, InParallelOp)
+    pieces: list[tuple[int, Callable[[Machine, Frame, Value], Value]]] = []
     for piece in terminator.body.block.ops:
         if not isinstance(piece, ParallelInsertSliceOp):
             raise Unsupported(f"{piece.name} in {terminator.name}", stage="simt")
         shape = piece.dest.type.get_shape() if isa(piece.dest.type, TensorType[Attribute]) else ()
         static = (piece.static_offsets, piece.static_sizes, piece.static_strides)
-        if [tuple(numbers.get_values()) for numbers in static] != [(0,) * len(shape), shape, (1,) * len(shape)]:
-            raise Unsupported(f"{piece.name} of less than the whole tensor", stage="simt", details=(str(piece),))
-        slots[list(op.shared_outs).index(piece.dest)] = scope.slot(piece.source)  # pyright: ignore[reportArgumentType]
-    return slots
+        is_whole = [tuple(n.get_values()) for n in static] == [(0,) * len(shape), shape, (1,) * len(shape)]
+        make = _whole if is_whole else _part
+        pieces.append((list(op.shared_outs).index(piece.dest), make(piece, scope)))  # pyright: ignore[reportArgumentType]
+
+    def run(machine: Machine, frame: Frame, values: list[Value]) -> list[Value]:
+        found = list(values)
+        for number, piece in pieces:
+            found[number] = piece(machine, frame, found[number])
+        return found
+
+    return run
 
 
-def _newest(op: ForallOp, out: Value, source: Value) -> Value:
+def _whole(op: ParallelInsertSliceOp, scope: Scope) -> Callable[[Machine, Frame, Value], Value]:
     """The tensor that a thread puts in the place of a shared out: the same, written to."""
-    if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
-        raise Unsupported(f"{op.name} that puts another tensor into a shared out", stage="simt")
-    return source
+    slot = scope.slot(op.source)
+
+    def run(machine: Machine, frame: Frame, out: Value) -> Value:
+        source = frame[slot]
+        if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
+            raise Unsupported(f"{op.name} that puts another tensor into a shared out", stage="simt")
+        return source
+
+    return run
+
+
+def _part(op: ParallelInsertSliceOp, scope: Scope) -> Callable[[Machine, Frame, Value], Value]:
+    slice_ = Slice.of(op)
+    source, operands = scope.slot(op.source), scope.slots((*op.offsets, *op.sizes, *op.strides))
+
+    def run(machine: Machine, frame: Frame, out: Value) -> Value:
+        assert isinstance(out, Tensor)
+        return slice_.put(machine, op, frame[source], out, [frame[slot] for slot in operands])
+
+    return run

@@ -475,6 +475,7 @@ def test_reduce_precision_to_half_flushes_what_half_holds_as_denormal():
 def test_bitcast_convert_keeps_bits():
     x = np.array([1.0, -0.0], np.float32)
     assert evaluate("bitcast-convert", x, types="f32", result="u32").tolist() == [0x3F800000, 0x80000000]
+    assert evaluate("bitcast-convert", np.array(1, np.float32), types="f32", result="u32") == 0x3F800000
     s4 = np.array([-1, 7, -8]).astype(ml_dtypes.int4)
     assert evaluate("bitcast-convert", s4, types="s4", result="u4").astype(int).tolist() == [15, 7, 8]
 

@@ -50,6 +50,8 @@ MOVES = [
     ((X, "r = s32[2,3,4] reverse(x), dimensions={0,2}"), x[::-1, :, ::-1]),
     ((X, "r = s32[1,3,2] slice(x), slice={[1:2], [0:3:1], [1:4:2]}"), x[1:2, :, 1:4:2]),
     ((X, "r = s32[0,3,4] slice(x), slice={[1:1], [0:3], [0:4]}"), x[1:1]),
+    (("x = s32[] parameter(0)", "r = s32[] transpose(x), dimensions={}"), counted()),
+    (("x = s32[] parameter(0)", "r = s32[] bitcast(x)"), counted()),
     ((X, "r = s32[24] bitcast(x)"), x.reshape(24)),
     # The same memory with the dimensions named the other way round: a transpose.
     (("x = s32[2,3]{0,1} parameter(0)", "r = s32[3,2]{1,0} bitcast(x)"), counted(2, 3).T),

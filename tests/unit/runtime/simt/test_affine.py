@@ -23,3 +23,24 @@ def test_the_least_of_several_results():
     ops = '%r = "affine.min"(%a, %b) <{map = affine_map<(d0)[s0] -> (d0 + 3, s0, 17)>}> : (index, index) -> index'
     got = per_thread(ops, "index", a=("index", VALUES), b=("index", OTHER))
     np.testing.assert_array_equal(got, np.minimum(np.minimum(VALUES + 3, OTHER), 17))
+
+
+def test_the_greatest_of_several_results():
+    ops = "%r = affine.max affine_map<(d0)[s0] -> (d0 + 3, s0, 17)>(%a)[%b]"
+    got = per_thread(ops, "index", a=("index", VALUES), b=("index", OTHER))
+    np.testing.assert_array_equal(got, np.maximum(np.maximum(VALUES + 3, OTHER), 17))
+
+
+def test_coordinates_of_an_element():
+    """The outermost one does not wrap, with or without an extent of its own."""
+    for basis in ("(2, 3, %five)", "(3, %five)"):
+        ops = f"""
+        %five = arith.constant 5 : index
+        %c10 = arith.constant 10 : index
+        %x, %y, %z = affine.delinearize_index %a into {basis} : index, index, index
+        %xy = affine.linearize_index [%x, %y] by (100) : index
+        %r = affine.linearize_index disjoint [%xy, %z] by (7, 100) : index"""
+        got = per_thread(ops, "index", a=("index", VALUES))
+        x, rest = np.divmod(VALUES, 15)
+        y, z = np.divmod(rest, 5)
+        np.testing.assert_array_equal(got, (x * 100 + y) * 100 + z)

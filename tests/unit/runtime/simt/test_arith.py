@@ -364,3 +364,111 @@ def test_results_of_two_words_of_vectors():
     b = np.arange(-16, 16, dtype=np.int8)
     got = per_thread(ops, "i8", a=("i8", b[::-1].copy()), b=("i8", b))
     assert got.tolist() == [int(n) * int(n) >> 8 for n in b]
+
+
+# ---- conversions that round otherwise ----------------------------------------------------------------------------------------------------
+
+
+def rounded(value: float, candidates: np.ndarray, mode: str) -> float:
+    """Which of the sorted `candidates` `value` becomes, by the definition of the mode."""
+    below, above = candidates[candidates <= value].max(), candidates[candidates >= value].min()
+    if below == above:
+        return float(below)
+    match mode:
+        case "downward":
+            return float(below)
+        case "upward":
+            return float(above)
+        case "toward_zero":
+            return float(below if value > 0 else above)
+        case _:
+            if value - below == above - value:
+                return float(above if value > 0 else below)
+            return float(below if value - below < above - value else above)
+
+
+@pytest.mark.parametrize("mode", ["downward", "upward", "toward_zero", "to_nearest_away"])
+@pytest.mark.parametrize(("ir_type", "numpy_type"), [("bf16", ml_dtypes.bfloat16), ("f16", np.float16)])
+def test_rounding_modes(mode: str, ir_type: str, numpy_type: type):
+    """Ties, subnormal numbers and what lies beyond the greatest number are among the values."""
+    with np.errstate(invalid="ignore"):
+        every = np.arange(1 << 16, dtype=np.uint16).view(numpy_type).astype(np.float64)
+    candidates = np.unique(every[~np.isnan(every)])
+    finite = candidates[np.isfinite(candidates)]
+    draw = np.random.default_rng(0)
+    picked = draw.choice(finite.size - 1, 300)
+    middle = (finite[picked] + finite[picked + 1]) / 2
+    values = np.concatenate([middle, finite[picked], middle * (1 + 2.0**-20), draw.normal(size=200)])
+    smallest = finite[finite > 0].min()
+    values = np.concatenate(
+        [values, smallest * np.array([0.25, 0.5, 0.75, 1.5, -0.25, -0.5]), finite.max() * np.array([1.0, -1.0])]
+    )
+    values = values.astype(np.float32)
+    got = per_thread(f"%r = arith.truncf %a {mode} : f32 to {ir_type}", ir_type, a=("f32", values)).astype(np.float64)
+    np.testing.assert_array_equal(got, [rounded(float(value), candidates, mode) for value in values])
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"),
+    [
+        ("downward", [65504, -np.inf, np.inf, -np.inf, -(2.0**-24)]),
+        ("upward", [np.inf, -65504, np.inf, -np.inf, -0.0]),
+        ("toward_zero", [65504, -65504, np.inf, -np.inf, -0.0]),
+        ("to_nearest_away", [np.inf, -np.inf, np.inf, -np.inf, -0.0]),
+    ],
+)
+def test_rounding_modes_at_the_ends(mode: str, wanted: list[float]):
+    values = np.array([70000, -70000, np.inf, -np.inf, -1e-30, np.nan], np.float32)
+    got = per_thread(f"%r = arith.truncf %a {mode} : f32 to f16", "f16", a=("f32", values))
+    np.testing.assert_array_equal(got[:-1].view(np.uint16), np.array(wanted, np.float16).view(np.uint16))
+    assert np.isnan(got[-1])
+
+
+def test_other_ways_to_round_to_a_type_without_infinity_are_refused():
+    ops = "%n = arith.truncf %a upward : f32 to f8E4M3FN\n%r = arith.extf %n : f8E4M3FN to f32"
+    with pytest.raises(Unsupported, match="does not round upward to f8e4m3fn"):
+        per_thread(ops, "f32", a=("f32", np.zeros(4)))
+
+
+def test_scales_are_powers_of_two():
+    values = np.arange(-32, 32, dtype=np.float32) / 8
+    scales = np.exp2(np.arange(64) % 20 - 9).astype(np.float32)
+    up = """
+    %s = arith.truncf %b : f32 to f8E8M0FNU
+    %n = arith.truncf %a : f32 to f8E4M3FN
+    %r = arith.scaling_extf %n, %s : f8E4M3FN, f8E8M0FNU to f32"""
+    got = per_thread(up, "f32", a=("f32", values), b=("f32", scales))
+    np.testing.assert_array_equal(got, values.astype(ml_dtypes.float8_e4m3fn).astype(np.float32) * scales)
+    down = """
+    %s = arith.truncf %b : f32 to f8E8M0FNU
+    %r = arith.scaling_truncf %a, %s : f32, f8E8M0FNU to f16"""
+    got = per_thread(down, "f16", a=("f32", values), b=("f32", scales))
+    np.testing.assert_array_equal(got, (values / scales).astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("ir_type", "numpy_type"), [("f32", np.float32), ("f64", np.float64), ("bf16", ml_dtypes.bfloat16)]
+)
+def test_remainders_of_floats(ir_type: str, numpy_type: type):
+    a, b = (
+        each.reshape(-1).astype(numpy_type) for each in np.meshgrid([-7.5, -2, -0.0, 3, 1e6], [2, -2, 0.75, np.inf])
+    )
+    got = per_thread(f"%r = arith.remf %a, %b : {ir_type}", ir_type, a=(ir_type, a), b=(ir_type, b))
+    wanted = np.fmod(a.astype(np.float64), b.astype(np.float64)).astype(numpy_type)
+    np.testing.assert_array_equal(got, wanted)
+    assert np.signbit(got.astype(np.float64)).tolist() == np.signbit(a.astype(np.float64)).tolist()
+
+
+def test_conversions_take_vectors():
+    ops = """
+    %v = vector.from_elements %a, %b : vector<2xi8>
+    %w = arith.extui %v : vector<2xi8> to vector<2xi32>
+    %x = arith.index_cast %w : vector<2xi32> to vector<2xindex>
+    %y = arith.index_castui %x : vector<2xindex> to vector<2xi32>
+    %f = arith.sitofp %y : vector<2xi32> to vector<2xf32>
+    %i = arith.fptosi %f : vector<2xf32> to vector<2xi16>
+    %t = arith.trunci %i overflow<nuw> : vector<2xi16> to vector<2xi8>
+    %s = arith.shrui %t, %v exact : vector<2xi8>
+    %r = vector.extract %t[1] : i8 from vector<2xi8>"""
+    got = per_thread(ops, "i8", a=("i8", BYTES), b=("i8", BYTES[::-1].copy()))
+    np.testing.assert_array_equal(got, BYTES[::-1])

@@ -136,3 +136,22 @@ func.func @main(%x: tensor<4xcomplex<f64>>, %out: tensor<4xcomplex<f64>>) -> ten
     x, out = numbers(np.complex128, 4), np.zeros(4, np.complex128)
     execute(module, [x, out])
     np.testing.assert_array_equal(out.real, x.real * x.real - x.imag * x.imag)
+
+
+@pytest.mark.parametrize(("part", "numpy_type"), TYPES)
+def test_integer_powers(part, numpy_type):
+    """Against repeated products in more digits; 0 to the power of 0 is 1."""
+    base = np.append(numbers(numpy_type), 0)
+    exponent = np.append(np.arange(200) % 9 - 4, 0).astype(np.int32)
+    ops = f"""
+    %z = complex.create %x, %y : complex<{part}>
+    %p = complex.powi %z, %n : complex<{part}>, i32
+    %r = complex.@PART@ %p : complex<{part}>"""
+    inputs = {"x": (part, base.real), "y": (part, base.imag), "n": ("i32", exponent)}
+    got = per_thread(ops.replace("@PART@", "re"), part, **inputs) + 1j * per_thread(
+        ops.replace("@PART@", "im"), part, **inputs
+    )
+    wide = base.astype(np.clongdouble)
+    wanted = np.array([np.prod(np.repeat(z, abs(n))) for z, n in zip(wide, exponent, strict=True)])
+    wanted = np.where(exponent < 0, 1 / np.where(wanted == 0, 1, wanted), wanted)
+    assert np.all(np.abs(got - wanted) <= 16 * np.finfo(numpy_type).eps * np.abs(wanted))

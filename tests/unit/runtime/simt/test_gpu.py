@@ -5,7 +5,7 @@ import pytest
 from unit.runtime.simt.kernels import launch, per_thread
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import ExecutionError
+from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt import execute
 
 LAUNCH = "gpu.known_block_size = array<i32: 4, 2, 3>, gpu.known_grid_size = array<i32: 5, 2, 2>"
@@ -231,3 +231,121 @@ def test_vectors_are_exchanged_element_by_element():
     %x, %y = vector.to_elements %w : vector<2xf32>
     %r = arith.addf %x, %y : f32"""
     np.testing.assert_array_equal(per_thread(ops, "f32", a=("f32", values)), 3 * values[np.arange(32) ^ 1])
+
+
+@pytest.mark.parametrize(("offset", "width"), [(0, 32), (5, 32), (3, 8), (1, 2)])
+def test_lanes_are_rotated_in_groups(offset, width):
+    values = np.arange(64, dtype=np.int32)
+    got = per_thread(f"%r, %valid = gpu.rotate %a, {offset}, {width} : i32", "i32", threads=64, a=("i32", values))
+    assert got.tolist() == [k - k % width + (k + offset) % width for k in range(64)]
+
+
+def test_one_lane_speaks_to_all():
+    values = np.arange(100, 164, dtype=np.int32)
+    got = per_thread("%r = gpu.subgroup_broadcast %a, first_active_lane : i32", "i32", threads=64, a=("i32", values))
+    assert got.tolist() == [100] * 32 + [132] * 32
+    ops = "%which = arith.constant 7 : i32\n%r = gpu.subgroup_broadcast %a, specific_lane %which : i32"
+    got = per_thread(ops, "i32", threads=64, a=("i32", values))
+    assert got.tolist() == [107] * 32 + [139] * 32
+    with pytest.raises(ExecutionError, match="names a lane that is not in 0 to 31"):
+        per_thread(ops.replace("7", "32"), "i32", threads=64, a=("i32", values))
+
+
+def test_the_first_lane_is_the_first_that_is_there():
+    ops = """
+    %few = arith.constant 5 : index
+    %t = gpu.thread_id x
+    %c = arith.cmpi uge, %t, %few : index
+    %r = scf.if %c -> (i32) {
+      %v = gpu.subgroup_broadcast %a, first_active_lane : i32
+      scf.yield %v : i32
+    } else {
+      scf.yield %a : i32
+    }"""
+    got = per_thread(ops, "i32", a=("i32", np.arange(32, dtype=np.int32)))
+    assert got.tolist() == [0, 1, 2, 3, 4] + [5] * 27
+
+
+REDUCTIONS = {
+    "add": np.add,
+    "mul": np.multiply,
+    "minsi": np.minimum,
+    "maxsi": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+@pytest.mark.parametrize("kind", REDUCTIONS)
+def test_warps_and_blocks_are_reduced(kind):
+    values = np.random.default_rng(6).integers(-(2**31), 2**31, 128).astype(np.int32)
+    ops = f"%r = gpu.subgroup_reduce {kind} %a : (i32) -> i32"
+    wanted = REDUCTIONS[kind].reduce(values.reshape(-1, 32), axis=1, dtype=np.int32)
+    np.testing.assert_array_equal(per_thread(ops, "i32", threads=64, a=("i32", values)), np.repeat(wanted, 32))
+    ops = f"%r = gpu.all_reduce {kind} %a {{}} : (i32) -> i32"
+    wanted = REDUCTIONS[kind].reduce(values.reshape(-1, 64), axis=1, dtype=np.int32)
+    np.testing.assert_array_equal(per_thread(ops, "i32", threads=64, a=("i32", values)), np.repeat(wanted, 64))
+
+
+def test_unsigned_and_float_kinds():
+    integers = np.arange(-16, 16, dtype=np.int32)
+    for kind, wanted in (("minui", 0), ("maxui", -1)):
+        got = per_thread(f"%r = gpu.subgroup_reduce {kind} %a : (i32) -> i32", "i32", a=("i32", integers))
+        assert set(got.tolist()) == {wanted}
+    floats = np.linspace(-1, 1, 32, dtype=np.float32)
+    floats[4] = np.nan
+    for kind, wanted in (("minnumf", -1), ("maxnumf", 1), ("minimumf", np.nan), ("maximumf", np.nan)):
+        got = per_thread(f"%r = gpu.subgroup_reduce {kind} %a : (f32) -> f32", "f32", a=("f32", floats))
+        np.testing.assert_array_equal(got, np.full(32, wanted, np.float32))
+
+
+@pytest.mark.parametrize(("size", "stride"), [(4, 1), (8, 1), (4, 2), (2, 16)])
+def test_clusters_of_lanes_are_reduced(size, stride):
+    values = np.random.default_rng(7).integers(0, 1000, 64).astype(np.int32)
+    ops = f"%r = gpu.subgroup_reduce add %a cluster(size = {size}, stride = {stride}) : (i32) -> i32"
+    reach = size * stride
+    wanted = [values[k - k % reach + k % stride : k - k % reach + reach : stride].sum() for k in range(64)]
+    assert per_thread(ops, "i32", threads=64, a=("i32", values)).tolist() == wanted
+
+
+def test_sums_of_floats_are_made_as_mlir_expands_them():
+    """Lane k adds lane k ^ 1, then k ^ 2 ...: another order rounds differently."""
+    values = (np.random.default_rng(8).normal(size=32) * 1000).astype(np.float32)
+    wanted = values.copy()
+    for step in (1, 2, 4, 8, 16):
+        wanted = wanted + wanted[np.arange(32) ^ step]
+    got = per_thread("%r = gpu.subgroup_reduce add %a : (f32) -> f32", "f32", a=("f32", values))
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_body_says_how_a_block_is_reduced():
+    values = np.arange(1, 41, dtype=np.int32)
+    ops = """
+    %r = gpu.all_reduce %a {
+    ^bb0(%x: i32, %y: i32):
+      %s = arith.maxsi %x, %y : i32
+      %t = arith.addi %s, %y : i32
+      gpu.yield %t : i32
+    } : (i32) -> i32"""
+    wanted = 1
+    for value in range(2, 41):
+        wanted = max(wanted, value) + value
+    assert set(per_thread(ops, "i32", threads=40, a=("i32", values)).tolist()) == {wanted}
+
+
+def test_printing_computes_nothing():
+    ops = 'gpu.printf "%d\\n", %a : i32\n%r = arith.addi %a, %a : i32'
+    np.testing.assert_array_equal(per_thread(ops, "i32", a=("i32", np.arange(32))), 2 * np.arange(32))
+
+
+def test_a_launch_inside_a_kernel_is_refused_by_name_where_it_stands():
+    ops = """
+    %n = arith.constant 1 : index
+    gpu.launch blocks(%b0, %b1, %b2) in (%g0 = %n, %g1 = %n, %g2 = %n) threads(%t0, %t1, %t2) in (%l0 = %n, %l1 = %n, %l2 = %n) {
+      gpu.terminator
+    }
+    %r = arith.addi %a, %a : i32"""
+    with pytest.raises(Unsupported, match=r"no rule for op 'gpu\.launch'") as caught:
+        per_thread(ops, "i32", a=("i32", np.arange(32)))
+    assert caught.value.details

@@ -419,3 +419,82 @@ def test_float_ops_are_those_of_arith_and_math(one, other, ir_type):
     wanted = per_thread(f"%r = {one.format(t=ir_type)}", ir_type, **inputs)
     got = per_thread(f"%r = {other.format(t=ir_type)}", ir_type, **inputs)
     np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+
+
+def test_a_switch_is_a_branch():
+    """1 and 3 go to one block with different operands, -2 falls to another, the others to the default."""
+    source, out = np.array([0, 1, 2, 3, -2, 1, 7, 3], np.int32), np.zeros(8, np.int32)
+    run(
+        """
+  %p = llvm.getelementptr %p0[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+  %v = llvm.load %p : !llvm.ptr -> i32
+  llvm.switch %v : i32, ^join(%v : i32) [
+    1: ^double(%c2 : i32),
+    3: ^double(%c1 : i32),
+    -2: ^join(%c0 : i32)
+  ]
+^double(%x: i32):
+  %y = llvm.mul %x, %v : i32
+  llvm.br ^join(%y : i32)
+^join(%z: i32):
+  %w = llvm.add %z, %c1 : i32
+  %q = llvm.getelementptr %p1[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+  llvm.store %w, %q : i32, !llvm.ptr""",
+        source,
+        out,
+        threads=8,
+    )
+    assert out.tolist() == [1, 3, 3, 4, 1, 3, 8, 4]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('%v = llvm.inline_asm "mov.u32 $0, $1;", "=r,r" %tid : (i32) -> i32', "llvm.inline_asm"),
+        ('%v = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f"(%f) : (f32) -> f32', "llvm.nvvm.ex2.approx.f"),
+        ("%v = llvm.call %p0(%tid) : !llvm.ptr, (i32) -> i32", "function pointer"),
+    ],
+)
+def test_what_has_no_meaning_here_is_refused_by_name_where_it_stands(line, name):
+    with pytest.raises(Unsupported, match=name) as caught:
+        run(f"%f = llvm.sitofp %tid : i32 to f32\n{line}", np.zeros(4, np.int32))
+    assert caught.value.details
+
+
+def test_constants_of_structs_and_arrays():
+    out = np.zeros(4, np.float32)
+    run(
+        """
+  %s = llvm.mlir.constant([1.5 : f32, [2.5 : f32, 4.0 : f32], #llvm.zero]) : !llvm.struct<(f32, array<2 x f32>, f32)>
+  %a = llvm.extractvalue %s[0] : !llvm.struct<(f32, array<2 x f32>, f32)>
+  %b = llvm.extractvalue %s[1, 1] : !llvm.struct<(f32, array<2 x f32>, f32)>
+  %c = llvm.extractvalue %s[2] : !llvm.struct<(f32, array<2 x f32>, f32)>
+  %d = llvm.fadd %a, %b : f32
+  %e = llvm.fadd %c, %d : f32
+  %q = llvm.getelementptr %p0[%tid] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+  llvm.store %e, %q : f32, !llvm.ptr""",
+        out,
+    )
+    assert out.tolist() == [5.5] * 4
+
+
+@pytest.mark.parametrize(
+    ("declared", "wanted"),
+    [
+        ("@g(7 : i32) : i32", 7),
+        ("@g(#llvm.zero) : !llvm.array<2 x i32>", 0),
+        ('@g("abcd") {addr_space = 0 : i32}', 0x64636261),
+    ],
+)
+def test_globals_of_numbers_zeros_and_text(declared, wanted):
+    out = np.zeros(1, np.int32)
+    run(
+        """
+  %g = llvm.mlir.addressof @g : !llvm.ptr
+  %v = llvm.load %g {alignment = 1 : i64} : !llvm.ptr -> i32
+  llvm.store %v, %p0 : i32, !llvm.ptr""",
+        out,
+        threads=1,
+        globals=f"llvm.mlir.global internal constant {declared}",
+    )
+    assert out.tolist() == [wanted]

@@ -2,6 +2,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import per_thread
@@ -178,3 +179,56 @@ def test_only_libdevice_names_are_libdevice():
     assert libdevice("tanhf") is None
     assert libdevice("__nv_nothing") is None
     assert libdevice("__nv_fast_expf") is not None
+
+
+FLOAT_TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+@pytest.mark.parametrize("ir_type", FLOAT_TYPES)
+def test_kinds_of_floats(ir_type: str):
+    """Every kind of number; bit patterns say what is normal."""
+    numpy_type = np.dtype(FLOAT_TYPES[ir_type])
+    info = ml_dtypes.finfo(numpy_type)
+    values = np.array(
+        [0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan, info.smallest_normal, info.smallest_subnormal, -info.max],
+        numpy_type,
+    )
+    wanted = {
+        "isnan": [6],
+        "isinf": [4, 5],
+        "isfinite": [0, 1, 2, 3, 7, 8, 9],
+        "isnormal": [2, 3, 7, 9],
+    }
+    for name, places in wanted.items():
+        got = per_thread(f"%r = math.{name} %a : {ir_type}", "i1", a=(ir_type, values))
+        assert np.flatnonzero(got).tolist() == places, name
+
+
+def test_clamp_keeps_nan():
+    values = np.array([-3, -1, 0.5, 2, np.inf, -np.inf, np.nan], np.float32)
+    ops = """
+    %low = arith.constant -1.0 : f32
+    %high = arith.constant 1.0 : f32
+    %r = math.clampf %a to [%low, %high] : f32"""
+    np.testing.assert_array_equal(per_thread(ops, "f32", a=("f32", values)), np.clip(values, -1, 1))
+
+
+def test_sine_and_cosine_at_once():
+    values = np.linspace(-20, 20, 200, dtype=np.float32)
+    for line in ("%r, %c = math.sincos %a : f32", "%s, %r = math.sincos %a : f32"):
+        name = "sin" if line.startswith("%r") else "cos"
+        alone = per_thread(f"%r = math.{name} %a : f32", "f32", a=("f32", values))
+        np.testing.assert_array_equal(per_thread(line, "f32", a=("f32", values)), alone)
+    ops = """
+    %v = vector.from_elements %a, %b : vector<2xf32>
+    %s, %c = math.sincos %v : vector<2xf32>
+    %r = vector.extract %c[1] : f32 from vector<2xf32>"""
+    got = per_thread(ops, "f32", a=("f32", -values), b=("f32", values))
+    np.testing.assert_array_equal(got, per_thread("%r = math.cos %a : f32", "f32", a=("f32", values)))
+
+
+def test_the_complementary_error_function():
+    values = np.linspace(-5, 9, 300, dtype=np.float32)
+    got = per_thread("%r = math.erfc %a : f32", "f32", a=("f32", values))
+    wanted = np.array([math.erfc(float(x)) for x in values])
+    assert np.all(np.abs(got - wanted) <= np.maximum(wanted * 2.0**-24 * 1.01, np.finfo(np.float32).smallest_subnormal))

@@ -161,9 +161,85 @@ def test_a_forall_with_bounds_and_steps():
     assert out.tolist() == [k if k in visited else -1 for k in range(24)]
 
 
-def test_a_forall_that_inserts_less_than_the_tensor_is_refused():
+def test_a_forall_that_inserts_part_of_the_tensor():
+    """Two elements of each thread, every other one."""
+    text = f"""
+func.func @main(%out: tensor<24xindex>, %n: index) -> tensor<24xindex> attributes {{xla.entry, {launch(5, 1)}}} {{
+  %r = scf.forall (%i) = (0) to (%n) step (4) shared_outs(%o = %out) -> (tensor<24xindex>) {{
+    %p = tensor.from_elements %i, %n : tensor<2xindex>
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %p into %o[%i] [2] [2] : tensor<2xindex> into tensor<24xindex>
+    }}
+  }}
+  return %r : tensor<24xindex>
+}}"""
+    text = text.replace(", %n: index)", ")").replace("%r = scf", "%n = arith.constant 18 : index\n  %r = scf")
+    out = np.full(24, -1, np.int64)
+    execute(parse_ir(text), [out])
+    wanted = np.full(24, -1)
+    for i in range(0, 18, 4):
+        wanted[[i, i + 2]] = i, 18
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_slice_of_a_size_that_is_no_constant_is_refused():
     text = forall("in (24)", "(a) -> (a), domain: a in [0, 23]", 1, 24)
-    text = text.replace("%t into %o[0] [24] [1] : tensor<24xindex>", "%p into %o[0] [1] [1] : tensor<1xindex>")
-    text = text.replace("%t = tensor.insert", "%p = tensor.from_elements %k : tensor<1xindex>\n    %t = tensor.insert")
-    with pytest.raises(Unsupported, match="parallel_insert_slice of less than the whole tensor"):
+    text = text.replace("%t into %o[0] [24] [1] : tensor<24xindex>", "%t into %o[0] [%k] [1] : tensor<24xindex>")
+    with pytest.raises(Unsupported, match="parallel_insert_slice of a size that is no constant"):
         execute(parse_ir(text), [np.zeros(24, np.int64)])
+
+
+@pytest.mark.parametrize("is_uniform", [True, False])
+def test_an_unsigned_loop_counts_past_the_greatest_signed_number(is_uniform):
+    low = np.full(64, 100, np.int8) if is_uniform else np.arange(64).astype(np.int8) + 60
+    high = np.full(64, 180 - 256, np.int8) if is_uniform else (np.arange(64) * 2 + 100).astype(np.int8)
+    ops = """
+    %zero = arith.constant 0 : i32
+    %step = arith.constant 7 : i8
+    %r = scf.for unsigned %i = %a to %b step %step iter_args(%sum = %zero) -> (i32) : i8 {
+      %wide = arith.extui %i : i8 to i32
+      %next = arith.addi %sum, %wide : i32
+      scf.yield %next : i32
+    }"""
+    got = per_thread(ops, "i32", a=("i8", low), b=("i8", high))
+    wanted = [sum(range(one, other, 7)) for one, other in zip(low.view(np.uint8), high.view(np.uint8), strict=True)]
+    assert got.tolist() == wanted
+
+
+def test_a_signed_loop_over_the_same_bits_does_not_run():
+    ops = """
+    %step = arith.constant 7 : i8
+    %r = scf.for %i = %a to %b step %step iter_args(%last = %a) -> (i8) : i8 { scf.yield %i : i8 }"""
+    got = per_thread(ops, "i8", a=("i8", np.full(32, 100)), b=("i8", np.full(32, -76)))
+    assert got.tolist() == [100] * 32
+
+
+@pytest.mark.parametrize("is_uniform", [True, False])
+def test_a_parallel_loop_runs_in_order(is_uniform):
+    """acc * 3 + (i * 10 + j) tells the order."""
+    high = np.full(32, 6) if is_uniform else np.arange(32) % 7
+    ops = """
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %c10 = arith.constant 10 : index
+    %r = scf.parallel (%i, %j) = (%c1, %c2) to (%a, %c10) step (%c2, %c3) init (%c1) -> index {
+      %tens = arith.muli %i, %c10 : index
+      %value = arith.addi %tens, %j : index
+      scf.reduce(%value : index) {
+      ^bb0(%old: index, %new: index):
+        %scaled = arith.muli %old, %c3 : index
+        %sum = arith.addi %scaled, %new : index
+        scf.reduce.return %sum : index
+      }
+    }"""
+    got = per_thread(ops, "index", a=("index", high))
+
+    def run(end: int) -> int:
+        total = 1
+        for i in range(1, end, 2):
+            for j in range(2, 10, 3):
+                total = total * 3 + i * 10 + j
+        return total
+
+    assert got.tolist() == [run(int(end)) for end in high]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from xla_emitters.trace import Remark, Step, Trace
+from xla_emitters.trace import Decision, Remark, Step, Trace
 
 REMARK = Remark("xla-vectorize-loads-stores", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")
 
@@ -55,3 +57,27 @@ def test_diff_of_two_stages() -> None:
     ]
     with pytest.raises(KeyError, match="recorded without IR"):
         trace().diff("xla_gpu", "xla-cse")
+
+
+def test_points_by_number_and_what_changed() -> None:
+    found = trace()
+    assert found[1].name == "xla-cse"
+    assert found.diff(0, 2) == found.diff("xla_gpu", "inlined").replace("xla_gpu", "0").replace("inlined", "2")
+    with pytest.raises(KeyError, match="no step 4 in this trace; there are 0 to 3"):
+        found[4]
+    same = Trace("same", [Step("a", None, "x", 0), Step("b", None, None, 0), Step("c", None, "x", 0)])
+    assert (found.changed(), same.changed()) == ((True, False, True, True), (True, False, False))
+
+
+def test_json_and_back() -> None:
+    """Through text: what comes back is equal, tuples and all."""
+    made = trace()
+    launch = Decision("launch", "1 block", {"grid": [1, 1, 1]})
+    made.steps.append(Step("ptx", "ptx", "a", 0.5, {}, (), (launch,), (("tanh_0", "add_0"), ())))
+    data = json.loads(json.dumps(made.to_json()))
+    assert Trace.from_json(data) == made
+    assert set(data) == {"schema", "name", "steps"}
+    assert set(data["steps"][0]) == {"name", "stage", "ir", "ms", "op_counts", "remarks", "decisions", "sources"}
+    assert data["steps"][4]["ms"] == 500.0
+    with pytest.raises(ValueError, match="a trace of schema 0"):
+        Trace.from_json(data | {"schema": 0})

@@ -1,0 +1,146 @@
+"""Pages that are made of the code while the site is built: the tour, passes, commands, what is supported."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import sys
+from pathlib import Path
+
+import mkdocs_gen_files
+
+import xla_emitters as xe
+from xla_emitters.device import DEVICES, device
+from xla_emitters.dialects.hlo import HLO_OPS
+from xla_emitters.dtypes import DTYPES
+from xla_emitters.emitters.emit import EMITTERS, opcodes_with_code
+from xla_emitters.pipeline import PASSES, STAGES
+from xla_emitters.tools.main import build_parser
+from xla_emitters.trace.html import diff_html
+from xla_emitters.universe import all_passes
+
+ROOT = Path(__file__).parents[1]
+
+
+def write(name: str, text: str) -> None:
+    with mkdocs_gen_files.open(name, "w") as page:
+        page.write(text)
+
+
+def fenced(text: str, language: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+def tour() -> str:
+    """Each stage of GELU, and how it differs from the one before."""
+    os.chdir(ROOT)  # so that places in the page are the repository's
+    program = xe.compile("examples/gelu.hlo", stage="ptx", record="passes", cache=False)
+    trace = program.trace
+    parts = [
+        "# The tour: GELU at every stage\n",
+        "Made by compiling `examples/gelu.hlo` while this page was built. Put the mouse on an instruction to see what became of it.\n",
+        f"{trace._repr_html_()}\n",
+        "## Why this code\n",
+        fenced(program.explain(), "text"),
+    ]
+    stages = [stage for stage in trace.stages if stage not in ("hlo", "partition")]
+    reasons = {row.stage: row for row in PASSES if row.stage}
+    for before, after in zip([None, *stages], stages, strict=False):
+        parts.append(f"## {after}\n")
+        if after in reasons:
+            parts.append(passes_of(after))
+        ir = trace[after].ir or ""
+        if before is None or after == "ptx":
+            parts.append(fenced(ir, "ptx" if after == "ptx" else "mlir"))
+        else:
+            parts.append(diff_html(trace[before].ir or "", ir, names=(before, after)).text + "\n")
+            parts.append(
+                f"<details><summary>the whole module at {after}</summary>\n\n{fenced(ir, 'mlir')}\n</details>\n"
+            )
+    return "\n".join(parts)
+
+
+def passes_of(stage: str) -> str:
+    """The passes that lead to a stage from the one before, each with the reason for its place."""
+    rows, lines = list[str](), []
+    for row in PASSES:
+        rows.append(f"- [`{row.make(device('h200')).name}`](passes.md#{row.make(device('h200')).name}): {row.reason}")
+        if row.stage:
+            if row.stage == stage:
+                lines = rows
+            rows = []
+    return "\n".join(lines) + "\n"
+
+
+def passes() -> str:
+    """A section for each pass: the head of its file, which is its documentation."""
+    order: dict[str, list[str]] = {}
+    for row in PASSES:
+        order.setdefault(row.make(device("h200")).name, []).append(row.reason)
+    parts = [
+        "# Passes\n",
+        "In the order of their first run. Each is a file, runs alone with `xla-emitters-opt -p NAME`, and this is the file's head.\n",
+    ]
+    factories = all_passes()
+    for name in [*order, *sorted(set(factories) - set(order))]:
+        module = inspect.getmodule(factories[name]())
+        assert module is not None
+        where = Path(module.__file__ or "").relative_to(ROOT)
+        parts.append(f"## {name}\n")
+        parts.append(f"`{where}`\n")
+        parts += [f"- in the pipeline: {reason}\n" for reason in order.get(name, [])]
+        parts.append(inspect.getdoc(module) or "")  # what is indented there is code, here too
+        parts.append("")
+    return "\n".join(parts)
+
+
+def commands() -> str:
+    """The help of every verb."""
+    parser = build_parser()
+    (verbs,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    parts = ["# Commands\n", fenced(parser.format_help(), "text")]
+    for name, verb in verbs.choices.items():
+        if name != "opt":
+            parts += [f"## {name}\n", fenced(verb.format_help(), "text")]
+    parts += [
+        "## opt\n",
+        "`xla-emitters opt` is `xla-emitters-opt`: xDSL's opt driver with our dialects, passes, and HLO text.\n",
+    ]
+    return "\n".join(parts)
+
+
+def supported() -> str:
+    """What compiles, what only parses, and what is refused."""
+    code = opcodes_with_code()
+    without = sorted(set(HLO_OPS) - set(code))
+    stored = [dtype.name for dtype in DTYPES]
+    parts = [
+        "# What is supported, and what is not\n",
+        "What is not supported is refused by name, with its place in the HLO text, and exit code 1.\n",
+        "## Opcodes with code\n",
+        ", ".join(f"`{opcode}`" for opcode in code) + "\n",
+        "## Opcodes that are read, verified and printed, and refused by emission\n",
+        ", ".join(f"`{opcode}`" for opcode in without) + "\n",
+        "## Element types\n",
+        "With arrays: " + ", ".join(f"`{name}`" for name in stored) + ".\n",
+        "## Emitters\n",
+        ", ".join(f"`{emitter.name}`" for emitter in EMITTERS) + ". The first that takes a fusion makes its kernel.\n",
+        "## Stages\n",
+        ", ".join(f"`{stage}`" for stage in STAGES) + "\n",
+        "## Devices\n",
+        "| name | architecture | multiprocessors |\n|---|---|---|\n"
+        + "".join(f"| {d.name} | {d.architecture} | {d.cores} |\n" for d in DEVICES),
+        "## Refused by design\n",
+        "- fusions of kind Triton, cuDNN and custom, and library custom-calls: they are not XLA's emitters'\n"
+        "- dynamic dimensions: `f32[?]` and `f32[<=8]` are read, verified and printed\n"
+        "- tuples inside a fusion, but for its root\n",
+    ]
+    return "\n".join(parts)
+
+
+sys.setrecursionlimit(10_000)
+write("tour.md", tour())
+write("passes.md", passes())
+write("commands.md", commands())
+write("supported.md", supported())

@@ -1,0 +1,66 @@
+"""What is recorded of a compilation, and where the lines of its IR come from."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.printer import print_ir, print_ir_with_lines
+from xla_emitters.errors import UsageError
+from xla_emitters.rewrite.notes import decide
+from xla_emitters.rewrite.recorder import Recorder, sources_of_lines
+from xla_emitters.transforms.cse import CsePass
+
+TEXT = """#map = #xla_gpu.indexing_map<"(d0) -> (d0 * 2), domain: d0 in [0, 3]">
+module {
+  func.func @f(%i: index) -> index {
+    %0 = xla_gpu.apply_indexing #map(%i) loc("twice"("a.hlo":3:1))
+    %1 = xla_gpu.apply_indexing #map(%i) loc("again"("a.hlo":4:1))
+    %2 = arith.addi %0, %1 : index loc("sum"("a.hlo":5:1))
+    return %2 : index
+  }
+}
+"""
+
+
+def recorded(record: str) -> Recorder:
+    recorder = Recorder("k", record, verify=True, observe=None)
+
+    def emit() -> ModuleOp:
+        decide("emitter", "none")
+        return parse_ir(TEXT)
+
+    module = recorder.emission(emit)
+    recorder.run(CsePass(), "inlined", make_context(), module)
+    return recorder
+
+
+def test_every_line_says_its_instructions() -> None:
+    """The two equal ops become one, which does the work of both."""
+    trace = recorded("passes").trace
+    before, after = trace
+    assert before.sources == ((), (), (), ("twice",), ("again",), ("sum",), (), (), ())
+    assert after.sources == ((), (), (), ("twice", "again"), ("sum",), (), (), ())
+    assert [len(step.sources) for step in trace] == [step.ir.count("\n") + 1 for step in trace]
+    assert before.decisions[0].topic == "emitter"
+    assert before.op_counts == {"func.func": 1, "xla_gpu.apply_indexing": 2, "arith.addi": 1, "func.return": 1}
+
+
+def test_what_is_kept() -> None:
+    assert [step.ir is not None for step in recorded("none").trace] == [False, False]
+    assert [step.op_counts != {} for step in recorded("none").trace] == [False, False]
+    with pytest.raises(UsageError, match="unknown record 'all'"):
+        Recorder("k", "all", verify=False, observe=None)
+
+
+def test_lines_of_ops_are_those_of_the_text() -> None:
+    module = parse_ir(TEXT)
+    text, starts = print_ir_with_lines(module)
+    assert text == print_ir(module)
+    lines = text.split("\n")
+    assert len(starts) == sum(1 for _ in module.walk())
+    for line, op in starts:
+        name = op.name.removeprefix("builtin.").replace("func.return", "return")
+        assert name in lines[line]
+    assert sources_of_lines(text, [])[3] == ()

@@ -1,0 +1,109 @@
+"""README, the pages and the notebook: what they say to type works, and the site builds without a warning."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools_here import PTX, needs
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# They set up or open something; the first screen of README, which they are of, is tried on a bare machine.
+NOT_RUN = ("make ", "pip ", "source ", "apt-get ")
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    found = list[tuple[str, str]]()
+    for page in PAGES:
+        for block in re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            found.append((page.relative_to(ROOT).as_posix(), block))
+    return found
+
+
+COMMANDS = [
+    (page, line)
+    for page, block in blocks("sh")
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.strip() and not line.startswith(NOT_RUN)
+]
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "XLA_EMITTERS_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 15
+    assert {page for page, _ in COMMANDS} >= {"README.md", "docs/index.md", "docs/trace.md"}
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("page", sorted({page for page, _ in COMMANDS}))
+def test_every_command_line_works(page: str, tmp_path: Path) -> None:
+    """In order, in a folder that has what a clone has."""
+    for name in ("examples", "notebooks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for line in [line for where, line in COMMANDS if where == page]:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", line],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        assert done.stdout or done.stderr or " -o " in line or "--print-ir-tree-dir" in line, line
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda value: value if value.endswith(".md") else "")
+def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env=environment(tmp_path) | {"DISABLE_MKDOCS_2_WARNING": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    tour = (tmp_path / "tour" / "index.html").read_text()
+    assert "24576x1x1 blocks of 128x1x1 threads" in tour
+    assert str(ROOT) not in tour
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
+    """As a script, which stops at the first cell that fails; and none of its cells is empty or defined twice."""
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    checked = subprocess.run(
+        [sys.executable, "-m", "marimo", "check", "--strict", str(path)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -1,0 +1,69 @@
+"""`explain`: what was decided, what was declined; the numbers are those of the seed's text and of XLA's launches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.tools.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+RAGGED = """HloModule ragged
+f {
+  p = f32[1000003]{0} parameter(0)
+  ROOT n = f32[1000003]{0} negate(p)
+}
+ENTRY e {
+  p = f32[1000003]{0} parameter(0)
+  ROOT fusion = f32[1000003]{0} fusion(p), kind=kLoop, calls=f
+}
+"""
+
+
+def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(EXAMPLES / "gelu.hlo")]) == 0
+    target, name, *rows = capsys.readouterr().out.splitlines()
+    assert (target, name) == ("target h200", "fusion")
+    found = [row.split(maxsplit=1) for row in rows]
+    assert found[:4] == [
+        ["emitter", "loop emitter"],
+        ["launch", "24576x1x1 blocks of 128x1x1 threads"],
+        ["unroll", "4 a thread: 12582912 elements fill the 270336 threads of h200"],
+        ["partition", "1 function: gelu_multiply_0 (18 instructions)"],
+    ]
+    assert [topic for topic, _ in found[4:]] == ["access", "access"]
+    assert found[4][1].startswith("reads 4 x bf16 (8 bytes) at once: param (")
+    assert found[5][1].startswith("writes 4 x bf16 (8 bytes) at once: fusion (")
+
+
+def test_the_same_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--json", str(EXAMPLES / "two_outputs.hlo")]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (kernel,) = data["kernels"]
+    assert data["target"] == "h200"
+    assert kernel["emitter"][0]["name"] == "loop"
+    assert kernel["launch"][0]["grid"] == [4, 1, 1]
+    assert kernel["launch"][0]["block"] == [128, 1, 1]
+    assert kernel["unroll"][0]["elements_per_thread"] == 1
+    assert sum(kernel["partition"][0]["functions"].values()) == 5
+    assert "access" not in kernel
+
+
+def test_what_was_declined_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A prime number of elements is not four at a time: one a thread, and nothing to vectorise."""
+    path = tmp_path / "ragged.hlo"
+    path.write_text(RAGGED)
+    assert main(["explain", "--json", str(path)]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert kernel["unroll"][0]["elements_per_thread"] == 1
+    assert "access" not in kernel
+    assert all(set(remark) == {"pass", "text", "place"} for remark in kernel["declined"])
+
+
+def test_a_wrong_file_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cut.hlo"
+    path.write_text(RAGGED[:60])
+    assert main(["explain", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path}:")

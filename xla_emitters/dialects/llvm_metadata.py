@@ -1,0 +1,466 @@
+"""The `llvm` dialect's metadata: what a module, a loop or an access says of itself, read and kept.
+
+    llvm.module_flags [#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>]
+    #scope = #llvm.alias_scope<id = distinct[1]<>, domain = #domain, description = "output">
+    llvm.br ^head {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>, mustProgress = true>}
+
+None of it changes what is computed: accesses in different alias scopes do not meet, and a loop annotation is a wish to LLVM's optimiser.
+Parameters stand here by MLIR's names; a table says of each how its value is written.
+Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import new_class
+from typing import Any, ClassVar, cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
+from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+# ---- distinct attributes ----------------------------------------------------------------------------------------------------------------
+
+
+@irdl_attr_definition
+class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
+    """`distinct[1]<"a">`: an attribute that equals no other, not even one of the same content. Within a text the number tells them apart.
+
+    xDSL's parser comes here for the word `distinct` (`upstream_patches.py`).
+    """
+
+    name = "builtin.distinct"
+
+    number: IntAttr
+    content: ArrayAttr[Attribute]
+
+    @classmethod
+    def parse_body(cls, parser: AttrParser) -> DistinctAttr:
+        """What stands after the word: `[1]<"a">`; the content may be missing."""
+        with parser.in_square_brackets():
+            number = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        with parser.in_angle_brackets():
+            content = parser.parse_optional_attribute()
+        return cls(IntAttr(number), ArrayAttr([] if content is None else [content]))
+
+    def print_builtin(self, printer: Printer) -> None:
+        printer.print_string(f"distinct[{self.number.data}]<")
+        printer.print_list(self.content, printer.print_attribute)
+        printer.print_string(">")
+
+
+# ---- parameters by name -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """How one parameter's value is written."""
+
+    parse: Callable[[AttrParser], Attribute]
+    print: Callable[[Printer, Any], None]
+    is_required: bool = False
+
+
+def required(parameter: Parameter) -> Parameter:
+    """The parameter, without which the attribute is refused."""
+    return replace(parameter, is_required=True)
+
+
+ATTRIBUTE = Parameter(AttrParser.parse_attribute, Printer.print_attribute)
+"""`count = 4 : i32`, `id = distinct[0]<>`, `description = "d"`."""
+
+NUMBER = Parameter(
+    lambda parser: IntegerAttr(parser.parse_integer(allow_boolean=False), i64),
+    lambda printer, value: printer.print_string(str(value.value.data)),
+)
+"""`offset = 0`: without a type."""
+
+LIST = Parameter(
+    lambda parser: ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_attribute)),
+    lambda printer, value: printer.print_list(value, printer.print_attribute),
+)
+"""`parallelAccesses = #g, #h`: to the end, without brackets."""
+
+
+def one_of(*words: str) -> Parameter:
+    """`argMem = readwrite`."""
+
+    def parse(parser: AttrParser) -> Attribute:
+        start = parser.pos
+        word = parser.parse_identifier()
+        if word not in words:
+            parser.raise_error(f"expected one of: {', '.join(words)}", start, start + len(word))
+        return StringAttr(word)
+
+    return Parameter(parse, lambda printer, value: printer.print_string(value.data))
+
+
+def nested(attribute: type[ParametrizedAttribute]) -> Parameter:
+    """`unroll = <disable = true>` or `unroll = #llvm.loop_unroll<disable = true>`: an `attribute`, whose name may be left out."""
+
+    def parse(parser: AttrParser) -> Attribute:
+        start = parser.pos
+        value = parser.parse_optional_attribute()
+        if value is None:
+            return attribute.new(attribute.parse_parameters(parser))
+        if not isinstance(value, attribute):
+            parser.raise_error(f"expected #{attribute.name}", start, parser.pos)
+        return value
+
+    return Parameter(parse, Printer.print_attribute)
+
+
+@dataclass(frozen=True, init=False)
+class NamedParametersAttr(ParametrizedAttribute):
+    """`#llvm.name<a = 1 : i32, b = <...>>`: parameters by MLIR's names, in the order in which they are written.
+
+    PARAMETERS   those that there are
+    IS_OPTIONAL  whether `<>` is left out where there are none
+    """
+
+    parameters_by_name: DictionaryAttr
+
+    PARAMETERS: ClassVar[Mapping[str, Parameter]]
+    IS_OPTIONAL: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, **parameters: Attribute):
+        """The attribute with these parameters."""
+        return cls(DictionaryAttr(parameters))
+
+    def get(self, name: str) -> Attribute | None:
+        """The value of a parameter; None where it is not given."""
+        return self.parameters_by_name.data.get(name)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        found: dict[str, Attribute] = {}
+
+        def parameter() -> None:
+            start = parser.pos
+            word = parser.parse_optional_identifier() or ""
+            if word not in cls.PARAMETERS:
+                end = start + max(1, len(word))
+                parser.raise_error(f"#{cls.name} has no '{word}'; it has {', '.join(cls.PARAMETERS)}", start, end)
+            if word in found:
+                parser.raise_error(f"'{word}' stands twice", start, start + len(word))
+            parser.parse_punctuation("=")
+            found[word] = cls.PARAMETERS[word].parse(parser)
+
+        start = parser.pos
+        if cls.IS_OPTIONAL:
+            parser.parse_optional_comma_separated_list(parser.Delimiter.ANGLE, parameter)
+        else:
+            parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parameter)
+        if missing := cls._missing(found):
+            parser.raise_error(missing, start, parser.pos)
+        return [DictionaryAttr(found)]
+
+    @classmethod
+    def _missing(cls, found: Mapping[str, Attribute]) -> str:
+        names = [name for name, row in cls.PARAMETERS.items() if row.is_required and name not in found]
+        return f"#{cls.name} needs {' and '.join(names)}" if names else ""
+
+    def verify(self) -> None:
+        if missing := self._missing(self.parameters_by_name.data):
+            raise VerifyException(missing)
+
+    def print_parameters(self, printer: Printer) -> None:
+        if self.IS_OPTIONAL and not self.parameters_by_name.data:
+            return
+
+        def parameter(item: tuple[str, Attribute]) -> None:
+            name, value = item
+            printer.print_string(f"{name} = ")
+            self.PARAMETERS[name].print(printer, value)
+
+        with printer.in_angle_brackets():
+            printer.print_list(self.parameters_by_name.data.items(), parameter)
+
+
+def named_parameters(
+    name: str, parameters: Mapping[str, Parameter], *, is_optional: bool = False
+) -> type[NamedParametersAttr]:
+    """The attribute `name` with the given parameters."""
+
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace.update(name=name, PARAMETERS=parameters, IS_OPTIONAL=is_optional, __module__=__name__)
+
+    made = new_class(f"{_stem(name)}Attr", (NamedParametersAttr,), exec_body=fill)
+    return irdl_attr_definition(cast(type[NamedParametersAttr], made))
+
+
+@dataclass(frozen=True, init=False)
+class WordAttr(ParametrizedAttribute):
+    """`#llvm.uwtableKind<async>`: one of WORDS."""
+
+    word: StringAttr
+
+    WORDS: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, word: str):
+        """The attribute that is `word`."""
+        return cls(StringAttr(word))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            return [one_of(*cls.WORDS).parse(parser)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.word.data}>")
+
+    def verify(self) -> None:
+        if self.word.data not in self.WORDS:
+            raise VerifyException(f"#{self.name} is one of {', '.join(self.WORDS)}, not {self.word.data}")
+
+
+def word_attribute(name: str, *words: str) -> type[WordAttr]:
+    """The attribute `name`, which is one of `words`."""
+
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace.update(name=name, WORDS=words, __module__=__name__)
+
+    made = new_class(f"{_stem(name)}Attr", (WordAttr,), exec_body=fill)
+    return irdl_attr_definition(cast(type[WordAttr], made))
+
+
+def _stem(name: str) -> str:
+    return "".join(part.capitalize() for part in name.replace("_", ".").split("."))
+
+
+# ---- accesses ---------------------------------------------------------------------------------------------------------------------------
+
+AliasScopeDomainAttr = named_parameters("llvm.alias_scope_domain", dict(id=required(ATTRIBUTE), description=ATTRIBUTE))
+AliasScopeAttr = named_parameters(
+    "llvm.alias_scope",
+    dict(id=required(ATTRIBUTE), domain=required(nested(AliasScopeDomainAttr)), description=ATTRIBUTE),
+)
+AccessGroupAttr = named_parameters("llvm.access_group", dict(id=required(ATTRIBUTE)))
+DereferenceableAttr = named_parameters("llvm.dereferenceable", dict(bytes=required(NUMBER), mayBeNull=ATTRIBUTE))
+TBAARootAttr = named_parameters("llvm.tbaa_root", dict(id=ATTRIBUTE), is_optional=True)
+
+
+@irdl_attr_definition
+class TBAAMemberAttr(ParametrizedAttribute):
+    """`#llvm.tbaa_member<#llvm.tbaa_root, 0>`: a member's type, and its offset in bytes."""
+
+    name = "llvm.tbaa_member"
+
+    type_desc: Attribute
+    offset: IntAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            type_desc = parser.parse_attribute()
+            parser.parse_punctuation(",")
+            return [type_desc, IntAttr(parser.parse_integer(allow_boolean=False))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.type_desc)
+            printer.print_string(f", {self.offset.data}")
+
+
+_MEMBER = nested(TBAAMemberAttr)
+
+
+def _print_members(printer: Printer, members: ArrayAttr[TBAAMemberAttr]) -> None:
+    with printer.in_braces():
+        printer.print_list(members, lambda member: member.print_parameters(printer))
+
+
+_MEMBERS = Parameter(
+    lambda parser: ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _MEMBER.parse(parser))),
+    _print_members,
+)
+"""`members = {<#root, 0>, <#int, 8>}`."""
+
+TBAATypeDescAttr = named_parameters("llvm.tbaa_type_desc", dict(id=required(ATTRIBUTE), members=required(_MEMBERS)))
+TBAATagAttr = named_parameters(
+    "llvm.tbaa_tag",
+    dict(
+        base_type=required(nested(TBAATypeDescAttr)),
+        access_type=required(nested(TBAATypeDescAttr)),
+        offset=required(NUMBER),
+        constant=ATTRIBUTE,
+    ),
+)
+
+
+@irdl_op_definition
+class NoAliasScopeDeclOp(IRDLOperation):
+    """`llvm.intr.experimental.noalias.scope.decl #scope`: where a scope begins."""
+
+    name = "llvm.intr.experimental.noalias.scope.decl"
+
+    scope = prop_def(AliasScopeAttr)
+
+    def __init__(self, scope: Attribute):
+        super().__init__(properties={"scope": scope})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> NoAliasScopeDeclOp:
+        op = NoAliasScopeDeclOp(nested(AliasScopeAttr).parse(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.scope)
+        printer.print_op_attributes(self.attributes)
+
+
+# ---- loops ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _wishes(name: str, *parameters: str) -> type[NamedParametersAttr]:
+    return named_parameters(name, dict.fromkeys(parameters, ATTRIBUTE))
+
+
+LoopVectorizeAttr = _wishes(
+    "llvm.loop_vectorize",
+    *("disable", "predicateEnable", "scalableEnable", "width"),
+    *("followupVectorized", "followupEpilogue", "followupAll"),
+)
+LoopInterleaveAttr = _wishes("llvm.loop_interleave", "count")
+LoopUnrollAttr = _wishes(
+    "llvm.loop_unroll",
+    *("disable", "count", "runtimeDisable", "full", "followupUnrolled", "followupRemainder", "followupAll"),
+)
+LoopUnrollAndJamAttr = _wishes(
+    "llvm.loop_unroll_and_jam",
+    *("disable", "count", "followupOuter", "followupInner"),
+    *("followupRemainderOuter", "followupRemainderInner", "followupAll"),
+)
+LoopLICMAttr = _wishes("llvm.loop_licm", "disable", "versioningDisable")
+LoopDistributeAttr = _wishes(
+    "llvm.loop_distribute",
+    *("disable", "followupCoincident", "followupSequential", "followupFallback", "followupAll"),
+)
+LoopPipelineAttr = _wishes("llvm.loop_pipeline", "disable", "initiationinterval")
+LoopPeeledAttr = _wishes("llvm.loop_peeled", "count")
+LoopUnswitchAttr = _wishes("llvm.loop_unswitch", "partialDisable")
+LoopAnnotationAttr = named_parameters(
+    "llvm.loop_annotation",
+    dict(
+        disableNonforced=ATTRIBUTE,
+        vectorize=nested(LoopVectorizeAttr),
+        interleave=nested(LoopInterleaveAttr),
+        unroll=nested(LoopUnrollAttr),
+        unrollAndJam=nested(LoopUnrollAndJamAttr),
+        licm=nested(LoopLICMAttr),
+        distribute=nested(LoopDistributeAttr),
+        pipeline=nested(LoopPipelineAttr),
+        peeled=nested(LoopPeeledAttr),
+        unswitch=nested(LoopUnswitchAttr),
+        mustProgress=ATTRIBUTE,
+        isVectorized=ATTRIBUTE,
+        startLoc=ATTRIBUTE,
+        endLoc=ATTRIBUTE,
+        parallelAccesses=LIST,
+    ),
+)
+
+# ---- functions --------------------------------------------------------------------------------------------------------------------------
+
+_ACCESSED = required(one_of("none", "read", "write", "readwrite"))
+MemoryEffectsAttr = named_parameters(
+    "llvm.memory_effects",
+    dict.fromkeys(("other", "argMem", "inaccessibleMem", "errnoMem", "targetMem0", "targetMem1"), _ACCESSED),
+)
+VScaleRangeAttr = named_parameters(
+    "llvm.vscale_range", dict(minRange=required(ATTRIBUTE), maxRange=required(ATTRIBUTE))
+)
+
+
+UnwindTableKindAttr = word_attribute("llvm.uwtableKind", "none", "sync", "async")
+
+
+@irdl_attr_definition
+class ZeroAttr(ParametrizedAttribute):
+    """`#llvm.zero`: as the value of a global, zeros."""
+
+    name = "llvm.zero"
+
+
+@irdl_attr_definition
+class UndefAttr(ParametrizedAttribute):
+    """`#llvm.undef`: a part of a constant that nobody looks at."""
+
+    name = "llvm.undef"
+
+
+@irdl_attr_definition
+class PoisonAttr(ParametrizedAttribute):
+    """`#llvm.poison`: as `#llvm.undef`, and stronger."""
+
+    name = "llvm.poison"
+
+
+# ---- modules ----------------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_attr_definition
+class ModuleFlagAttr(ParametrizedAttribute):
+    """`#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>`: what to do where two modules differ, a name, and its value."""
+
+    name = "llvm.mlir.module_flag"
+
+    behavior: StringAttr
+    key: StringAttr
+    value: Attribute
+
+    BEHAVIORS: ClassVar = ("error", "warning", "require", "override", "append", "append_unique", "max", "min")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            behavior = one_of(*cls.BEHAVIORS).parse(parser)
+            parser.parse_punctuation(",")
+            key = parser.parse_str_literal()
+            parser.parse_punctuation(",")
+            return [behavior, StringAttr(key), parser.parse_attribute()]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.behavior.data}, ")
+            printer.print_string_literal(self.key.data)
+            printer.print_string(", ")
+            printer.print_attribute(self.value)
+
+    def verify(self) -> None:
+        if not isinstance(self.value, IntegerAttr | StringAttr | ArrayAttr):
+            raise VerifyException(
+                f'the value of flag "{self.key.data}" is {self.value}; it must be a number or a string'
+            )
+
+
+@irdl_op_definition
+class ModuleFlagsOp(IRDLOperation):
+    """`llvm.module_flags [#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>]`"""
+
+    name = "llvm.module_flags"
+
+    flags = prop_def(ArrayAttr[ModuleFlagAttr])
+
+    assembly_format = "attr-dict $flags"
+
+    def __init__(self, flags: Sequence[ModuleFlagAttr]):
+        super().__init__(properties={"flags": ArrayAttr(flags)})
+
+
+METADATA_ATTRIBUTES: tuple[type[Attribute], ...] = (
+    *(AliasScopeDomainAttr, AliasScopeAttr, AccessGroupAttr, DereferenceableAttr),
+    *(TBAARootAttr, TBAAMemberAttr, TBAATypeDescAttr, TBAATagAttr),
+    *(LoopAnnotationAttr, LoopVectorizeAttr, LoopInterleaveAttr, LoopUnrollAttr, LoopUnrollAndJamAttr, LoopLICMAttr),
+    *(LoopDistributeAttr, LoopPipelineAttr, LoopPeeledAttr, LoopUnswitchAttr),
+    *(MemoryEffectsAttr, VScaleRangeAttr, UnwindTableKindAttr, ZeroAttr, UndefAttr, PoisonAttr, ModuleFlagAttr),
+)
+"""All that are written `#llvm.name`."""

@@ -1,0 +1,108 @@
+"""Runs the steps of one kernel's compilation and writes down what they did.
+
+    emit            recorded as stage "xla_gpu"      op counts, remarks, decisions, time; the IR and where each of its lines comes from
+    pass by pass    a stage or none                  the same
+    a tool          stage "llvm" or "ptx"            its output and time
+
+Every dump, diff, page, explanation and timing is made of the `Trace` that comes out of here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.errors import UsageError
+from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass, verify_after
+from xla_emitters.rewrite.locations import instructions_of
+from xla_emitters.rewrite.notes import Notes, take_notes
+from xla_emitters.trace import Step, Trace
+
+Observer = Callable[[str, str | None, ModuleOp], None]
+"""Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
+
+
+class Recorder:
+    """Runs the steps of one kernel's compilation and writes them into its trace.
+
+    With nothing to record, verify or observe it only runs them: that is the fast path.
+    """
+
+    def __init__(self, name: str, record: str, verify: bool, observe: Observer | None) -> None:
+        if record not in ("none", "stages", "passes"):
+            raise UsageError(f"unknown record '{record}'", help="one of: none, stages, passes")
+        self._record = record
+        self._verify = verify
+        self._observe = observe
+        self.trace = Trace(name)
+
+    def emission(self, emit: Callable[[], ModuleOp]) -> ModuleOp:
+        """Calls `emit` and records what it makes as the stage "xla_gpu"."""
+        start = time.perf_counter()
+        with take_notes() as notes:
+            module = emit()
+        self._after("emit", "xla_gpu", module, time.perf_counter() - start, notes)
+        return module
+
+    def run(self, kernel_pass: KernelPass, stage: str | None, context: Context, module: ModuleOp) -> None:
+        """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
+        start = time.perf_counter()
+        with take_notes() as notes:
+            run_pass(kernel_pass, context, module)
+        self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
+
+    def tool(self, stage: str, run: Callable[[], str]) -> str:
+        """Calls an external tool and records its output as the stage of that name."""
+        start = time.perf_counter()
+        text = run()
+        kept = text if self._record != "none" else None
+        self.trace.steps.append(Step(stage, stage, kept, time.perf_counter() - start))
+        return text
+
+    def text(self, stage: str, make: Callable[[], str], source: Operation | None = None) -> None:
+        """Records a stage that is text; `source` is what its ops are counted in."""
+        if self._record != "none":
+            text = make()
+            counts = op_counts(source) if source is not None else {}
+            self.trace.steps.append(
+                Step(stage, stage, text, 0.0, counts, sources=tuple(map(_defined, text.split("\n"))))
+            )
+
+    def _after(self, name: str, stage: str | None, module: ModuleOp, seconds: float, notes: Notes) -> None:
+        if self._verify:
+            verify_after(name, module)
+        if self._observe:
+            self._observe(name, stage, module)
+        step = Step(name, stage, None, seconds, {}, tuple(notes.remarks), tuple(notes.decisions))
+        if self._record != "none":
+            step = replace(step, op_counts=op_counts(module))
+        if self._record == "passes" or (self._record == "stages" and stage is not None):
+            text, starts = print_ir_with_lines(module)
+            step = replace(step, ir=text, sources=sources_of_lines(text, starts))
+        self.trace.steps.append(step)
+
+
+def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> tuple[tuple[str, ...], ...]:
+    """For each line of printed IR the HLO instructions that the ops starting there come from."""
+    lines: list[dict[str, None]] = [{} for _ in range(text.count("\n") + 1)]
+    for line, op in starts:
+        lines[line] |= dict.fromkeys(instructions_of(op))
+    return tuple(map(tuple, lines))
+
+
+def _defined(line: str) -> tuple[str, ...]:
+    """The instruction that a line of HLO text defines."""
+    name, equals, _ = line.strip().removeprefix("ROOT ").partition(" = ")
+    return (name.removeprefix("%"),) if equals and name.startswith("%") else ()
+
+
+def op_counts(root: Operation) -> dict[str, int]:
+    """Op name -> how many `root` holds, itself and modules left out."""
+    return dict(Counter(op.name for op in root.walk() if op is not root and not isinstance(op, ModuleOp)))

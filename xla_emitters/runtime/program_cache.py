@@ -1,0 +1,183 @@
+"""Programs that were compiled before: kept in memory for this process, and on disk for all.
+
+    <user's cache directory>/xla-emitters/programs/3f/3fa97c...        sha256 of all that the program depends on
+        5c0e41...                                                        sha256 of the rest of the file
+        {"program": {...}, "traces": [...]}
+
+An entry is written beside its place and renamed into it, so that a reader sees all of it or none; processes may share the directory.
+Whatever is not what was written (cut short, changed, of another schema) is a miss and goes away. Beyond `limit` bytes the entries
+that were not used for longest go first. A directory that cannot be written is no error: then nothing is kept on disk.
+Source: conventions.md "Cache".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from xla_emitters.runtime.kernel import Program
+from xla_emitters.trace import SCHEMA, Trace
+
+DIRECTORY = "XLA_EMITTERS_CACHE_DIR"
+DISABLE = "XLA_EMITTERS_DISABLE_CACHE"
+LIMIT_BYTES = 256 * 2**20
+IN_MEMORY = 128
+"""Programs that one process holds on to."""
+
+
+def cache_directory() -> Path:
+    """`XLA_EMITTERS_CACHE_DIR`, or the platform's directory for caches of this user."""
+    if given := os.environ.get(DIRECTORY):
+        return Path(given)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("xla-emitters", appauthor=False)
+
+
+def is_disabled() -> bool:
+    """Whether `XLA_EMITTERS_DISABLE_CACHE` is set, to anything but "" and "0"."""
+    return os.environ.get(DISABLE, "") not in ("", "0")
+
+
+def key_of(*parts: str) -> str:
+    """The key of what depends on `parts` and nothing else."""
+    digest = hashlib.sha256()
+    for part in (f"schema {SCHEMA}", *parts):
+        data = part.encode()
+        digest.update(b"%d " % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass
+class ProgramCache:
+    """See the file's head.
+
+    directory  holds `programs/`
+    limit      bytes on disk
+    """
+
+    directory: Path
+    limit: int = LIMIT_BYTES
+    _held: OrderedDict[str, Program] = field(default_factory=OrderedDict[str, Program])
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, key: str) -> Program | None:
+        """The program kept under `key`, from memory or from disk."""
+        with self._lock:
+            if (held := self._held.get(key)) is not None:
+                self._held.move_to_end(key)
+                return held
+        path = self._path(key)
+        try:
+            digest, _, data = path.read_bytes().partition(b"\n")
+        except OSError:
+            return None
+        program = _read(data) if hashlib.sha256(data).hexdigest().encode() == digest else None
+        with suppress(OSError):
+            if program is None:
+                path.unlink()
+            else:
+                os.utime(path)  # used now: the last to go
+        if program is not None:
+            self._hold(key, program)
+        return program
+
+    def put(self, key: str, program: Program) -> None:
+        """Keeps `program` under `key`, and lets go of what is over the limit."""
+        self._hold(key, program)
+        content = {"program": program.to_json(), "traces": [trace.to_json() for trace in program.traces]}
+        data = json.dumps(content).encode()
+        path = self._path(key)
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
+                os.replace(name, path)
+            except OSError:
+                os.unlink(name)
+                raise
+            self._shrink()
+
+    def entries(self) -> Iterator[Path]:
+        """The files of all entries, also those that a process was writing when it died."""
+        return (path for path in self._programs.glob("??/*") if path.is_file())
+
+    def size(self) -> tuple[int, int]:
+        """(entries, bytes) on disk."""
+        sizes = [size for _, size, _ in self._by_use()]
+        return len(sizes), sum(sizes)
+
+    def clear(self) -> int:
+        """Lets go of everything; returns how many entries were on disk."""
+        with self._lock:
+            self._held.clear()
+        count = 0
+        for path in list(self.entries()):
+            with suppress(OSError):
+                path.unlink()
+                count += 1
+        return count
+
+    @property
+    def _programs(self) -> Path:
+        return self.directory / "programs"
+
+    def _path(self, key: str) -> Path:
+        return self._programs / key[:2] / key
+
+    def _hold(self, key: str, program: Program) -> None:
+        with self._lock:
+            self._held[key] = program
+            self._held.move_to_end(key)
+            while len(self._held) > IN_MEMORY:
+                self._held.popitem(last=False)
+
+    def _by_use(self) -> list[tuple[float, int, Path]]:
+        """(time of last use, bytes, file) of every entry, the longest unused first."""
+        found = list[tuple[float, int, Path]]()
+        for path in self.entries():
+            with suppress(OSError):  # another process may take it away
+                status = path.stat()
+                found.append((status.st_mtime, status.st_size, path))
+        return sorted(found)
+
+    def _shrink(self) -> None:
+        entries = self._by_use()
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in entries:
+            if total <= self.limit:
+                return
+            with suppress(OSError):
+                path.unlink()
+            total -= size
+
+
+def _read(data: bytes) -> Program | None:
+    """The program in an entry; None for what another version has written."""
+    try:
+        content = json.loads(data)
+        return Program.from_json(content["program"], tuple(map(Trace.from_json, content["traces"])))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+_OPEN: dict[Path, ProgramCache] = {}
+
+
+def open_cache() -> ProgramCache | None:
+    """The cache of this user, one object a process and directory; None when it is disabled."""
+    if is_disabled():
+        return None
+    directory = cache_directory()
+    return _OPEN.setdefault(directory, ProgramCache(directory))

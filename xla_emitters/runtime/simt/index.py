@@ -1,0 +1,81 @@
+"""`index`: the integer rules of `arith` for indices, which lanes hold in 64 bits.
+
+Division by zero, and of the least integer by -1, is an ExecutionError, as in `arith`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from xla_emitters.dialects import index
+from xla_emitters.dtypes import Array
+from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.arith import INTEGER_OPS, compare_integers, division, integer_conversion
+from xla_emitters.runtime.simt.code import Binary, Rules, Unary
+from xla_emitters.runtime.simt.machine import Machine
+from xla_emitters.runtime.simt.scalars import BOOL, INDEX, signed, unsigned
+
+RULES = Rules()
+
+for _op, _name in {
+    index.AddOp: "add",
+    index.AndOp: "and",
+    index.MaxSOp: "maxs",
+    index.MaxUOp: "maxu",
+    index.MinSOp: "mins",
+    index.MinUOp: "minu",
+    index.MulOp: "mul",
+    index.OrOp: "or",
+    index.ShlOp: "shl",
+    index.ShrSOp: "shrs",
+    index.ShrUOp: "shru",
+    index.SubOp: "sub",
+    index.XOrOp: "xor",
+}.items():
+    RULES.of_form(INTEGER_OPS[_name], _op)
+
+for _op, _name in {
+    index.CeilDivSOp: "ceildivs",
+    index.CeilDivUOp: "ceildivu",
+    index.DivSOp: "divs",
+    index.DivUOp: "divu",
+    index.FloorDivSOp: "floordivs",
+    index.RemSOp: "rems",
+    index.RemUOp: "remu",
+}.items():
+    RULES.op(_op)(partial(division, name=_name))
+
+
+@RULES.elementwise(index.CastSOp)
+def casts(op: index.CastOp) -> Unary:
+    return integer_conversion(op, signed)
+
+
+@RULES.elementwise(index.CastUOp)
+def castu(op: index.CastOp) -> Unary:
+    return integer_conversion(op, unsigned)
+
+
+@RULES.elementwise(index.CmpOp)
+def cmp(op: index.CmpOp) -> Binary:
+    return compare_integers(INDEX, list(index.Predicate).index(op.pred.data))
+
+
+@RULES.op(index.SizeOfOp)
+def sizeof(op: index.SizeOfOp) -> Callable[[Machine], Array]:
+    bits = scalars.constant(INDEX, index_width(op))
+    return lambda machine: bits
+
+
+@RULES.op(index.ConstantOp)
+def constant(op: index.ConstantOp) -> Callable[[Machine], Array]:
+    value = scalars.constant(INDEX, op.value.value.data)
+    return lambda machine: value
+
+
+@RULES.op(index.BoolConstantOp)
+def bool_constant(op: index.BoolConstantOp) -> Callable[[Machine], Array]:
+    value = scalars.constant(BOOL, op.value.value.data)
+    return lambda machine: value

@@ -1,0 +1,169 @@
+"""`llvm`'s atomic accesses: lanes that meet at one address take turns, block by block, thread by thread (see `atomics`).
+
+    llvm.atomicrmw fadd %p, %x monotonic       each lane gets what the lanes before it left
+    llvm.cmpxchg %p, %old, %new ...            a weak one fails no more often than it must
+
+Lanes run in lockstep, so orderings, scopes and fences have nothing to wait for.
+Source: LLVM language reference, "atomicrmw", "cmpxchg", "fence".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects import llvm
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
+from xla_emitters.runtime.simt.atomics import accumulated, take_turns
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
+from xla_emitters.runtime.simt.llvm import check_alignment, load_value, size_and_alignment, store_value
+from xla_emitters.runtime.simt.machine import Machine, Value, merge
+from xla_emitters.runtime.simt.memory import Buffer
+from xla_emitters.runtime.simt.scalars import Form, form_of, to_bits, unsigned, wrap
+
+RULES = Rules()
+
+
+def _unsigned_pairs(function: Binary) -> OfForm:
+    """`function` of the unsigned readings of the old value and the operand, wrapped."""
+
+    def run(form: Form, old: Array, value: Array) -> Array:
+        return wrap(form, function(unsigned(form, old), unsigned(form, value)))
+
+    return lambda form: partial(run, form)
+
+
+def _exchange(old: Array, value: Array) -> Array:
+    return value
+
+
+def _nand(old: Array, value: Array) -> Array:
+    return ~(old & value)
+
+
+UPDATES: dict[str, OfForm] = {
+    "xchg": lambda form: _exchange,
+    "add": INTEGER_OPS["add"],
+    "sub": INTEGER_OPS["sub"],
+    "_and": INTEGER_OPS["and"],
+    "nand": lambda form: _nand,
+    "_or": INTEGER_OPS["or"],
+    "_xor": INTEGER_OPS["xor"],
+    "max": INTEGER_OPS["maxs"],
+    "min": INTEGER_OPS["mins"],
+    "umax": INTEGER_OPS["maxu"],
+    "umin": INTEGER_OPS["minu"],
+    "fadd": FLOAT_OPS["add"],
+    "fsub": FLOAT_OPS["sub"],
+    "fmax": FLOAT_OPS["maxnum"],
+    "fmin": FLOAT_OPS["minnum"],
+    "fmaximum": FLOAT_OPS["maximum"],
+    "fminimum": FLOAT_OPS["minimum"],
+    "uinc_wrap": _unsigned_pairs(lambda old, value: np.where(old >= value, 0, old + 1)),
+    "udec_wrap": _unsigned_pairs(lambda old, value: np.where((old == 0) | (old > value), value, old - 1)),
+    "usub_cond": _unsigned_pairs(lambda old, value: np.where(old >= value, old - value, old)),
+    "usub_sat": _unsigned_pairs(lambda old, value: np.where(old >= value, old - value, 0)),
+}
+"""Operation -> (form) -> what an element becomes, of the old value and the operand."""
+
+_ACCUMULATED_LIKE = {
+    "add": arith.AddiOp.name,
+    "_and": arith.AndIOp.name,
+    "_or": arith.OrIOp.name,
+    "_xor": arith.XOrIOp.name,
+    "max": arith.MaxSIOp.name,
+    "min": arith.MinSIOp.name,
+    "umax": arith.MaxUIOp.name,
+    "umin": arith.MinUIOp.name,
+    "fadd": arith.AddfOp.name,
+}
+"""Operation -> the `arith` op that NumPy accumulates as."""
+
+
+@RULES.op(llvm.AtomicRMWOp)
+def atomicrmw(op: llvm.AtomicRMWOp) -> Kernel:
+    ir_type: Attribute = op.val.type
+    form, is_vector = form_of(ir_type), isinstance(ir_type, VectorType)
+    update = UPDATES[op.operation](form)
+    alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
+    found = None if is_vector else accumulated(form, _ACCUMULATED_LIKE.get(op.operation, ""))
+    if op.res.first_use is None and found is not None:
+        ufunc, seen_as = found
+
+        def accumulate(machine: Machine, address: Array, value: Array) -> Array:
+            check_alignment(machine, op, address, alignment)
+            numbers = to_bits(form, value).view(seen_as)
+            for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
+                index, rows = (address - buffer.base) // form.size, machine.memory.view(buffer, seen_as)
+                machine.memory.accumulate(op, buffer, ufunc, index, rows, numbers, lanes)
+            return value
+
+        return accumulate
+
+    def run(machine: Machine, address: Array, value: Any) -> Value:
+        old: Value | None = None
+
+        def turn() -> None:
+            nonlocal old
+            found: Any = load_value(op, ir_type, alignment, machine, address)
+            new = tuple(map(update, found, value)) if is_vector else update(found, value)
+            store_value(op, ir_type, alignment, machine, new, address)
+            old = found if machine.active is None else merge(machine.active, found, old)
+
+        _at_each_address(machine, op, address, turn)
+        assert old is not None
+        return old
+
+    return run
+
+
+@RULES.op(llvm.AtomicCmpXchgOp)
+def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
+    ir_type = op.val.type
+    alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
+
+    def run(machine: Machine, address: Array, expected: Array, value: Array) -> Value:
+        answer: Value | None = None
+
+        def turn() -> None:
+            nonlocal answer
+            found: Any = load_value(op, ir_type, alignment, machine, address)
+            same = np.broadcast_to(found == expected, machine.shape)
+            lanes = same if machine.active is None else same & machine.active
+            if lanes.any():
+                with machine.only(lanes):
+                    store_value(op, ir_type, alignment, machine, value, address)
+            answer = (found, same) if machine.active is None else merge(machine.active, (found, same), answer)
+
+        _at_each_address(machine, op, address, turn)
+        assert answer is not None
+        return answer
+
+    return run
+
+
+def _at_each_address(
+    machine: Machine, op: llvm.AtomicRMWOp | llvm.AtomicCmpXchgOp, address: Array, turn: Callable[[], None]
+) -> None:
+    """Runs `turn` for groups of the active lanes: no two of a group at one place in memory, those of one place in order."""
+    for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
+        with machine.only(lanes):
+            take_turns(machine, _place(buffer, address), turn)
+
+
+def _place(buffer: Buffer, address: Array) -> Array:
+    """Different for different bytes: shared memory of two blocks has the same addresses."""
+    offset = address - buffer.base
+    return offset if buffer.origin is None else offset + buffer.origin
+
+
+@RULES.op(llvm.FenceOp)
+def fence(op: llvm.FenceOp) -> Callable[[Machine], None]:
+    return lambda machine: None

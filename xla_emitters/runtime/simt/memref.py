@@ -1,0 +1,215 @@
+"""`memref`: memory that ops read and write in place. A memref is held as a tensor is, but none of its values is the newest.
+
+    memref.alloca() : memref<4xf32>                                a private buffer of each thread; alloc too
+    memref.alloca() : memref<4xf32, #gpu.address_space<workgroup>> one of each block; also memory space 3
+    memref.get_global @g                                           one for all
+
+Row-major memrefs without an offset alone: views that begin elsewhere or have other strides are refused by name.
+Source: MLIR 22, memref dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.traits import SymbolTable
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.upstream_syntax import ATOMIC_KINDS
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, dense_values
+from xla_emitters.runtime.simt.atomics import instances, take_turns
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
+from xla_emitters.runtime.simt.memory import Buffer, Space, row_major_strides
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
+from xla_emitters.runtime.simt.tensor import element_index, element_of, store
+
+RULES = Rules()
+
+SHARED_SPACE = 3
+"""The number of shared memory in LLVM's NVPTX target."""
+
+
+def _type_of(op: Operation, type: Attribute) -> tuple[Form, tuple[int, ...]]:
+    """Form and extents. raises Unsupported for a memref that is not row major from its first element on, or of unknown size."""
+    if not isa(type, MemRefType) or not isinstance(type.layout, NoneAttr) or any(n < 0 for n in type.get_shape()):
+        raise Unsupported(f"{op.name} of {type}", stage="simt", details=(str(op).splitlines()[0],))
+    return form_of(type.element_type), type.get_shape()
+
+
+def _space_of(type: MemRefType) -> Space:
+    space = type.memory_space
+    is_shared = isa(space, IntegerAttr) and space.value.data == SHARED_SPACE
+    return Space.SHARED if is_shared or "workgroup" in str(space) else Space.PRIVATE
+
+
+@RULES.op(memref.AllocOp, memref.AllocaOp)
+def allocate(op: memref.AllocOp | memref.AllocaOp) -> Callable[[Machine], Tensor]:
+    form, shape = _type_of(op, op.memref.type)
+    assert isa(op.memref.type, MemRefType)
+    space, size = _space_of(op.memref.type), int(np.prod(shape)) * form.size
+    alignment = op.alignment.value.data if isa(op.alignment, IntegerAttr) else form.size
+
+    def run(machine: Machine) -> Tensor:
+        def fresh() -> Buffer:
+            return machine.memory.allocate(op.name, space, size, alignment)
+
+        # Shared memory is there once, whoever comes by.
+        buffer = machine.memory.once(op, fresh) if space is Space.SHARED else fresh()
+        return machine.tensor(buffer, form, shape, row_major_strides(shape))
+
+    return run
+
+
+@RULES.op(memref.DeallocOp)
+def deallocate(op: memref.DeallocOp) -> Callable[[Machine, Tensor], None]:
+    return lambda machine, source: None
+
+
+@RULES.op(memref.GetGlobalOp)
+def get_global(op: memref.GetGlobalOp) -> Callable[[Machine], Tensor]:
+    form, shape = _type_of(op, op.memref.type)
+    found = SymbolTable.lookup_symbol(op, op.name_)
+    if not isinstance(found, memref.GlobalOp):
+        raise Unsupported(f"{op.name} of {op.name_}, which the module does not define", stage="simt")
+    assert isa(found.type, MemRefType)
+    space, size = _space_of(found.type), int(np.prod(shape)) * form.size
+    initial, alignment = found.properties.get("initial_value"), 256
+    if isa(found.alignment, IntegerAttr):
+        alignment = found.alignment.value.data
+
+    def make(machine: Machine) -> Buffer:
+        name = f"@{found.sym_name.data}"
+        if space is Space.SHARED:
+            return machine.memory.allocate(name, space, size, alignment)
+        data = np.full(size, 0xA5, np.uint8)
+        if isa(initial, DenseIntOrFPElementsAttr):
+            data = scalars.to_bits(form, dense_values(form, initial)).reshape(-1).view(np.uint8)
+        return machine.memory.add(name, data, alignment, writable=found.constant is None)
+
+    def run(machine: Machine) -> Tensor:
+        buffer = machine.memory.once(found, partial(make, machine))
+        return machine.tensor(buffer, form, shape, row_major_strides(shape))
+
+    return run
+
+
+@RULES.op(memref.LoadOp)
+def load(op: memref.LoadOp) -> Kernel:
+    def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
+        return element_of(machine, op, source, indices)
+
+    return run
+
+
+@RULES.op(memref.StoreOp)
+def store_element(op: memref.StoreOp) -> Kernel:
+    def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> None:
+        store(machine, op, target, element_index(machine, op, target, indices), value)
+
+    return run
+
+
+ATOMICS: dict[str, tuple[str, str]] = {
+    "addf": ("", "add"),
+    "addi": ("add", ""),
+    "andi": ("and", ""),
+    "maximumf": ("", "maximum"),
+    "maxnumf": ("", "maxnum"),
+    "maxs": ("maxs", ""),
+    "maxu": ("maxu", ""),
+    "minimumf": ("", "minimum"),
+    "minnumf": ("", "minnum"),
+    "mins": ("mins", ""),
+    "minu": ("minu", ""),
+    "mulf": ("", "mul"),
+    "muli": ("mul", ""),
+    "ori": ("or", ""),
+    "xori": ("xor", ""),
+}
+"""Kind -> integer op, float op; `assign` is none."""
+
+
+@RULES.op(memref.AtomicRMWOp)
+def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
+    """Lanes that change one element take turns; each gets what was there before."""
+    form, kind = form_of(op.value.type), ATOMIC_KINDS[op.kind.value.data]
+    integer, float_ = ATOMICS.get(kind, ("", ""))
+    combine = FLOAT_OPS[float_](form) if float_ else INTEGER_OPS[integer](form) if integer else None
+
+    def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> Array:
+        index = element_index(machine, op, target, indices)
+        memory, buffer = machine.memory, target.buffer
+        rows = memory.view(buffer, form.storage)
+        before = np.zeros(machine.shape, form.lanes)
+
+        def update() -> None:
+            old = scalars.from_bits(form, memory.gather(op, buffer, index, rows, machine.active))
+            active = True if machine.active is None else machine.active
+            np.copyto(before, old, where=active)
+            store(machine, op, target, index, value if combine is None else combine(old, value))
+
+        take_turns(machine, instances(buffer, index, form.size), update)
+        return before
+
+    return run
+
+
+@RULES.op(memref.CopyOp)
+def copy(op: memref.CopyOp) -> Callable[[Machine, Tensor, Tensor], None]:
+    def run(machine: Machine, source: Tensor, target: Tensor) -> None:
+        for position in np.ndindex(*source.shape):
+            indices = [np.full((1, 1), n, np.int64) for n in position]
+            value = element_of(machine, op, source, indices)
+            store(machine, op, target, element_index(machine, op, target, indices), value)
+
+    return run
+
+
+@RULES.op(memref.CastOp, memref.MemorySpaceCastOp, memref.AssumeAlignmentOp)
+def cast(op: Operation) -> Callable[[Machine, Tensor], Tensor]:
+    return lambda machine, source: source
+
+
+@RULES.op(memref.CollapseShapeOp, memref.ExpandShapeOp)
+def reshape(op: memref.CollapseShapeOp | memref.ExpandShapeOp) -> Kernel:
+    _type_of(op, op.src.type)
+    _, shape = _type_of(op, op.result.type)
+
+    def run(machine: Machine, source: Tensor, *extents: Value) -> Tensor:
+        return replace(source, shape=shape, strides=row_major_strides(shape))
+
+    return run
+
+
+@RULES.op(memref.DimOp)
+def dim(op: memref.DimOp) -> Kernel:
+    def run(machine: Machine, source: Tensor, dimension: Array) -> Array:
+        machine.refuse(op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that there is not")
+        return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]
+
+    return run
+
+
+@RULES.op(memref.RankOp)
+def rank(op: memref.RankOp) -> Callable[[Machine, Tensor], Array]:
+    return lambda machine, source: scalars.constant(INDEX, len(source.shape))
+
+
+@RULES.op(memref.ExtractAlignedPointerAsIndexOp)
+def pointer(op: memref.ExtractAlignedPointerAsIndexOp) -> Callable[[Machine, Tensor], Array]:
+    return lambda machine, source: scalars.constant(INDEX, source.buffer.base)

@@ -1,0 +1,147 @@
+"""`xla-emitters doctor`: what was found, what is missing, and the command that installs it.
+
+    ok       mlir-opt        22.1.8  /usr/bin/mlir-opt-22
+    missing  llc             for --keep-intermediates
+             -> apt-get install mlir-22-tools llvm-22
+
+Exit code 0 when fusions can be compiled to PTX here, 4 when something that this needs is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from xla_emitters.errors import ToolError
+from xla_emitters.tools.environment import VARIABLES
+
+# Distribution -> (extra that brings it, what it is for); without an extra it is needed for everything.
+PACKAGES = {
+    "xdsl": ("", "the IR"),
+    "numpy": ("", "the reference and the CPU executor"),
+    "ml_dtypes": ("", "narrow float types"),
+    "platformdirs": ("", "where the cache is"),
+    "pygments": ("", "colours"),
+    "islpy": ("prove", "proofs about indexing maps"),
+    "marimo": ("notebook", "the notebooks"),
+    "jaxlib": ("xla", "comparing with the real XLA"),
+    "jax-cuda13-pjrt": ("xla", "comparing with the real XLA"),
+}
+PURPOSES = {
+    "mlir-opt": "PTX",
+    "libdevice": "PTX of kernels that call mathematical functions",
+    "mlir-translate": "--keep-intermediates",
+    "llvm-link": "--keep-intermediates",
+    "opt": "--keep-intermediates",
+    "llc": "--keep-intermediates",
+    "ptxas": "assembling PTX: registers and spills",
+    "nvdisasm": "counting machine instructions",
+}
+NEEDED = ("mlir-opt", "libdevice")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    state   "ok", "missing" (something needs it), or "absent" (only what `purpose` says needs it)
+    found   version and place, or why not
+    remedy  the command that installs it; "" when there is nothing to do
+    """
+
+    topic: str
+    name: str
+    state: str
+    found: str
+    purpose: str = ""
+    remedy: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    findings = [*python(), *packages(), *tools(), *gpu(), *cache(), *environment()]
+    is_ready = all(finding.state != "missing" for finding in findings)
+    if options.json:
+        print(json.dumps({"ready": is_ready, "findings": [asdict(finding) for finding in findings]}, indent=2))
+    else:
+        print(report(findings))
+        print("ready: fusions can be compiled to PTX here" if is_ready else "not ready: see what is missing")
+    return 0 if is_ready else ToolError.exit_code
+
+
+def report(findings: list[Finding]) -> str:
+    """The findings by topic, each with its remedy below it."""
+    lines, topic = list[str](), ""
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        if finding.topic != topic:
+            topic = finding.topic
+            lines.append(topic)
+        purpose = f" (for {finding.purpose})" if finding.purpose and finding.state != "ok" else ""
+        lines.append(f"  {finding.state:<7}  {finding.name:<{width}}  {finding.found}{purpose}".rstrip())
+        if finding.remedy:
+            lines.append(f"  {'':<7}  {'':<{width}}  -> {finding.remedy}")
+    return "\n".join(lines)
+
+
+def python() -> Iterator[Finding]:
+    yield Finding("python", "python", "ok", f"{platform.python_version()} on {platform.platform()}")
+
+
+def packages() -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name, (extra, purpose) in PACKAGES.items():
+        try:
+            yield Finding("packages", name, "ok", version(name), purpose)
+        except PackageNotFoundError:
+            remedy = f"pip install 'xla-emitters[{extra}]'" if extra else f"pip install {name}"
+            yield Finding("packages", name, "absent" if extra else "missing", "not installed", purpose, remedy)
+
+
+def tools() -> Iterator[Finding]:
+    from xla_emitters.lowering.toolchain import find_tools
+
+    for name, tool in find_tools().items():
+        if isinstance(tool, ToolError):
+            state = "missing" if name in NEEDED else "absent"
+            yield Finding("tools", name, state, tool.message, PURPOSES[name], tool.help or "")
+            continue
+        try:
+            yield Finding("tools", name, "ok", f"{tool.version}  {tool.path}".strip(), PURPOSES[name])
+        except ToolError as error:
+            yield Finding("tools", name, "missing" if name in NEEDED else "absent", error.message, PURPOSES[name])
+
+
+def gpu() -> Iterator[Finding]:
+    from xla_emitters.runtime.cupy_launcher import describe_gpu
+
+    purpose = "running on a GPU; everything else needs none"
+    try:
+        yield Finding("gpu", "cuda", "ok", describe_gpu(), purpose)
+    except ToolError as error:
+        yield Finding("gpu", "cuda", "absent", error.message, purpose, error.help or "")
+
+
+def cache() -> Iterator[Finding]:
+    from xla_emitters.runtime.program_cache import ProgramCache, cache_directory, is_disabled
+
+    if is_disabled():
+        yield Finding("cache", "programs", "ok", "disabled by XLA_EMITTERS_DISABLE_CACHE")
+        return
+    directory = cache_directory()
+    entries, size = ProgramCache(directory).size()
+    yield Finding("cache", "programs", "ok", f"{entries} programs, {size / 2**20:.1f} MiB in {directory}")
+
+
+def environment() -> Iterator[Finding]:
+    for variable in VARIABLES:
+        value = os.environ.get(variable.name)
+        yield Finding("environment", variable.name, "ok", "not set" if value is None else value, variable.help)

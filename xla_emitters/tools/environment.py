@@ -1,0 +1,63 @@
+"""The environment variables that the commands read, each with its flag: one table for `--help`, for parsing and for `doctor`.
+
+    XLA_EMITTERS_MLIR_OPT=/opt/llvm/bin/mlir-opt xla-emitters compile gelu.hlo
+    xla-emitters compile gelu.hlo --mlir-opt /opt/llvm/bin/mlir-opt               # the same
+
+Source: conventions.md "Environment".
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from xla_emitters.tools.failures import DEBUG
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable. `metavar` is "" for a switch, whose flag sets it to 1."""
+
+    name: str
+    flag: str
+    metavar: str
+    help: str
+
+
+VARIABLES = (
+    Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22 that makes PTX"),
+    Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),
+    Variable("XLA_EMITTERS_LLVM_LINK", "--llvm-link", "PATH", "for --keep-intermediates"),
+    Variable("XLA_EMITTERS_OPT", "--llvm-opt", "PATH", "LLVM's opt, for --keep-intermediates"),
+    Variable("XLA_EMITTERS_LLC", "--llc", "PATH", "for --keep-intermediates"),
+    Variable("XLA_EMITTERS_LIBDEVICE", "--libdevice", "FILE", "libdevice.10.bc"),
+    Variable("XLA_EMITTERS_PTXAS", "--ptxas", "PATH", "NVIDIA's assembler"),
+    Variable("XLA_EMITTERS_NVDISASM", "--nvdisasm", "PATH", "NVIDIA's disassembler"),
+    Variable("XLA_EMITTERS_CACHE_DIR", "--cache-dir", "DIR", "where compiled programs are kept"),
+    Variable("XLA_EMITTERS_DISABLE_CACHE", "--no-cache", "", "compile anew, and keep nothing"),
+    Variable(DEBUG, "--debug", "", "let tracebacks through"),
+)
+
+
+class _Set(argparse.Action):
+    """Puts the option's value into the environment, where the library looks for it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        os.environ[self.dest] = values or "1"
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """The flags that stand for environment variables."""
+    group = parser.add_argument_group("environment", "each is also the variable named in brackets")
+    for variable in VARIABLES:
+        group.add_argument(
+            variable.flag,
+            action=_Set,
+            dest=variable.name,
+            default=argparse.SUPPRESS,
+            nargs=None if variable.metavar else 0,
+            metavar=variable.metavar or None,
+            help=f"{variable.help} [{variable.name}]",
+        )

@@ -1,0 +1,33 @@
+"""`xla-emitters explain`: why a fusion becomes the code that it becomes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from xla_emitters.tools.common import add_input, read_source
+from xla_emitters.trace.explain import explained, explained_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.pipeline import compile
+
+    program = compile(
+        read_source(options.file),
+        target=options.target,
+        fusion=options.fusion,
+        stage="llvm-dialect",
+        record="none",
+    )
+    if options.json:
+        data = {"target": program.target, "kernels": [explained_json(trace) for trace in program.traces]}
+        print(json.dumps(data, indent=2))
+    else:
+        print(f"target {program.target}")
+        print("\n".join(map(explained, program.traces)))
+    return 0

@@ -1,0 +1,72 @@
+"""What only a person at a terminal gets: colours, and a line that says what takes so long.
+
+Neither appears in a pipe or a file. `NO_COLOR` (any value) turns colours off, `FORCE_COLOR` on. Progress appears after a second, on stderr,
+and goes away when the work is done.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Timer
+from typing import TextIO
+
+PROGRESS_AFTER_SECONDS = 1.0
+_LEXERS = {"json": "json", "hlo": "hlo", "partition": "hlo", "llvm": "llvm", "ptx": "ptx", "diff": "diff"}
+_RED, _PLAIN = "\x1b[1;31m", "\x1b[0m"
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether text for `stream` may hold colours."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def coloured(text: str, kind: str, stream: TextIO) -> str:
+    """`text`, with colours if `stream` takes them. kind  a stage ("flat", "ptx" ...), or "diff"."""
+    if not wants_colour(stream):
+        return text
+    from pygments import highlight
+    from pygments.formatters import TerminalFormatter
+    from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]  (its options are untyped)
+
+    from xla_emitters.trace.lexers import HloLexer, MlirLexer
+
+    name = _LEXERS.get(kind, "mlir")
+    options = {"stripnl": False, "ensurenl": False}
+    ours = {"hlo": HloLexer, "mlir": MlirLexer}
+    lexer = ours[name](**options) if name in ours else get_lexer_by_name(name, **options)
+    formatter: TerminalFormatter[str] = TerminalFormatter()
+    return highlight(text, lexer, formatter)
+
+
+def marked_error(message: str, stream: TextIO) -> str:
+    """A message whose first "error:" is red if `stream` takes colours."""
+    return message.replace("error:", f"{_RED}error:{_PLAIN}", 1) if wants_colour(stream) else message
+
+
+@contextmanager
+def progress(what: str) -> Generator[None]:
+    """Says `what ...` on a terminal's stderr when the `with` takes longer than a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown = list[str]()
+
+    def show() -> None:
+        shown.append(what)
+        print(f"{what} ...", end="", file=sys.stderr, flush=True)
+
+    timer = Timer(PROGRESS_AFTER_SECONDS, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown:
+            print(f"\r{' ' * (len(what) + 4)}\r", end="", file=sys.stderr, flush=True)

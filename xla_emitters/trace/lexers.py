@@ -1,0 +1,93 @@
+"""Colours for HLO and MLIR text, as Pygments lexers: `pygmentize -l hlo gelu.hlo`, ```` ```mlir ```` in the documentation.
+
+They colour what they know and never fail: text that is no HLO comes out plain.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pygments.lexer import (
+    RegexLexer,
+    bygroups,  # pyright: ignore[reportUnknownVariableType]  (Pygments does not type its callbacks)
+    words,
+)
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace
+
+_HLO_TYPE = r"(?:pred|bf16|f(?:16|32|64|8e\w+|4e2m1fn)|[su](?:2|4|8|16|32|64)|c(?:64|128)|token|opaque)"
+_NUMBER = r"-?(?:0x[0-9A-Fa-f]+|\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"
+_STRING = r'"(?:[^"\\]|\\.)*"'
+
+
+class HloLexer(RegexLexer):
+    """HLO text: modules, computations, instructions with their attributes."""
+
+    name = "HLO"
+    aliases: ClassVar = ["hlo"]
+    filenames: ClassVar = ["*.hlo"]
+    url = "https://openxla.org/xla/operation_semantics"
+
+    tokens: ClassVar = {
+        "root": [
+            (r"\s+", Whitespace),
+            (r"/\*(?:.|\n)*?\*/", Comment.Multiline),
+            (r"//.*?$", Comment.Single),
+            (_STRING, String),
+            (words(("HloModule", "ENTRY", "ROOT"), suffix=r"\b"), Keyword),
+            (rf"{_HLO_TYPE}(?=\[)", Keyword.Type),
+            (r"%[\w.\-]+", Name.Variable),
+            (r"([A-Za-z_][\w\-]*)(=)", bygroups(Name.Attribute, Operator)),
+            (r"[a-z][a-z0-9\-]*(?=\()", Name.Function),
+            (words(("true", "false", "inf", "nan"), suffix=r"\b"), Keyword.Constant),
+            (r"k[A-Z]\w+", Name.Constant),
+            (_NUMBER, Number),
+            (r"[\w.\-]+", Name),
+            (r"->|=", Operator),
+            (r"[\[\](){},:<>?*]", Punctuation),
+            (r".", Text),
+        ]
+    }
+
+
+_MLIR_WORDS = (
+    "attributes", "module", "return", "into", "in", "to", "step", "iter_args", "if", "else", "case", "default", "do",
+    "private", "internal", "external", "constant", "from", "kernel", "combiner", "inits", "at", "shared_outs", "loc",
+    "inbounds", "invariant", "overflow", "fastmath", "true", "false", "dense", "unit", "affine_map", "array",
+)  # fmt: skip
+
+
+class MlirLexer(RegexLexer):
+    """MLIR text of any dialect, in custom or generic form."""
+
+    name = "MLIR"
+    aliases: ClassVar = ["mlir"]
+    filenames: ClassVar = ["*.mlir"]
+    url = "https://mlir.llvm.org"
+
+    tokens: ClassVar = {
+        "root": [
+            (r"\s+", Whitespace),
+            (r"//.*?$", Comment.Single),
+            (_STRING, String),
+            (r"%[\w.$\-]+(?:#\d+)?", Name.Variable),
+            (r"@(?:[\w.$\-]+|" + _STRING + r")", Name.Function),
+            (r"\^[\w.$\-]+", Name.Label),
+            (r"![\w.$\-]+", Keyword.Type),
+            (r"#[\w.$\-]+", Name.Constant),
+            (r"\b(tensor|vector|memref|complex|tuple)(<)", bygroups(Keyword.Type, Punctuation)),
+            (r"(?<![\w.])(?:\d+|\?)x(?=[\d?a-z])", Number),
+            (r"(?<=x)(?:\d+|\?)x(?=[\d?a-z])", Number),
+            (r"(?:index|bf16|tf32|f\d+\w*|[su]?i\d+)\b", Keyword.Type),
+            (words(_MLIR_WORDS, prefix=r"(?<![\w.])", suffix=r"\b(?!\.)"), Keyword),
+            (
+                r"([a-z_][a-z0-9_]*)(\.[\w.]+)(\s*)(=)(?!=)",
+                bygroups(Name.Attribute, Name.Attribute, Whitespace, Operator),
+            ),
+            (r"[a-z_][a-z0-9_]*\.[\w.]+", Name.Builtin),
+            (_NUMBER, Number),
+            (r"[A-Za-z_][\w$]*", Name),
+            (r"->|==|[=+\-*/|]", Operator),
+            (r"[\[\](){},:<>?]", Punctuation),
+            (r".", Text),
+        ]
+    }

@@ -1,0 +1,182 @@
+"""What one compilation did, as plain records: the single source of every dump, page, diff, explanation and timing.
+
+    Trace "gelu"
+      Step("emit", stage="xla_gpu", ir="module ...", seconds=0.0141, op_counts={"arith.mulf": 6, ...}, decisions=(...))
+      Step("xla-flatten-tensors", stage=None, ir="module ...", seconds=0.0021, ...)
+      Step("xla-loop-invariant-code-motion", stage="flat", ...)
+      Remark("xla-vectorize-loads-stores", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")
+
+A step whose IR was not recorded (the fast path) has `ir=None`; times and op counts are there whenever they were asked for.
+`Trace.to_json` is documented in docs/trace.md; its "schema" goes up when a reader of the old one would go wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xla_emitters.trace.html import Html
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something a pass chose not to do, and why. `place` is the HLO instruction or source position it speaks of."""
+
+    pass_name: str
+    text: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.pass_name}: {self.text}" + (f" at {self.place}" if self.place else "")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Something that was chosen, and why.
+
+    topic   "emitter", "launch", "partition", "access" ...
+    text    one line for a person
+    data    the same for a program: names, numbers, lists
+    """
+
+    topic: str
+    text: str
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Step:
+    """The module after one pass (or after emission, or a tool).
+
+    name       the pass, as on the command line
+    stage      the stage whose boundary this step is, or None
+    ir         its text, or None when not recorded
+    seconds    time the pass took
+    op_counts  op name -> how many; {} when not recorded
+    remarks    what the pass declined
+    decisions  what it chose
+    sources    for each line of `ir` the HLO instructions that it comes from; () when not recorded
+    """
+
+    name: str
+    stage: str | None
+    ir: str | None
+    seconds: float
+    op_counts: dict[str, int] = field(default_factory=dict[str, int])
+    remarks: tuple[Remark, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    sources: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def ops(self) -> int:
+        return sum(self.op_counts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: "ms" for `seconds`, the other names as they are."""
+        data = asdict(self)
+        data["ms"] = data.pop("seconds") * 1e3
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Step:
+        """The inverse of `to_json`."""
+        return Step(
+            name=data["name"],
+            stage=data["stage"],
+            ir=data["ir"],
+            seconds=data["ms"] / 1e3,
+            op_counts=dict(data["op_counts"]),
+            remarks=tuple(Remark(**remark) for remark in data["remarks"]),
+            decisions=tuple(Decision(**decision) for decision in data["decisions"]),
+            sources=tuple(tuple(names) for names in data["sources"]),
+        )
+
+
+@dataclass
+class Trace:
+    """The steps of one kernel's compilation, in order.
+
+    name   of the kernel
+    """
+
+    name: str = ""
+    steps: list[Step] = field(default_factory=list[Step])
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, point: str | int) -> Step:
+        """The step that is the boundary of a stage, or the last run of the pass of that name, or the step of that number.
+
+        raises KeyError naming the stages that there are.
+        """
+        if isinstance(point, int):
+            if not 0 <= point < len(self.steps):
+                raise KeyError(f"no step {point} in this trace; there are 0 to {len(self.steps) - 1}")
+            return self.steps[point]
+        for step in reversed(self.steps):
+            if step.stage == point or (step.stage is None and step.name == point):
+                return step
+        raise KeyError(f"no stage '{point}' in this trace; there are: {', '.join(self.stages)}")
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return tuple(step.stage for step in self.steps if step.stage)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        return tuple(remark for step in self.steps for remark in step.remarks)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        return tuple(decision for step in self.steps for decision in step.decisions)
+
+    def changed(self) -> tuple[bool, ...]:
+        """For each step whether its IR is another than the last recorded one before it; the first is."""
+        answers, before = list[bool](), None
+        for step in self.steps:
+            answers.append(step.ir is not None and step.ir != before)
+            before = step.ir if step.ir is not None else before
+        return tuple(answers)
+
+    def diff(self, before: str | int, after: str | int) -> str:
+        """A unified diff of the IR at two points, each a stage, a pass or a step's number."""
+        one, two = self[before], self[after]
+        if one.ir is None or two.ir is None:
+            raise KeyError("this trace was recorded without IR there; compile with record='stages' or 'passes'")
+        lines = difflib.unified_diff(
+            one.ir.splitlines(), two.ir.splitlines(), fromfile=str(before), tofile=str(after), lineterm=""
+        )
+        return "\n".join(lines)
+
+    def show_diff(self, before: str | int, after: str | int) -> Html:
+        """`diff` for notebooks."""
+        from xla_emitters.trace.html import diff_html
+
+        one, two = self[before], self[after]
+        return diff_html(one.ir or "", two.ir or "", names=(f"{one.name}", f"{two.name}"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, documented in docs/trace.md."""
+        return {"schema": SCHEMA, "name": self.name, "steps": [step.to_json() for step in self.steps]}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Trace:
+        """The inverse of `to_json`. raises ValueError for another schema."""
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"a trace of schema {data.get('schema')}; this is a reader of schema {SCHEMA}")
+        return Trace(data["name"], [Step.from_json(step) for step in data["steps"]])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the HLO and every stage, side by side."""
+        from xla_emitters.trace.html import trace_html
+
+        return trace_html(self)

@@ -1,0 +1,63 @@
+"""A trace as text: dumps of the IR, numbered files, tables of times.
+
+// -----// IR after xla-flatten-tensors //----- //          pass          ops        ms
+module @gelu { ...                                           emit           24      14.1
+
+00-hlo.hlo  01-partition.txt  02-emit.mlir ...  09-xla-loop-invariant-code-motion.mlir  ("// unchanged by ..." in its first line)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from xla_emitters.errors import UsageError
+from xla_emitters.trace.records import Step, Trace
+
+_SUFFIXES = {"hlo": "hlo", "partition": "txt", "llvm": "ll", "ptx": "ptx"}
+
+
+def dumps(trace: Trace, *, changed_only: bool = False) -> Iterator[str]:
+    """The IR after each recorded step, each with a line that names the step."""
+    for step, is_changed in zip(trace, trace.changed(), strict=True):
+        if step.ir is not None and (is_changed or not changed_only):
+            yield f"// -----// IR after {step.name} //----- //\n{step.ir}"
+
+
+def write_tree(trace: Trace, directory: Path) -> None:
+    """One numbered file per recorded step; a file that the step did not change says so in its first line.
+
+    raises UsageError where the directory cannot be made
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="dump") from error
+    for stale in directory.glob("[0-9][0-9]-*"):
+        stale.unlink()
+    for number, (step, is_changed) in enumerate(zip(trace, trace.changed(), strict=True)):
+        if step.ir is None:
+            continue
+        head = "" if is_changed else f"// unchanged by {step.name}\n"
+        suffix = _SUFFIXES.get(step.stage or "", "mlir")
+        (directory / f"{number:02d}-{step.name}.{suffix}").write_text(f"{head}{step.ir}\n")
+
+
+def stage_table(trace: Trace, *, every_pass: bool = False) -> str:
+    """One row per stage (or per pass): name, ops, milliseconds; a stage's time is that of all passes since the one before."""
+    rows: list[tuple[str, str, float]] = []
+    seconds = 0.0
+    for step in trace:
+        seconds += step.seconds
+        if every_pass or step.stage:
+            rows.append((step.name if every_pass else step.stage or "", _ops_of(step), seconds * 1e3))
+            seconds = 0.0
+    width = max((len(name) for name, _, _ in rows), default=0)
+    header = f"{'pass' if every_pass else 'stage':<{width}}  {'ops':>6}  {'ms':>8}"
+    lines = [f"{name:<{width}}  {ops:>6}  {ms:>8.1f}" for name, ops, ms in rows]
+    total = f"{'total':<{width}}  {'':>6}  {sum(ms for _, _, ms in rows):>8.1f}"
+    return "\n".join([header, *lines, total])
+
+
+def _ops_of(step: Step) -> str:
+    return str(step.ops) if step.op_counts else ""
