@@ -57,8 +57,8 @@ def constants(ops: int) -> list[str]:
     """A different constant in every sum."""
     lines = [f"p = {SHAPE} parameter(0)"]
     for i in range(ops):
-        lines.append(f"c{i} = bf16[] constant({i + 1})")
-        lines.append(f"b{i} = {SHAPE} broadcast(c{i}), dimensions={{}}")
+        lines.append(f"k{i} = bf16[] constant({i + 1})")
+        lines.append(f"b{i} = {SHAPE} broadcast(k{i}), dimensions={{}}")
         lines.append(f"v{i} = {SHAPE} add({f'v{i - 1}' if i else 'p'}, b{i})")
     return lines
 

@@ -11,7 +11,8 @@
 An instruction is emitted with its user if it has one user, or if all its users read it at the same index. "The same" is equality of
 simplified indexing maps from the subgraph's root, so how far this merges depends on how far maps simplify.
 Users are visited before what they use; an instruction that starts a subgraph forgets how it is reached, so the work is linear even
-where the number of paths is exponential. Subgraphs are cut at 2000 instructions.
+where the number of paths is exponential. A subgraph of 2000 instructions is cut where one value is all that goes from one part to the
+other; elsewhere a cut would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
 Source: seed document, "Partitioning"; spec/1 4.1.
 """
 
@@ -33,6 +34,8 @@ from xla_emitters.indexing.shapes import identity_map
 
 SUBGRAPH_LIMIT = 2000
 """Instructions in one function: compilers downstream are worse than linear in the size of a function."""
+
+_GIVEN = (ParameterOp, ConstantOp)
 
 MOVES_ONLY = frozenset(
     ("bitcast", "broadcast", "constant", "copy", "iota", "parameter", "reshape", "reverse", "slice", "transpose")
@@ -135,17 +138,22 @@ def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lamb
         roots.append(op)
         sizes.append(1)
 
+    awaited = set[HloOp]()  # needed by what was visited, computes something, and was not visited
     for op in reversed(order):
         state = states[op]
+        awaited.discard(op)
         if starts(op) or len(state.user_subgraphs) != 1 or len(state.indexings) > 1:
             start(op, state)
         else:
             (state.subgraph,) = state.user_subgraphs
-            if sizes[state.subgraph] >= SUBGRAPH_LIMIT and uses[op] == 1:
+            if sizes[state.subgraph] >= SUBGRAPH_LIMIT and uses[op] == 1 and not awaited:
                 start(op, state)
             else:
                 sizes[state.subgraph] += 1
         _tell_operands(op, state, roots[state.subgraph] is op, states)
+        for operand in op.operands:
+            if isinstance(operand.owner, HloOp) and not isinstance(operand.owner, _GIVEN):
+                awaited.add(operand.owner)
 
     members: list[list[HloOp]] = [[] for _ in roots]
     for op in order:

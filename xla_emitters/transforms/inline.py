@@ -21,12 +21,13 @@ Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.xla_gpu import PureCallOp
@@ -47,12 +48,40 @@ class InlinePass(KernelPass):
         _Inliner(self, op).run()
 
 
+class _Around:
+    """What stands directly in a region: the calls by callee, and how many ops its first block has. Kept up to date, not counted anew."""
+
+    def __init__(self, region: Region, called: Callable[[str], set[str]]) -> None:
+        self._called = called
+        self.first_block = region.blocks[0]
+        self.ops = _count(self.first_block)
+        self.calls = Counter[str]()
+        # Function -> how many different functions called here call it.
+        self.called_by_callees = Counter[str]()
+        for block in region.blocks:
+            for op in block.ops:
+                self.add(op)
+
+    def add(self, op: Operation) -> None:
+        if isinstance(op, PureCallOp):
+            self.calls[op.callee] += 1
+            if self.calls[op.callee] == 1:
+                self.called_by_callees.update(self._called(op.callee))
+
+    def remove(self, call: PureCallOp) -> None:
+        self.calls[call.callee] -= 1
+        if not self.calls[call.callee]:
+            self.called_by_callees.subtract(self._called(call.callee))
+
+
 class _Inliner:
     def __init__(self, owner: InlinePass, module: ModuleOp) -> None:
         self.owner = owner
         self.functions = functions(module)
         self.uses = Counter(name for op in module.walk() for name in symbols_in(op))
         self.called: dict[str, set[str]] = {}
+        self.sizes: dict[str, int] = {}
+        self.around: dict[Region, _Around] = {}
         self.recursive: set[str] = set()
 
     def run(self) -> None:
@@ -102,7 +131,13 @@ class _Inliner:
             if (reason := self._reason_not_to(call, callee)) is not None:
                 self.owner.skip(call, f"@{call.callee}: {reason}")
                 continue
+            around, block = self._around(call), call.parent_block()
+            around.remove(call)
             inlined = self._inline(call, callee)
+            if block is around.first_block:
+                around.ops += len(inlined) - 1
+            for op in inlined:
+                around.add(op)
             calls += [op for new in reversed(inlined) for op in new.walk() if isinstance(op, PureCallOp)]
 
     def _reason_not_to(self, call: PureCallOp, callee: func.FuncOp) -> str | None:
@@ -116,22 +151,31 @@ class _Inliner:
             return "the callee calls itself"
         if "no_compute" in callee.attributes:
             return None
-        region = call.parent_region()
-        assert region is not None
-        around = region.blocks[0]
-        siblings = [op for block in region.blocks for op in block.ops if isinstance(op, PureCallOp)]
+        around = self._around(call)
         moves = self._moves(call.callee, callee)
-        copies = 1 if moves else sum(sibling.callee == call.callee for sibling in siblings)
+        copies = 1 if moves else around.calls[call.callee]
         if copies > 1:
             return f"it is called {copies} times here"
-        if _count(callee.body.block) + _count(around) > MAX_OPS:
+        if self._size(call.callee, callee) + around.ops > MAX_OPS:
             return f"the result would have more than {MAX_OPS} ops"
         if moves:
             return None
-        third = self._called(call.callee)
-        if any(sibling.callee != call.callee and third & self._called(sibling.callee) for sibling in siblings):
+        if any(around.called_by_callees[third] > 1 for third in self._called(call.callee)):
             return None
         return "it has several callers" if is_private(callee) else "it is public, and has other callers perhaps"
+
+    def _around(self, call: PureCallOp) -> _Around:
+        region = call.parent_region()
+        assert region is not None
+        if region not in self.around:
+            self.around[region] = _Around(region, self._called)
+        return self.around[region]
+
+    def _size(self, name: str, callee: func.FuncOp) -> int:
+        """Ops directly in function `name`. Callees are finished first, so the answer stays."""
+        if name not in self.sizes:
+            self.sizes[name] = _count(callee.body.block)
+        return self.sizes[name]
 
     def _moves(self, name: str, callee: func.FuncOp) -> bool:
         return is_private(callee) and self.uses[name] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -169,6 +170,22 @@ def chain(length: int) -> str:
 def test_a_long_chain_is_cut_at_the_limit():
     sizes = [len(s.instructions) for s in partition(computation(chain(5000))).subgraphs]
     assert sizes == [2000, 2000, 1001]
+
+
+def test_a_large_graph_is_cut_only_where_one_value_goes_across():
+    """Each instruction uses one of the eight before it: a cut anywhere would make its functions compute the same things."""
+    draw = random.Random(0)
+    lines = ["p = f32[4] parameter(0)"]
+    lines += [f"v{i} = f32[4] add({_before(i)}, {_before(i - draw.randrange(8))})" for i in range(2500)]
+    lines += ["w0 = f32[4] negate(v2499)", *(f"w{i} = f32[4] negate(w{i - 1})" for i in range(1, 2500))]
+    lines[-1] = "ROOT " + lines[-1]
+    sizes = [len(subgraph.instructions) for subgraph in partition(computation("\n".join(lines))).subgraphs]
+    assert (sizes[0], sum(sizes)) == (2000, 5001)
+    assert len(sizes) <= 4  # a few near the parameter, where nothing else is left
+
+
+def _before(number: int) -> str:
+    return f"v{number - 1}" if number > 0 else "p"
 
 
 def test_post_order_has_operands_first_and_each_once():
