@@ -80,8 +80,8 @@ docs: install $(TESTS_STAMP)  ## build the documentation into build/site
 notebook: install $(TESTS_STAMP)  ## open the notebook in a browser
 	@$(BIN)/marimo edit notebooks/01_gelu_pass_by_pass.py
 
-bench: install  ## compile time of GELU against the real XLA's (needs the extra 'xla')
-	@$(BIN)/python -m benchmarks.compile_time
+bench: install  ## all tables: compile time (against the real XLA's where the extra 'xla' is installed), growth, maps, executor
+	@for table in compile_time growth indexing executor; do $(BIN)/python -m benchmarks.$$table || exit; echo; done
 
 clean:  ## remove everything that make has made
 	rm -rf $(VENV) build xe-dump *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -137,10 +137,12 @@ def load_arrays(path: str | Path, prefix: str, specs: Sequence[ArraySpec]) -> li
                     if key in archive.files:
                         entries[key] = archive[key]
             present = ", ".join(archive.files)
-    except (DataError, OSError, MemoryError):
+    except (DataError, MemoryError):
         raise
     except Exception as error:
         # What zipfile, its decompressors and NumPy raise for an archive that is cut, damaged or encrypted has no common base.
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # It is the file that cannot be opened.
         raise DataError(f"{path} is not an .npz file of plain arrays: {error}", stage="arrays") from error
     arrays: list[Array] = []
     for number, spec in enumerate(specs):
