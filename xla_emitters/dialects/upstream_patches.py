@@ -13,7 +13,7 @@ Source: spec/3 section 0, trap 5 (enumerated by experiment); MLIR's op definitio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
@@ -248,6 +248,32 @@ def _counting_indices(own: Callable[[Any], None]) -> Callable[[Any], None]:
     return verify_
 
 
+def _handing_on(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and then: what each region hands on fits who gets it, the op's results or, for a while, the other region."""
+
+    def verify_(self: Operation) -> None:
+        own(self)
+        for number, region in enumerate(self.regions):
+            is_body = isinstance(self, scf.WhileOp) and number == 1
+            wanted = [value.type for value in (self.operands if is_body else self.results)]
+            if not region.blocks and wanted:
+                raise VerifyException(f"region {number} is empty, but must yield ({_shown(wanted)})")
+            for block in region.blocks:
+                # A condition's first operand says whether to go on.
+                last = block.last_op
+                if not isinstance(last, scf.YieldOp | scf.ConditionOp):
+                    continue
+                handed = last.operands[1:] if isinstance(last, scf.ConditionOp) else last.operands
+                if (types := [value.type for value in handed]) != wanted:
+                    raise VerifyException(f"region {number} yields ({_shown(types)}), not ({_shown(wanted)})")
+
+    return verify_
+
+
+def _shown(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types))
+
+
 def _kind_and_bits(type: Attribute) -> tuple[str, int]:
     element = get_element_type_or_self(type)
     if isinstance(element, AnyFloat):
@@ -381,6 +407,8 @@ def _apply() -> None:
         setattr(op, "print", print_op)  # noqa: B010
     for op in (tensor.ExtractOp, tensor.InsertOp):
         setattr(op, "verify_", _counting_indices(op.verify_))  # noqa: B010
+    for op in (scf.IfOp, scf.ExecuteRegionOp, scf.WhileOp):
+        setattr(op, "verify_", _handing_on(op.verify_))  # noqa: B010
     for op, source, target, direction in CONVERSIONS:
         setattr(op, "verify_", _converting(getattr(op, "verify_"), source, target, direction))  # noqa: B009, B010
     for holder, name, ours in (*METHODS, *FLOAT_METHODS):

@@ -65,3 +65,9 @@ def assert_means_the_same(modules: Sequence[str]) -> set[str]:
         wanted, *got = answers[start : start + 4]
         assert got == [wanted] * 3, forms[start]
     return names
+
+
+def mlir_reads(text: str) -> bool:
+    """Whether `mlir-opt` takes the text."""
+    done = subprocess.run([mlir_opt()], input=text, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode == 0

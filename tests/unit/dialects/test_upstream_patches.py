@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from unit.dialects.mlir_opt import mlir_reads
 from xdsl.dialects import arith, llvm, scf, tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, TensorType, f32
 from xdsl.ir import Block, Operation, Region
@@ -32,6 +33,34 @@ def test_an_access_takes_an_index_per_dimension(access: str):
         parse_ir(text)
     (op,) = [op for op in parse_ir(text, verify=False).walk() if isinstance(op, tensor.ExtractOp | tensor.InsertOp)]
     op.get_irdl_definition().verify(op)
+
+
+HANDING_ON = {
+    "an if whose else yields nothing": '"scf.if"(%c) ({ scf.yield %x : f32 }, { scf.yield }) : (i1) -> f32',
+    "an if without an else": '"scf.if"(%c) ({ scf.yield %x : f32 }, { }) : (i1) -> f32',
+    "an if that yields too much": '%r = "scf.if"(%c) ({ scf.yield %x, %x : f32, f32 }, { scf.yield %x : f32 }) : (i1) -> f32',
+    "a region that yields nothing": '"scf.execute_region"() ({ scf.yield }) : () -> f32',
+    "a condition that hands nothing on": (
+        '"scf.while"(%x) ({ ^bb0(%y: f32): scf.condition(%c) }, { ^bb0(%y: f32): scf.yield %y : f32 }) : (f32) -> f32'
+    ),
+    "a while whose body yields nothing": (
+        '"scf.while"(%x) ({ ^bb0(%y: f32): scf.condition(%c) %y : f32 }, { ^bb0(%y: f32): scf.yield }) : (f32) -> f32'
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HANDING_ON)
+def test_what_a_region_hands_on_fits(what: str):
+    """As mlir-opt says too. When the last line fails, xDSL has caught up: the verifier here can go."""
+    op = HANDING_ON[what].removeprefix("%r = ")
+    text = f"func.func @f(%c: i1, %x: f32) -> f32 {{\n  %r = {op}\n  return %r : f32\n}}\n"
+    with pytest.raises(VerifyError, match=r"region \d (yields|is empty)"):
+        parse_ir(text)
+    assert not mlir_reads(text)
+    (found,) = [
+        inner for inner in parse_ir(text, verify=False).walk() if inner.name.startswith("scf.") and inner.results
+    ]
+    found.get_irdl_definition().verify(found)
 
 
 MINUS_INFINITIES = "module attributes {c = dense<0xFF800000> : vector<2xf32>} {}"
