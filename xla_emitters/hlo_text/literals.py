@@ -12,6 +12,7 @@ Source: spec/1 6.5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import copysign, isinf, isnan
@@ -34,6 +35,16 @@ from xla_emitters.hlo_text.lexer import Token, TokenKind
 # f8e4m3fn has one of either sign: all bits set but the sign's.
 _NAN_PAYLOAD_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52, "f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4}
 _SIGNED_NAN = {"f8e4m3fn": 0x7F}
+
+
+# Runs of plain numbers; one that a letter, a digit or a point follows is not taken whole.
+_FLOATS = re.compile(
+    r"-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?(?:\s*+,\s*+-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?)*+(?=\s*+[,}])"
+)
+_INTEGERS = re.compile(r"-?\d++(?:\s*+,\s*+-?\d++)*+(?=\s*+[,}])")
+_RUN_AT_LEAST = 32
+_PLAIN_LENGTH = 18
+"""Characters, with spaces: so short, a number cannot have more than 64 bits."""
 
 
 def integer_range(element: DType) -> range:
@@ -141,9 +152,43 @@ class _Reader:
                 raise cursor.unexpected("'}' after the items of an array")
             elif depth < rank:
                 raise cursor.unexpected(f"'{{': the array has rank {rank}")
-            else:
+            elif not self._run(counts, depth, dims):
                 self._count(counts, depth, dims, token)
                 self.item()
+
+    def _run(self, counts: list[int], depth: int, dims: Sequence[int]) -> bool:
+        """Reads plain numbers with commas between them all at once, up to what the row still wants; False if there are few of them.
+
+        Reading a million tokens takes ten times as long. Whatever is not as plain as this is left to `item`, which can say what is wrong.
+        """
+        wanted = dims[depth - 1] - counts[depth - 1]
+        if wanted < _RUN_AT_LEAST or self.element.kind not in (Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED):
+            return False
+        is_float = self.element.kind is Kind.FLOAT
+        text, start = self.cursor.source.text, self.cursor.token.start
+        found = (_FLOATS if is_float else _INTEGERS).match(text, start)
+        if found is None:
+            return False
+        texts = found[0].split(",")
+        if not _RUN_AT_LEAST <= len(texts) <= wanted or max(map(len, texts)) > _PLAIN_LENGTH:
+            return False
+        if is_float:
+            values = list(map(float, texts))
+            if isinf(max(values)) or isinf(min(values)):
+                return False
+            # Where each stands, for the message about one that does not fit the type.
+            at = start
+            for piece in texts:
+                self.starts.append(at + len(piece) - len(piece.lstrip()))
+                at += len(piece) + 1
+        else:
+            values = list(map(int, texts))
+            if min(values) not in self.allowed or max(values) not in self.allowed:
+                return False
+        self.numbers += values
+        counts[depth - 1] += len(values)
+        self.cursor.skip_to(found.end())
+        return True
 
     def _count(self, counts: list[int], depth: int, dims: Sequence[int], token: Token) -> None:
         counts[depth - 1] += 1
@@ -304,6 +349,15 @@ def _item_texts(flat: Array, element: DType) -> list[str]:
 
 
 def _float_texts(flat: Array, element: DType) -> list[str]:
+    if element.name in ("f32", "f64"):
+        # As NumPy writes them, the shortest; what is special, or nearly too large to be read back, by itself.
+        with np.errstate(all="ignore"):
+            plain = (flat != 0) & (np.abs(flat) < _largest(element) * 0.99)
+        texts = [text.removesuffix(".0") for text in flat.astype(str).tolist()]
+        patterns = np.ascontiguousarray(flat).view(f"u{element.bytes}")
+        for i in np.flatnonzero(~plain).tolist():
+            texts[i] = _float_text(int(patterns[i]), element.name)
+        return texts
     patterns = np.ascontiguousarray(flat).view(f"u{element.bytes}").tolist()
     return [_float_text(pattern, element.name) for pattern in patterns]
 

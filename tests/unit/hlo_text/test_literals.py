@@ -12,6 +12,7 @@ from xla_emitters.dialects.hlo.constant import dense, is_dense, undense
 from xla_emitters.dialects.hlo.types import array_type
 from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
+from xla_emitters.hlo_text import literals, parse_hlo, print_hlo
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Source, TokenKind
 from xla_emitters.hlo_text.literals import integer_range, literal_text, parse_literal
@@ -191,3 +192,27 @@ def test_a_float_is_written_short(value: float, name: str, text: str):
 
 def test_arrays_are_written_row_major_with_braces():
     assert literal_text(dense(np.arange(6, dtype=np.int32).reshape(2, 3), dtype("s32"))) == "{ {0, 1, 2}, {3, 4, 5} }"
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", "bf16", "s8", "s64", "u32"])
+def test_many_plain_numbers_are_read_as_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Runs of numbers take a quick way; what it makes, and what it says of numbers that do not fit, is the same."""
+    draw = np.random.default_rng(0)
+    exponents = draw.integers(-50, 40, 400)
+    numbers = [
+        f"{mantissa:.6g}e{exponent}" for mantissa, exponent in zip(draw.standard_normal(400), exponents, strict=True)
+    ]
+    if not name.startswith(("f", "b")):
+        numbers = [str(number) for number in draw.integers(-130 if name[0] == "s" else 0, 130, 400)]
+    rows = ", ".join("{" + " , ".join(numbers[start : start + 100]) + "}" for start in range(0, 400, 100))
+    text = f"HloModule m\n\nENTRY e {{\n  ROOT c = {name}[4,100] constant({{{rows}}})\n}}\n"
+
+    def read() -> str:
+        try:
+            return print_hlo(parse_hlo(text))
+        except ParseError as error:
+            return error.render()
+
+    at_once = read()
+    monkeypatch.setattr(literals, "_RUN_AT_LEAST", 10**9)
+    assert read() == at_once
