@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ import ml_dtypes
 import numpy as np
 
 from xla_emitters.dialects.hlo.elementwise import ROWS, Row
+from xla_emitters.dialects.hlo.windows import Window, WindowDim
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text import parse_hlo
@@ -47,6 +48,8 @@ COMMON = tuple(dtype(name) for name in "pred s8 u8 s16 s32 u32 s64 u64 f16 bf16 
 KEEPS_ORDER = ("add", "subtract", "multiply", "maximum", "minimum", "negate")
 # On t4 a result of so many elements fills the chip: from there on a thread computes several.
 UNROLLED = 40_960
+# What joins arrays or puts holes into one makes no more of arrays that have more elements.
+LARGEST = 45_000
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def shape_text(type: DType, dims: Sequence[int], minor_to_major: Sequence[int] =
     return f"{type.name}[{','.join(map(str, dims))}]{_list(minor_to_major) if minor_to_major else ''}"
 
 
-def _list(numbers: Sequence[int]) -> str:
+def _list(numbers: Iterable[int]) -> str:
     return f"{{{','.join(map(str, numbers))}}}"
 
 
@@ -138,6 +141,7 @@ class _Drawing:
     lines: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
     parameters: list[Value] = field(default_factory=list[Value])
+    bodies: dict[str, str] = field(default_factory=dict[str, str])
 
     # ------------------------------------------------------------------------------------------- text
 
@@ -150,7 +154,7 @@ class _Drawing:
             self.rng.choice(self.steps)(self)
         roots = self.choose_roots()
         entry_parameters, entry = self.entry(roots)
-        text = "\n".join((f"HloModule fuzz_{seed}{self.alias(roots)}", *entry)) + "\n"
+        text = "\n".join((f"HloModule fuzz_{seed}{self.alias(roots)}", *self.bodies.values(), *entry)) + "\n"
         numbers = np.random.default_rng([seed, 17])
         inputs = tuple(draw_input(numbers, value.type, value.dims) for value in entry_parameters)
         return Fusion(text, inputs, all(root.made < ROUGH for root in roots))
@@ -395,9 +399,194 @@ class _Drawing:
             dims.append(-(-(limit - start) // stride))
         self.add(x.type, dims, f"slice(%{x.name}), slice={{{', '.join(ranges)}}}", x.made)
 
+    def iota(self) -> None:
+        dims = self.rng.choice(self.values).dims
+        type = self.draw_type()
+        if dims and type.kind is not Kind.PRED:
+            self.add(type, dims, f"iota(), iota_dimension={self.rng.randrange(len(dims))}", BITS)
+
+    def concatenate(self) -> None:
+        x = self.pick(lambda value: 0 < len(value.dims) and value.elements <= LARGEST)
+        if x is None:
+            return
+        axis = self.rng.randrange(len(x.dims))
+        parts = [x]
+        for _ in range(self.rng.choice((0, 1, 1, 2, 4))):
+            fits = [
+                value
+                for value in self.values
+                if value.type == x.type
+                and len(value.dims) == len(x.dims)
+                and all(a == b for i, (a, b) in enumerate(zip(x.dims, value.dims, strict=True)) if i != axis)
+                and value.elements <= LARGEST
+            ]
+            dims = (*x.dims[:axis], self.rng.choice((0, 1, 2, 5, x.dims[axis])), *x.dims[axis + 1 :])
+            is_new = len(self.parameters) < 5 and self.rng.random() < 0.5
+            parts.append(self.parameter(x.type, dims) if is_new else self.rng.choice(fits))
+        self.rng.shuffle(parts)
+        dims = (*x.dims[:axis], sum(part.dims[axis] for part in parts), *x.dims[axis + 1 :])
+        names = ", ".join(f"%{part.name}" for part in parts)
+        self.add(x.type, dims, f"concatenate({names}), dimensions={{{axis}}}", max(part.made for part in parts))
+
+    def pad(self) -> None:
+        x = self.pick(lambda value: 0 < len(value.dims) and value.elements <= LARGEST)
+        if x is None:
+            return
+        edges, dims = list[str](), list[int]()
+        for size in x.dims:
+            low, high, gap = (
+                self.rng.choice(choices) for choices in ((0, 0, 1, 3, -1), (0, 0, 2, -1), (0, 0, 0, 1, 2))
+            )
+            padded = low + high + size + max(size - 1, 0) * gap
+            if padded < 0 or (self.unrolled and self.rng.random() < 0.5):
+                low, high, gap, padded = 0, 0, 0, size
+            edges.append(f"{low}_{high}_{gap}")
+            dims.append(padded)
+        if math.prod(dims) <= 2 * LARGEST:
+            filler = self.partner(x.type, ())
+            made = max(x.made, filler.made)
+            self.add(x.type, dims, f"pad(%{x.name}, %{filler.name}), padding={'x'.join(edges)}", made)
+
+    def starts(self, rank: int) -> str:
+        """As many integer scalars: constants, parameters, and what is computed; inside the array, outside, at the edges of the type."""
+        names = list[str]()
+        for _ in range(rank):
+            there = self.pick(lambda value: value.type.is_integer and value.dims == () and value.made < ROUGH)
+            if there is None or self.rng.random() < 0.5:
+                type = dtype(self.rng.choice("s8 u8 s16 s32 s32 u32 s64 u64".split()))
+                there = self.parameter(type, ()) if len(self.parameters) < 5 else self.scalar(type)
+            names.append(f"%{there.name}")
+        return ", ".join(names)
+
+    def dynamic_slice(self) -> None:
+        x = self.pick(lambda value: len(value.dims) > 0)
+        if x is None:
+            return
+        dims = [
+            size if self.unrolled and self.rng.random() < 0.6 else self.rng.randrange(size + 1) or size
+            for size in x.dims
+        ]
+        sizes = _list(dims)
+        self.add(
+            x.type, dims, f"dynamic-slice(%{x.name}, {self.starts(len(dims))}), dynamic_slice_sizes={sizes}", x.made
+        )
+
+    def dynamic_update_slice(self) -> None:
+        x = self.pick(lambda value: len(value.dims) > 0)
+        if x is None:
+            return
+        update = self.partner(x.type, tuple(self.rng.randrange(size + 1) for size in x.dims))
+        code = f"dynamic-update-slice(%{x.name}, %{update.name}, {self.starts(len(x.dims))})"
+        self.add(x.type, x.dims, code, max(x.made, update.made))
+
+    def body(self, type: DType, opcode: str) -> str:
+        """The name of a computation of two scalars."""
+        name = f"{opcode}_{type.name}"
+        self.bodies[name] = (
+            f"{name} {{\n  %a = {type.name}[] parameter(0)\n  %b = {type.name}[] parameter(1)\n"
+            f"  ROOT %c = {type.name}[] {opcode}(%a, %b)\n}}"
+        )
+        return name
+
+    def reducible(self) -> Value | None:
+        """Sums of rough numbers may be off by more than the corners of their bounds say."""
+        return self.pick(lambda value: len(value.dims) > 0 and value.made < ROUGH and value.elements <= 3000)
+
+    def combination(self, x: Value) -> tuple[Value, str]:
+        """An initial value and a computation for elements like those of `x`."""
+        opcodes = ("and", "or") if x.type.kind is Kind.PRED else ("add", "multiply", "maximum", "minimum", "subtract")
+        return self.partner(x.type, (), EXACT), self.body(x.type, self.rng.choice(opcodes))
+
+    def reduce(self) -> None:
+        x = self.reducible()
+        if x is None:
+            return
+        axes = self.rng.sample(range(len(x.dims)), self.rng.randrange(len(x.dims) + 1))
+        init, body = self.combination(x)
+        dims = [size for axis, size in enumerate(x.dims) if axis not in axes]
+        code = f"reduce(%{x.name}, %{init.name}), dimensions={_list(axes)}, to_apply={body}"
+        self.add(x.type, dims, code, EXACT)
+
+    def reduce_window(self) -> None:
+        x = self.reducible()
+        if x is None:
+            return
+        one_of = self.rng.choice
+        window = [
+            WindowDim(
+                size=one_of((1, 2, 3)),
+                stride=one_of((1, 1, 2, 3)),
+                low=one_of((0, 0, 1, 2, -1)),
+                high=one_of((0, 0, 1)),
+                base_dilation=one_of((1, 1, 2)),
+                window_dilation=one_of((1, 1, 2)),
+            )
+            for _ in x.dims
+        ]
+        dims = [along.output_size(size) for along, size in zip(window, x.dims, strict=True)]
+        init, body = self.combination(x)
+        lists = Window(tuple(window)).lists()
+        pads = "x".join(f"{along.low}_{along.high}" for along in window)
+        text = " ".join(
+            f"{name}={pads if name == 'pad' else 'x'.join(map(str, numbers))}" for name, numbers in lists.items()
+        )
+        code = f"reduce-window(%{x.name}, %{init.name}), window={{{text}}}, to_apply={body}"
+        if math.prod(dims) <= 3000:
+            self.add(x.type, dims, code, EXACT)
+
+    def map(self) -> None:
+        x = self.pick(lambda value: value.made < ROUGH)
+        if x is not None:
+            _, body = self.combination(x)
+            y = self.partner(x.type, x.dims, EXACT)
+            axes = _list(range(len(x.dims)))
+            self.add(x.type, x.dims, f"map(%{x.name}, %{y.name}), dimensions={axes}, to_apply={body}", EXACT)
+
+    def gather(self) -> None:
+        """Windows anywhere in the result, dimensions dropped, rows of starts along any dimension of the indices."""
+        x = self.pick(lambda value: len(value.dims) > 0 and 0 not in value.dims)
+        if x is None or len(self.parameters) > 4:
+            return
+        rank = len(x.dims)
+        mapped = self.rng.sample(range(rank), self.rng.randrange(rank + 1))
+        dropped = sorted(self.rng.sample(range(rank), self.rng.randrange(rank + 1)))
+        sizes = [1 if axis in dropped else self.rng.randrange(1, min(size, 5) + 1) for axis, size in enumerate(x.dims)]
+        window = [size for axis, size in enumerate(sizes) if axis not in dropped]
+        batch = [self.rng.choice((1, 2, 5)) for _ in range(self.rng.randrange(3))]
+        along = self.rng.randrange(len(batch) + 1)
+        type = dtype(self.rng.choice(("s8", "s32", "s32", "u32", "s64", "u64")))
+        rows = self.parameter(type, [*batch[:along], len(mapped), *batch[along:]])
+        offsets = sorted(self.rng.sample(range(len(window) + len(batch)), len(window)))
+        of_window, of_batch = iter(window), iter(batch)
+        dims = [next(of_window if axis in offsets else of_batch) for axis in range(len(window) + len(batch))]
+        code = (
+            f"gather(%{x.name}, %{rows.name}), offset_dims={_list(offsets)}, collapsed_slice_dims={_list(dropped)},"
+            f" start_index_map={_list(mapped)}, index_vector_dim={along}, slice_sizes={_list(sizes)}"
+        )
+        self.add(x.type, dims, code, x.made)
+
+    def dot(self) -> None:
+        x = self.reducible()
+        if x is None:
+            return
+        axes = self.rng.sample(range(len(x.dims)), len(x.dims))
+        batch, summed = (axes[: self.rng.randrange(2)], axes[1 : 1 + self.rng.randrange(3)])
+        free = [self.rng.choice((1, 2, 3)) for _ in range(self.rng.randrange(2))]
+        y = self.partner(x.type, (*free, *(x.dims[axis] for axis in (*summed, *batch))), EXACT)
+        first = len(free)
+        code = (
+            f"dot(%{x.name}, %{y.name}), lhs_batch_dims={_list(batch)}, lhs_contracting_dims={_list(summed)},"
+            f" rhs_batch_dims={_list(range(first + len(summed), len(y.dims)))},"
+            f" rhs_contracting_dims={_list(range(first, first + len(summed)))}"
+        )
+        own = [size for axis, size in enumerate(x.dims) if axis not in (*batch, *summed)]
+        self.add(x.type, [*(x.dims[axis] for axis in batch), *own, *free], code, EXACT)
+
     steps = (
+        reduce, reduce, reduce_window, map, gather, dot,
         *(elementwise,) * 10, compare, compare, select, select, convert, convert, reinterpret, reduce_precision, copy,
         broadcast, reshape, bitcast, transpose, reverse, slice,
+        iota, concatenate, concatenate, pad, pad, dynamic_slice, dynamic_slice, dynamic_update_slice, dynamic_update_slice,
     )  # fmt: skip
 
 

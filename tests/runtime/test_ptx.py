@@ -55,6 +55,21 @@ def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
         assert f".reqntid {threads}" in kernel.ptx
 
 
+ELEMENT_CODE = sorted((Path(__file__).parents[1] / "filecheck" / "emitters" / "loop").glob("*.hlo"))
+
+
+@needs(*SASS)
+@pytest.mark.parametrize("path", ELEMENT_CODE, ids=lambda path: path.stem)
+def test_ptxas_takes_the_code_of_every_op(path: Path) -> None:
+    """One file an op: branches, loops and calls come out of the passes as PTX, and nothing spills."""
+    if "RUN: not " in path.read_text():
+        return
+    for kernel in compiled(path, "sm_75").kernels:
+        assert ".extern" not in kernel.ptx
+        (entry,) = assemble(kernel.ptx, "sm_75").entries
+        assert (entry.name, entry.spill_bytes) == (kernel.name, 0)
+
+
 @needs(*PTX)
 def test_gelu_moves_eight_bytes_at_once() -> None:
     """Four bf16 in one load and four in one store: nothing else touches global memory."""

@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.computation import (
     enclosing_module,
 )
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, element_of, leaf_types, tuple_types
+from xla_emitters.dialects.hlo.types import AliasAttr, ArrayType, dims_of, element_of, leaf_types, tuple_types
 
 ALIGN_PARAMETER = 16
 ALIGN_ALLOCATED = 256
@@ -61,18 +61,18 @@ def buffers_of(view: FusionView) -> tuple[BufferArgument, ...]:
     aliases = aliases_of(view)
     slices = dict[object, int]()
     first = dict[int, tuple[int, int]]()
-    keys: list[object] = [*view.operands, *(aliases.get(i, ("result", i)) for i in range(len(view.roots)))]
-    values = [*(parameter.result for parameter in view.parameters), *view.roots]
-    for key, value in zip(keys, values, strict=True):
+    keys: list[object] = [*view.operands, *(aliases.get(i, ("result", i)) for i in range(len(view.result_types)))]
+    types = (*view.parameter_types, *view.result_types)
+    for key, type in zip(keys, types, strict=True):
         number = slices.setdefault(key, len(slices))
         is_parameter = isinstance(key, SSAValue) and isinstance(key.owner, ParameterOp)
-        first.setdefault(number, (ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED, _bytes(value)))
+        first.setdefault(number, (ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED, _bytes(type)))
     written = {slices[key] for key in keys[len(view.operands) :]}
     return tuple(BufferArgument(slices[key], *first[slices[key]], slices[key] in written) for key in keys)
 
 
-def _bytes(value: SSAValue) -> int:
-    return element_of(value).size_bytes(math.prod(dims_of(value)))
+def _bytes(type: ArrayType) -> int:
+    return element_of(type).size_bytes(math.prod(dims_of(type)))
 
 
 def aliases_of(view: FusionView) -> dict[int, SSAValue]:
@@ -115,11 +115,11 @@ def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None
 
 def _can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
     """Whether element i of the operand is needed for no other element than i of results that lie as this one does."""
-    root = view.roots[result]
+    root = view.result_types[result]
     for parameter, given in zip(view.parameters, view.operands, strict=True):
         if given is not operand:
             continue
-        if parameter.result.type != root.type:
+        if parameter.result.type != root:
             return False
         pending: list[HloOp] = [parameter]
         while pending:

@@ -23,9 +23,9 @@ from xdsl.traits import SymbolTable
 
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
     ComputationOp,
     FusionOp,
-    GetTupleElementOp,
     ParameterOp,
     TupleOp,
     enclosing_module,
@@ -65,28 +65,22 @@ class FusionView:
         return self.computation.parameters
 
     @cached_property
-    def roots(self) -> tuple[SSAValue, ...]:
-        """One value per result array, in the order of the kernel's results; nested root tuples are flattened."""
-        found, pending = list[SSAValue](), [self.computation.root]
-        while pending:
-            value = pending.pop()
-            if isinstance(value.owner, TupleOp):
-                pending += reversed(value.owner.operands)
-            else:
-                found.append(value)
-        return tuple(found)
-
-    @cached_property
     def instructions(self) -> tuple[HloOp, ...]:
         """What the root needs, operands before users, in program order otherwise; parameters that nothing uses are left out."""
-        needed = set[Operation]()
-        pending = [self.computation.root.owner]
+        return _needed(self.computation)
+
+    @cached_property
+    def called(self) -> tuple[ComputationOp, ...]:
+        """The computations that instructions call for each element, and those that they call, each once."""
+        found = dict[ComputationOp, None]()
+        pending = [self.computation]
         while pending:
-            op = pending.pop()
-            if isinstance(op, HloOp) and op not in needed:
-                needed.add(op)
-                pending += [operand.owner for operand in op.operands]
-        return tuple(op for op in self.computation.instructions if op in needed)
+            for op in _needed(pending.pop()):
+                for callee in _callees_of(op):
+                    if callee not in found:
+                        found[callee] = None
+                        pending.append(callee)
+        return tuple(found)
 
     @cached_property
     def users(self) -> dict[HloOp, tuple[HloOp, ...]]:
@@ -103,7 +97,8 @@ class FusionView:
 
     @property
     def result_types(self) -> tuple[ArrayType, ...]:
-        return tuple(as_array(root.type) for root in self.roots)
+        """One per array in the root, in the order of the kernel's results; nested tuples are flattened."""
+        return tuple(as_array(leaf) for leaf in leaf_types(self.computation.root.type))
 
     @property
     def parameter_types(self) -> tuple[ArrayType, ...]:
@@ -112,7 +107,7 @@ class FusionView:
     @property
     def elements(self) -> int:
         """Elements of the first result."""
-        return math.prod(dims_of(self.roots[0]))
+        return math.prod(dims_of(self.result_types[0]))
 
     @property
     def place(self) -> Place | None:
@@ -122,7 +117,7 @@ class FusionView:
     @property
     def smallest_output_bits(self) -> int:
         """Storage bits of an element of the narrowest result."""
-        return min(element_of(root).bits for root in self.roots)
+        return min(element_of(type).bits for type in self.result_types)
 
     def __str__(self) -> str:
         parameters = ", ".join(type_text(type) for type in self.parameter_types)
@@ -142,6 +137,27 @@ def view_of(op: FusionOp | ComputationOp) -> FusionView:
         view = FusionView(op.instruction_name.data, _callee_of(op), tuple(op.operands), op.location, op)
     _refuse_values(view)
     return view
+
+
+def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
+    """The instructions that the root needs, in program order."""
+    needed = set[Operation]()
+    pending = [computation.root.owner]
+    while pending:
+        op = pending.pop()
+        if isinstance(op, HloOp) and op not in needed:
+            needed.add(op)
+            pending += [operand.owner for operand in op.operands]
+    return tuple(op for op in computation.instructions if op in needed)
+
+
+def _callees_of(op: HloOp) -> list[ComputationOp]:
+    """The computations that an instruction calls."""
+    module = enclosing_module(op)
+    if module is None or not isinstance(op, CallingOp):
+        return []
+    found = [SymbolTable.lookup_symbol(module, callee.symbol) for callee in op.callees()]
+    return [callee for callee in found if isinstance(callee, ComputationOp)]
 
 
 def _callee_of(fusion: FusionOp) -> ComputationOp:
@@ -177,11 +193,7 @@ def _refuse_values(view: FusionView) -> None:
             raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
         users = view.users.get(op, ())
         inside = isinstance(op, TupleOp) and op is not root and any(user.opcode != "tuple" for user in users)
-        if (
-            inside
-            or isinstance(op, GetTupleElementOp)
-            or (isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type))
-        ):
+        if inside or (isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type)):
             raise op.unsupported("no code inside a fusion", help="only the root of a fusion may be a tuple")
     for leaf in leaf_types(view.computation.root.type):
         if not is_array(leaf):

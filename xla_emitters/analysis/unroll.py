@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 from xdsl.dialects.builtin import DenseArrayBase, TupleType
-from xdsl.ir import SSAValue
 
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.device import Device
@@ -77,10 +76,10 @@ def _window_elements(op: HloOp) -> int:
 def _largest_unroll(view: FusionView, device: Device) -> int:
     major, _ = device.compute_capability
     is_narrow = view.smallest_output_bits < ACCESS_BITS // 4
-    if major != 10 or len(view.roots) > 1 or not is_narrow or any(view.with_opcode("reduce")):
+    if major != 10 or len(view.result_types) > 1 or not is_narrow or any(view.with_opcode("reduce")):
         return UNROLL
-    values: list[SSAValue] = [*(p.result for p in view.parameters if is_array(p.result.type)), *view.roots]
-    widest = max(8, *(element_of(value).bits for value in values))
+    types = [p.result.type for p in view.parameters if is_array(p.result.type)]
+    widest = max(8, *(element_of(type).bits for type in (*types, *view.result_types)))
     unroll = min(WIDEST_UNROLL, 1 << (ACCESS_BITS // widest).bit_length() - 1)
     if any(view.with_opcode("pad")):
         unroll = min(unroll, 8)

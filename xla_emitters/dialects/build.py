@@ -19,9 +19,10 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
@@ -40,9 +41,9 @@ def constant_index(builder: Builder, value: int) -> SSAValue:
         if op.value == wanted:
             return op.result
         op = op.next_op
-    constant = arith.ConstantOp(wanted)
     builder.insertion_point = at if op is at.insert_before or op is None else InsertPoint.before(op)
-    builder.insert(constant)
+    # A builder may hand out an equal constant that stands elsewhere.
+    constant = builder.insert(arith.ConstantOp(wanted))
     builder.insertion_point = at
     return constant.result
 
@@ -176,11 +177,19 @@ def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bo
 
     is_unsigned  read `value` as unsigned: nothing is less than 0 then
 
-    With `high` <= 0 only 0 is left, and `value` is not used.
-    Source: spec/1 5.5, "clamp rule".
+    With `high` <= 0 only 0 is left, and `value` is not used. What an index of 32 bits may not hold is clamped before it becomes one.
+    Source: spec/1 5.5, "clamp rule"; XLA makes an index of it first, so its clamp of 2^32 + 5 to [0, 9] gives 5.
     """
     if high <= 0:
         return constant_index(builder, 0)
+    integer = value.type
+    if isa(integer, IntegerType) and integer.bitwidth > 32:
+        most = builder.insert(arith.ConstantOp(IntegerAttr(high, integer)))
+        clamped = builder.insert((arith.MinUIOp if is_unsigned else arith.MinSIOp)(value, most.result)).result
+        if not is_unsigned:
+            least = builder.insert(arith.ConstantOp(IntegerAttr(0, integer)))
+            clamped = builder.insert(arith.MaxSIOp(clamped, least.result)).result
+        return builder.insert(arith.IndexCastOp(clamped, INDEX)).result
     if not isinstance(value.type, IndexType):
         cast: Operation = IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX)
         value = builder.insert(cast).results[0]

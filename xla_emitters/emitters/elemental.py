@@ -15,13 +15,14 @@ Source: seed document, "Elemental emission", "Subgraph functions"; spec/1 5.5-5.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from xdsl.builder import Builder, InsertOpInvT
-from xdsl.dialects import arith, func, tensor
+from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -37,7 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp, OperationT
+from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_ops import MoveOp
@@ -93,9 +94,13 @@ def leaf_map(first: ArrayType, leaf: ArrayType) -> IndexingMap | None:
 # ------------------------------------------------------------------------------------------- functions
 
 
-def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp]) -> func.FuncOp:
-    """The function of a subgraph, with an empty body: a tensor per parameter of the computation, an index per dimension."""
-    tensors = [kernel_tensor(parameter.result.type) for parameter in parameters]
+def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: bool = False) -> func.FuncOp:
+    """The function of a subgraph, with an empty body: an argument per parameter of the computation, an index per dimension.
+
+    scalars  the arguments are elements, for a computation that others call; else tensors
+    """
+    types = [parameter.result.type for parameter in parameters]
+    tensors = [element_of(type).storage_type if scalars else kernel_tensor(type) for type in types]
     dims = subgraph.index_dims
     function = func.FuncOp(
         subgraph.name,
@@ -120,16 +125,33 @@ def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp]) -> func.FuncO
     return function
 
 
-def emit_subgraph(subgraph: Subgraph, partitioned: PartitionedComputation, function: func.FuncOp) -> None:
+def emit_subgraph(
+    subgraph: Subgraph,
+    partitioned: PartitionedComputation,
+    function: func.FuncOp,
+    called: Mapping[str, PartitionedComputation] = MappingProxyType({}),
+) -> None:
     """Fills `function`, as `declare` made it, with the code of one element of the subgraph's root.
 
+    called   the computations that instructions call for each element, by name
     raises   Unsupported, with its place, for an instruction without code
     """
     block = function.body.block
     tensors = len(block.args) - len(subgraph.index_dims)
-    emission = _Emission(subgraph, partitioned, block.args[:tensors], FunctionBuilder(block))
+    emission = _Emission(subgraph, partitioned, block.args[:tensors], FunctionBuilder(block), called)
     values = emission.element(subgraph.root, block.args[tensors:])
     emission.builder.insert(func.ReturnOp(*values))
+
+
+def emit_called(called: Mapping[str, PartitionedComputation]) -> list[func.FuncOp]:
+    """The functions of computations of scalars that instructions call for each element."""
+    functions = list[func.FuncOp]()
+    for partitioned in called.values():
+        for subgraph in partitioned.subgraphs:
+            function = declare(subgraph, partitioned.computation.parameters, scalars=True)
+            emit_subgraph(subgraph, partitioned, function, called)
+            functions.append(function)
+    return functions
 
 
 @dataclass(eq=False)
@@ -161,6 +183,15 @@ class FunctionBuilder(Builder):
         return super().insert(op, InsertPoint.at_start(self._top) if isinstance(op, arith.ConstantOp) else None)
 
     @contextmanager
+    def inside(self, point: InsertPoint) -> Generator[None]:
+        """What is inserted inside stands at `point`, of a region at the present point."""
+        outer, self.insertion_point = self.insertion_point, point
+        try:
+            yield
+        finally:
+            self.insertion_point = outer
+
+    @contextmanager
     def located(self, location: LocationAttr) -> Generator[None]:
         """What is inserted inside comes from `location`."""
         outer, self.location = self.location, location
@@ -190,8 +221,9 @@ class _Emission:
 
     subgraph: Subgraph
     partitioned: PartitionedComputation
-    tensors: Sequence[SSAValue]
+    arguments: Sequence[SSAValue]
     builder: FunctionBuilder
+    called: Mapping[str, PartitionedComputation]
     known: dict[Key, list[tuple[Block, tuple[SSAValue, ...]]]] = field(
         default_factory=dict[Key, list[tuple[Block, tuple[SSAValue, ...]]]]
     )
@@ -236,9 +268,7 @@ class _Emission:
             if self.partitioned.subgraph_of[op] is not self.subgraph:
                 values = self._call(op, indices)
             elif isinstance(op, ParameterOp):
-                read = tensor.ExtractOp(self.tensors[op.number.value.data], list(indices), result_types(op)[0])
-                read.result.name_hint = "extracted"
-                values = (self.builder.insert(read).result,)
+                values = (self._parameter(self.arguments[op.number.value.data], op, indices),)
             elif isinstance(op, TupleOp):
                 values = self._tuple(op, indices)
             else:
@@ -246,10 +276,20 @@ class _Emission:
         block = self.builder.insertion_point.block
         self.known.setdefault((op, indices), []).append((block, values))
 
+    def _parameter(self, argument: SSAValue, op: ParameterOp, indices: tuple[SSAValue, ...]) -> SSAValue:
+        """An element of a tensor; a computation that others call for each element is given scalars."""
+        if not isinstance(argument.type, TensorType):
+            return argument
+        read = tensor.ExtractOp(argument, list(indices), result_types(op)[0])
+        read.result.name_hint = "extracted"
+        return self.builder.insert(read).result
+
     def _call(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
         """An element that another function computes."""
-        callee = self.partitioned.subgraph_of[op]
-        call = PureCallOp(callee.name, [*self.tensors, *indices], result_types(op))
+        return self.call(self.partitioned.subgraph_of[op], [*self.arguments, *indices])
+
+    def call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+        call = PureCallOp(callee.name, arguments, result_types(callee.root))
         for result in call.results:
             result.name_hint = "pure_call"
         return tuple(self.builder.insert(call).results)
@@ -279,10 +319,31 @@ class _Element:
         return self.emission.builder
 
     def operand(self, i: int, indices: Sequence[SSAValue] | None = None) -> SSAValue:
+        (value,) = self.elements(i, indices)
+        return value
+
+    def elements(self, i: int, indices: Sequence[SSAValue] | None = None) -> Sequence[SSAValue]:
         owner = self.op.operands[i].owner
         assert isinstance(owner, HloOp)
-        (value,) = self.emission.element(owner, self.indices if indices is None else indices)
-        return value
+        return self.emission.element(owner, self.indices if indices is None else indices)
 
     def insert(self, op: OperationT, /) -> OperationT:
         return self.builder.insert(op)
+
+    def branch(self, condition: SSAValue, then: Emit, otherwise: Emit) -> Sequence[SSAValue]:
+        regions = Region(Block()), Region(Block())
+        branch = self.insert(scf.IfOp(condition, result_types(self.op), *regions))
+        for region, emit in zip(regions, (then, otherwise), strict=True):
+            with self.emission.builder.inside(InsertPoint.at_end(region.block)):
+                self.insert(scf.YieldOp(*emit()))
+        return branch.results
+
+    def loop(self, map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
+        def step(inner: Builder, symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            with self.emission.builder.inside(inner.insertion_point):
+                return body(symbols, carried)
+
+        return build.loop_nest(self.builder, map, self.indices, inits, step)
+
+    def call(self, computation: str, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return self.emission.call(self.emission.called[computation].root, arguments)

@@ -2,7 +2,7 @@
 
 `EMITTERS` is the rule of selection: the first that says nothing against a fusion takes it. So heroes with emitters of their own stand
 before the loop emitter, which takes what is left; with only that one here, a transpose or a reduction in a fusion is emitted element by
-element, if its ops have code, and refused by name if not.
+element, if its ops and those of the computations that they call have code, and refused by name if not.
 Source: seed document, "Hero-based codegen"; spec/2 1.3.
 """
 
@@ -78,7 +78,8 @@ def _has_code(op: type[HloOp]) -> bool:
 
 def _refuse_without_code(view: FusionView) -> None:
     """One error for all instructions that nothing can be emitted for, before anything is."""
-    missing = [op for op in view.instructions if not _has_code(type(op))]
+    called = (op for computation in view.called for op in computation.instructions)
+    missing = [op for op in (*view.instructions, *called) if not _has_code(type(op))]
     if not missing:
         return
     first, *others = missing

@@ -27,7 +27,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_subgraph, leaf_map, result_types
+from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_called, emit_subgraph, leaf_map, result_types
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Subgraph, partition
 from xla_emitters.indexing import IndexingMap
@@ -41,10 +41,10 @@ class LoopEmitter:
 
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: the loop runs over the first result, so all must have as many elements."""
-        first = math.prod(dims_of(view.roots[0]))
-        for i, root in enumerate(view.roots):
-            if math.prod(dims_of(root)) != first:
-                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(root))}"
+        first = view.elements
+        for i, type in enumerate(view.result_types):
+            if math.prod(dims_of(type)) != first:
+                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(type))}"
         return None
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -61,11 +61,13 @@ class LoopEmitter:
         entry = entry_function(view, launch)
         parameters = view.parameters
         functions = [declare(subgraph, parameters) for subgraph in partitioned.subgraphs]
+        called = {computation.sym_name.data: partition(computation) for computation in view.called}
         first = view.result_types[0]
         visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll)
         _emit_loop(view, entry, visited, partitioned.root)
         for subgraph, function in zip(partitioned.subgraphs, functions, strict=True):
-            emit_subgraph(subgraph, partitioned, function)
+            emit_subgraph(subgraph, partitioned, function, called)
+        functions += emit_called(called)
         return kernel_module(view, entry.function, functions)
 
 

@@ -9,7 +9,8 @@
            add
 
 An instruction is emitted with its user if it has one user, or if all its users read it at the same index. "The same" is equality of
-simplified indexing maps from the subgraph's root, so how far this merges depends on how far maps simplify.
+simplified indexing maps from the subgraph's root, so how far this merges depends on how far maps simplify. What an op reads in a branch
+or a loop of its own, or where only the run knows, is at no one else's index.
 Users are visited before what they use; an instruction that starts a subgraph forgets how it is reached, so the work is linear even
 where the number of paths is exponential. A subgraph of 2000 instructions is cut where one value is all that goes from one part to the
 other; elsewhere a cut would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
@@ -23,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeAlias
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
@@ -34,6 +36,9 @@ from xla_emitters.indexing.shapes import identity_map
 
 SUBGRAPH_LIMIT = 2000
 """Instructions in one function: compilers downstream are worse than linear in the size of a function."""
+
+NESTING_LIMIT = 16
+"""Regions around an instruction of a function: those of a chain of pads stand in one another."""
 
 _GIVEN = (ParameterOp, ConstantOp)
 
@@ -112,11 +117,15 @@ class PartitionedComputation:
         return "\n".join((head, *map(str, self.subgraphs)))
 
 
+_Reading: TypeAlias = tuple[IndexingMap, tuple[tuple[HloOp, int], ...]]
+"""At which index from the subgraph's root an instruction is read, and the operands on the way that their user reads apart."""
+
+
 @dataclass
 class _State:
     """What is known of an instruction before it is visited: all from its users, which have been."""
 
-    indexings: set[IndexingMap] = field(default_factory=set[IndexingMap])
+    indexings: set[_Reading] = field(default_factory=set["_Reading"])
     user_subgraphs: set[int] = field(default_factory=set[int])
     subgraph: int = -1
 
@@ -142,7 +151,8 @@ def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lamb
     for op in reversed(order):
         state = states[op]
         awaited.discard(op)
-        if starts(op) or len(state.user_subgraphs) != 1 or len(state.indexings) > 1:
+        is_deep = any(len(apart) > NESTING_LIMIT for _, apart in state.indexings)
+        if starts(op) or is_deep or len(state.user_subgraphs) != 1 or len(state.indexings) > 1:
             start(op, state)
         else:
             (state.subgraph,) = state.user_subgraphs
@@ -168,20 +178,24 @@ def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lamb
 
 def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
     """Tells `op`'s operands which subgraph reads them, and at which index counted from that subgraph's root."""
-    for operand, step in zip(op.operands, operand_maps(op), strict=True):
+    for number, (operand, step) in enumerate(zip(op.operands, operand_maps(op), strict=True)):
         assert isinstance(operand.owner, HloOp)
         known = states[operand.owner]
         known.user_subgraphs.add(state.subgraph)
         if is_root:
-            reached = _through(None, step)
+            reached, apart = _through(None, step), ()
         elif state.indexings:
-            (own,) = state.indexings
+            ((own, apart),) = state.indexings
             reached = _through(own, step)
         else:
             continue
+        if isinstance(operand.owner, _GIVEN):
+            apart = ()
+        elif op.reads_apart(number):
+            apart = (*apart, (op, number))
         # An operand that is read nowhere, such as a part of a concatenate that a slice cuts off, is not read twice.
         if not reached.is_known_empty:
-            known.indexings.add(reached)
+            known.indexings.add((reached, apart))
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ A call is inlined when, in this order:
 1. the call does not say `noinline`; the callee is a function with a body of one block, and does not call itself, even through others;
 2. the callee says `no_compute` (it only moves data): always;
 3. it is called once from the ops that stand directly around the call (or from nowhere else in the module), and caller and callee
-   together stay within 4000 ops;
+   together stay within 4000 ops and 64 regions in one another;
 4. nobody else refers to the callee: it moves, instead of being copied; or a function called next to it calls a third function that the
    callee calls too, so that inlining lets CSE merge those calls.
 
@@ -36,6 +36,8 @@ from xla_emitters.rewrite.locations import locate
 from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
 
 MAX_OPS = 4000
+MAX_NESTING = 64
+"""Regions in one another; what walks over IR is recursive, here and downstream."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class _Inliner:
         self.uses = Counter(name for op in module.walk() for name in symbols_in(op))
         self.called: dict[str, set[str]] = {}
         self.sizes: dict[str, int] = {}
+        self.nesting: dict[str, int] = {}
         self.around: dict[Region, _Around] = {}
         self.recursive: set[str] = set()
 
@@ -151,6 +154,8 @@ class _Inliner:
             return "the callee calls itself"
         if "no_compute" in callee.attributes:
             return None
+        if _regions_around(call) + self._nesting(call.callee, callee) > MAX_NESTING:
+            return f"the result would have more than {MAX_NESTING} regions in one another"
         around = self._around(call)
         moves = self._moves(call.callee, callee)
         copies = 1 if moves else around.calls[call.callee]
@@ -187,6 +192,12 @@ class _Inliner:
             ops = [] if function is None else [op for block in function.body.blocks for op in block.ops]
             self.called[name] = {op.callee for op in ops if isinstance(op, PureCallOp)}
         return self.called[name]
+
+    def _nesting(self, name: str, function: func.FuncOp) -> int:
+        """How many regions stand in one another in a function that has been visited."""
+        if name not in self.nesting:
+            self.nesting[name] = _nesting(function.body)
+        return self.nesting[name]
 
     def _inline(self, call: PureCallOp, callee: func.FuncOp) -> list[Operation]:
         """Puts the callee's ops in place of `call`; the ops."""
@@ -234,6 +245,19 @@ def _argument(value: SSAValue, body: Block, arguments: tuple[SSAValue, ...]) -> 
 def _callees(function: func.FuncOp) -> set[str]:
     """Every symbol that `function` refers to."""
     return {name for op in function.walk() for name in symbols_in(op)}
+
+
+def _nesting(region: Region) -> int:
+    inner = (inner for block in region.blocks for op in block.ops for inner in op.regions)
+    return max((1 + _nesting(region) for region in inner), default=0)
+
+
+def _regions_around(op: Operation) -> int:
+    """Regions between an op and its function's body."""
+    count, holder = 0, op.parent_op()
+    while holder is not None and not isinstance(holder, func.FuncOp):
+        count, holder = count + 1, holder.parent_op()
+    return count
 
 
 def _count(block: Block) -> int:

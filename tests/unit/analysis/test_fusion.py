@@ -62,7 +62,7 @@ def test_nested_root_tuples_are_flattened():
           ROOT t = ((f32[4], f32[4]), f32[4]) tuple(inner, a) }
       ENTRY main { x = f32[4] parameter(0)
                    ROOT r = ((f32[4], f32[4]), f32[4]) fusion(x), kind=kLoop, calls=f }""")
-    assert len(view.roots) == 3
+    assert len(view.result_types) == 3
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,25 @@ def test_a_clamp(high: int, type: Attribute):
         assert Run(made, [value]).seen == [(max(0, min(value, high)),)]
 
 
+@pytest.mark.parametrize(
+    ("value", "is_unsigned", "expected"),
+    [
+        (2**32 + 5, False, 9),
+        (2**32 + 5, True, 9),
+        (-(2**32) + 5, False, 0),
+        (2**64 - 1, True, 9),
+        (-1, False, 0),
+        (7, True, 7),
+    ],
+)
+def test_a_clamp_looks_at_all_bits_of_a_wide_integer(value: int, is_unsigned: bool, expected: int):
+    """An index may have 32 bits only: the clamp is in the integer's own type, and the index comes after it."""
+    made, builder = function(i64)
+    builder.insert(test.TestOp([build.clamp_index(builder, made.body.block.args[0], 9, is_unsigned=is_unsigned)]))
+    assert Run(made, [value]).seen == [(expected,)]
+    assert lines(made)[-2].endswith(" : i64 to index")
+
+
 def test_an_unsigned_clamp_compares_unsigned():
     made, builder = function(i32)
     build.clamp_index(builder, made.body.block.args[0], 5, is_unsigned=True)

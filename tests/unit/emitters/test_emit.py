@@ -42,22 +42,34 @@ def test_every_emitters_reason_is_in_the_refusal():
 
 def test_ops_without_code_are_refused_together_by_name_and_place():
     text = """
-      sum { a = f32[] parameter(0)
-            b = f32[] parameter(1)
-            ROOT s = f32[] add(a, b) }
-      ENTRY f { p = f32[8,8] parameter(0)
-                z = f32[] constant(0)
-                total = f32[8] reduce(p, z), dimensions={1}, to_apply=sum
-                ROOT again = f32[] reduce(total, z), dimensions={0}, to_apply=sum }"""
+      ENTRY f { p = f32[1,9,3] parameter(0)
+                k = f32[2,3,3] parameter(1)
+                once = f32[1,8,3] convolution(p, k), window={size=2}, dim_labels=b0f_0io->b0f
+                ROOT again = f32[1,7,3] convolution(once, k), window={size=2}, dim_labels=b0f_0io->b0f }"""
     entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
     with pytest.raises(Unsupported) as caught:
         emit_fusion(entry, device("h200"))
     error = caught.value
-    assert error.message == "no code for HLO op 'reduce' (instruction %total)"
-    assert str(error.place).startswith("x.hlo:7:")
+    assert error.message == "no code for HLO op 'convolution' (instruction %once)"
+    assert str(error.place).startswith("x.hlo:4:")
     ((place, note),) = error.notes
-    assert note == "nor for 'reduce' (instruction %again)"
-    assert str(place).startswith("x.hlo:8:")
+    assert note == "nor for 'convolution' (instruction %again)"
+    assert str(place).startswith("x.hlo:5:")
     assert error.help.startswith("there is code for: abs, acos, ")
     assert " broadcast, " in error.help
-    assert " reduce, " not in error.help
+    assert " convolution, " not in error.help
+
+
+def test_a_called_computation_is_refused_for_what_has_no_code_in_it():
+    text = """
+      odd { a = f32[] parameter(0)
+            b = u32[] parameter(1)
+            ROOT s = f32[] stochastic-convert(a, b) }
+      ENTRY f { p = f32[8] parameter(0)
+                q = u32[8] parameter(1)
+                ROOT m = f32[8] map(p, q), to_apply=odd }"""
+    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    with pytest.raises(Unsupported) as caught:
+        emit_fusion(entry, device("h200"))
+    assert caught.value.message == "no code for HLO op 'stochastic-convert' (instruction %s)"
+    assert str(caught.value.place).startswith("x.hlo:4:")

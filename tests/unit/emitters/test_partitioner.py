@@ -8,7 +8,13 @@ import time
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.emitters.partitioner import PartitionedComputation, partition, post_order, sanitize
+from xla_emitters.emitters.partitioner import (
+    NESTING_LIMIT,
+    PartitionedComputation,
+    partition,
+    post_order,
+    sanitize,
+)
 from xla_emitters.hlo_text import parse_hlo
 
 
@@ -245,3 +251,37 @@ def test_the_first_subgraph_is_the_roots():
 
 def computation_root(partitioned: PartitionedComputation) -> object:
     return partitioned.computation.root.owner
+
+
+def test_what_is_read_apart_is_nobody_elses():
+    """The update reads `n` in a branch, the add reads it outside of it: the same index, but code in the branch is not there for the add."""
+    body = """
+      p = f32[64] parameter(0)
+      u = f32[4] parameter(1)
+      i = s32[] parameter(2)
+      n = f32[64] negate(p)
+      d = f32[64] dynamic-update-slice(n, u, i)
+      ROOT r = f32[64] add(d, n)
+    """
+    assert groups(body) == ["u i d r", "p n"]
+
+
+def test_windows_at_different_places_are_different_readings():
+    """The maps are equal, but each slice has a start of its own."""
+    body = """
+      p = f32[64] parameter(0)
+      i = s32[] parameter(1)
+      j = s32[] parameter(2)
+      n = f32[64] negate(p)
+      a = f32[4] dynamic-slice(n, i), dynamic_slice_sizes={4}
+      b = f32[4] dynamic-slice(n, j), dynamic_slice_sizes={4}
+      ROOT r = f32[4] add(a, b)
+    """
+    assert groups(body) == ["i a j b r", "p n"]
+
+
+def test_regions_stand_in_one_another_only_so_deep():
+    lines = ["x0 = f32[64] parameter(0)", "u = f32[4] parameter(1)", "i = s32[] parameter(2)"]
+    lines += [f"x{k + 1} = f32[64] dynamic-update-slice(x{k}, u, i)" for k in range(50)]
+    sizes = [len(group.split()) for group in groups("\n".join([*lines[:-1], f"ROOT {lines[-1]}"]))]
+    assert max(sizes) <= NESTING_LIMIT + 4

@@ -174,7 +174,9 @@ def test_dynamic_dimensions_are_read(dims: str):
 
 
 def test_names_may_be_words_of_the_grammar():
-    parse_hlo("%ENTRY { parameter = f32[] parameter(0) %inf = f32[] negate(parameter) ROOT %ROOT = f32[] negate(%inf) }").verify()
+    parse_hlo(
+        "%ENTRY { parameter = f32[] parameter(0) %inf = f32[] negate(parameter) ROOT %ROOT = f32[] negate(%inf) }"
+    ).verify()
 
 
 # ------------------------------------------------------------------------------------------------------------- what is refused

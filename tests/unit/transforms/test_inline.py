@@ -5,7 +5,7 @@ from __future__ import annotations
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.transforms.inline import MAX_OPS, InlinePass
+from xla_emitters.transforms.inline import MAX_NESTING, MAX_OPS, InlinePass
 
 
 def kernel(ops: int) -> str:
@@ -80,3 +80,39 @@ def test_a_public_callee_is_copied_and_kept():
     assert [remark.text for remark in notes.remarks] == [
         "skipped xla_gpu.pure_call: @f: it is public, and has other callers perhaps"
     ]
+
+
+def nested(depth: int) -> str:
+    """Ops of `depth` branches in one another, around %a."""
+    return (
+        "".join(f"%v{i} = scf.if %c -> (f32) {{ " for i in range(depth))
+        + "scf.yield %a : f32 "
+        + "".join(
+            f"}} else {{ scf.yield %a : f32 }} {f'scf.yield %v{i} : f32 ' if i else ''}" for i in reversed(range(depth))
+        )
+    )
+
+
+def calls_left(around: int, inside: int) -> int:
+    """How many calls are left of one that stands in `around` regions, of a function with `inside` regions in one another."""
+    call = nested(around).replace(
+        "scf.yield %a : f32 }", "%r = xla_gpu.pure_call @f(%a, %c) : (f32, i1) -> f32 scf.yield %r : f32 }", 1
+    )
+    module = parse_ir(f"""
+        func.func @kernel(%a: f32, %c: i1) -> f32 {{
+          {call}
+          return %v0 : f32
+        }}
+        func.func private @f(%a: f32, %c: i1) -> f32 {{
+          {nested(inside)}
+          return %v0 : f32
+        }}""")
+    InlinePass().apply(make_context(), module)
+    module.verify()
+    return sum(isinstance(op, PureCallOp) for op in module.walk())
+
+
+def test_regions_stay_within_the_limit():
+    """What walks over IR is recursive: a thousand pads in a row must not become a thousand branches in one another."""
+    assert calls_left(4, MAX_NESTING - 4) == 0
+    assert calls_left(4, MAX_NESTING - 3) == 1

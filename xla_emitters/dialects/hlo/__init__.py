@@ -4,6 +4,7 @@
     computation   computations, parameters, tuples, calls  constant      literals and iota
     elementwise   one row per op: rule, meaning, code      shape_ops     ops that move elements
     contractions  reduce, dot, gather, scatter ...         windows       sliding windows
+    called        map, and what others call per element
     rule_ops      ops that are a shape rule alone, in      host          order, effects, control flow
                   three families: parsed, not compiled     collectives   several devices
                                                            routines      sort, FFT, linear algebra ...
@@ -16,6 +17,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from xla_emitters.dialects.hlo import (
+    called,
     collectives,
     computation,
     constant,
@@ -31,6 +33,7 @@ from xla_emitters.dialects.hlo.windows import WindowAttr
 
 FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
     computation.OPS,
+    called.OPS,
     constant.OPS,
     elementwise.OPS,
     shape_ops.OPS,

@@ -39,6 +39,12 @@ from xla_emitters.indexing import IndexingMap
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """Runs the computation of that name on these values and returns its root's: logical, row-major arrays, or tuples of values."""
 
+Emit: TypeAlias = Callable[[], Sequence[SSAValue]]
+"""Code inside a region: the values that leave it."""
+
+EmitStep: TypeAlias = Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
+"""Code of one step of a loop: (the loops' variables, what is carried in) -> what is carried on."""
+
 OperationT = TypeVar("OperationT", bound=Operation)
 
 
@@ -88,8 +94,28 @@ class ElementContext(Protocol):
         """The element of operand `i` at `indices`; None means those of the result."""
         ...
 
+    def elements(self, i: int, indices: Sequence[SSAValue] | None = None) -> Sequence[SSAValue]:
+        """As `operand`, for a tuple: one value per leaf."""
+        ...
+
     def insert(self, op: OperationT, /) -> OperationT:
         """Adds `op` at the point of emission and returns it."""
+        ...
+
+    def branch(self, condition: SSAValue, then: Emit, otherwise: Emit, /) -> Sequence[SSAValue]:
+        """An element of the result by the one way or the other: what is asked for in `then` is only there if `condition` (i1) holds."""
+        ...
+
+    def loop(self, map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep, /) -> Sequence[SSAValue]:
+        """`body` for all symbols of `map`, the last one fastest, where its constraints hold at the indices of the result.
+
+        inits    what is carried into the first step
+        returns  what the last step leaves
+        """
+        ...
+
+    def call(self, computation: str, arguments: Sequence[SSAValue], /) -> Sequence[SSAValue]:
+        """What a computation of scalars gives: one value per leaf of its root."""
         ...
 
 
@@ -178,6 +204,13 @@ class HloOp(IRDLOperation):
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         """For each operand, the elements that one element of the result needs."""
         raise self.unsupported("no indexing map")
+
+    def reads_apart(self, operand: int) -> bool:
+        """Whether operand `operand` is read in a region (a branch, a loop), or at indices that the run finds.
+
+        Then nobody else reads it there, whatever its map says, and what others need too must not stand there.
+        """
+        return False
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         """Emits one element of the result; a tuple gives one value per leaf."""

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     IntegerAttr,
     ModuleOp,
     StringAttr,
@@ -49,7 +48,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.types import (
     BufferType,
     array_type,
@@ -245,6 +244,9 @@ class GetTupleElementOp(HloOp):
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (identity_map(dims_of(self.result)),)
 
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        return (e.elements(0)[self.index.value.data],)
+
 
 @dataclass(frozen=True)
 class Callee:
@@ -412,25 +414,6 @@ class CallOp(CallingOp):
         return call(self.to_apply.root_reference.data, operands)
 
 
-@irdl_op_definition
-class MapOp(CallingOp):
-    """A computation of scalars applied element by element."""
-
-    name = "hlo.map"
-
-    to_apply = prop_def(SymbolRefAttr)
-    dimensions = opt_prop_def(DenseArrayBase)
-
-    def callees(self) -> tuple[Callee, ...]:
-        return (
-            Callee(self.to_apply, [scalar_of(operand.type) for operand in self.operands], scalar_of(self.result.type)),
-        )
-
-    def verify_shape(self) -> None:
-        for operand in self.operands:
-            self.expect_dims(as_array(operand.type).get_shape(), "its operand has")
-
-
 def scalar_of(type: Attribute) -> Attribute:
     """The scalar with the element type of an array; of a tuple, a tuple of those."""
     if isinstance(type, TupleType):
@@ -438,4 +421,4 @@ def scalar_of(type: Attribute) -> Attribute:
     return array_type(as_array(type).element_type, ())
 
 
-OPS: tuple[type[HloOp], ...] = (ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, MapOp)
+OPS: tuple[type[HloOp], ...] = (ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp)

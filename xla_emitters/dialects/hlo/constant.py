@@ -33,8 +33,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
-from xla_emitters.dialects.hlo.convert import constant, convert_array
+from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 
@@ -230,6 +231,12 @@ class IotaOp(HloOp):
 
     def output_to_input(self) -> tuple[()]:
         return ()
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        # The index is not negative, so the narrowest integer that holds it may be signed.
+        held = dtype("s32" if dims_of(self.result)[self.dimension] <= 1 << 31 else "s64")
+        index = e.insert(IndexCastUIOp(e.indices[self.dimension], held.storage_type)).result
+        return (emit_convert(e, index, held, element_of(self.result)),)
 
 
 OPS: tuple[type[HloOp], ...] = (ConstantOp, IotaOp)

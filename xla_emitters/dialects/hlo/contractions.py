@@ -2,22 +2,29 @@
 
     %s = hlo.reduce %x, %zero {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
 
-They parse, verify their shapes and print.
-Source: spec/1 3.2, 3.6, 6.8.
+Convolution and scatter have a shape rule alone. Reductions and sums go one element after the other, in row-major order of what is summed.
+Source: spec/1 3.2, 3.6, 5.5, 6.8.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any, ClassVar
 
+import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.called import apply_to_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
+from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert, wrap
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     array_type,
@@ -25,12 +32,16 @@ from xla_emitters.dialects.hlo.types import (
     dims_of,
     element_of,
     has_dynamic_dims,
+    leaf_types,
     same_dims,
     tuple_type,
     tuple_types,
     type_text,
 )
-from xla_emitters.dialects.hlo.windows import WindowAttr
+from xla_emitters.dialects.hlo.windows import WindowAttr, window_map
+from xla_emitters.dtypes import Array, DType, Kind, dtype
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import identity_map
 
 
 class ReducingOp(CallingOp):
@@ -69,6 +80,41 @@ class ReducingOp(CallingOp):
         parts = [array_type(element, wanted) for element in elements]
         self.expect_type(parts[0] if half == 1 else tuple_type(parts), "its operands give")
 
+    @property
+    def arrays(self) -> Sequence[SSAValue]:
+        """The operands that are reduced; as many initial values stand after them."""
+        return self.operands[: len(self.operands) // 2]
+
+    @abstractmethod
+    def reduced_map(self) -> IndexingMap:
+        """From an index of the result, and a range variable per loop, to the elements of the arrays that it is made of."""
+
+    def reduced_value(self, steps: Iterable[Sequence[Array]], inits: Sequence[Any], call: Call) -> Any:
+        """The inits combined with each step's arrays, which have the result's shape, one after the other."""
+        shape = dims_of(leaf_types(self.result.type)[0])
+        values: tuple[Array, ...] = tuple(np.broadcast_to(init, shape) for init in inits)
+        for arrays in steps:
+            values = apply_to_elements(self, self.to_apply, [*values, *arrays], call)
+        copies = [value.copy() for value in values]
+        return copies[0] if len(copies) == 1 else tuple(copies)
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        map = self.reduced_map()
+        return (map,) * len(self.arrays) + (IndexingMap((), map.dims),) * len(self.arrays)
+
+    def reads_apart(self, operand: int) -> bool:
+        return operand < len(self.arrays)
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        map, count = self.reduced_map(), len(self.arrays)
+        inits = [e.operand(count + i, ()) for i in range(count)]
+
+        def step(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            at = apply_indexing(e.builder, map, [*e.indices, *symbols])
+            return e.call(self.to_apply.root_reference.data, [*carried, *(e.operand(i, at) for i in range(count))])
+
+        return inits if map.is_known_empty else e.loop(map, inits, step)
+
     @abstractmethod
     def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
         """The sizes of the result from those of the arrays."""
@@ -91,6 +137,23 @@ class ReduceOp(ReducingOp):
             )
         return [size for dim, size in enumerate(dims) if dim not in reduced]
 
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """One element after the other, in row-major order of the reduced dimensions."""
+        count, reduced = len(self.arrays), sorted(integers(self.dimensions))
+        kept = [dim for dim in range(operands[0].ndim) if dim not in reduced]
+        moved = [array.transpose([*reduced, *kept]) for array in operands[:count]]
+        sizes = moved[0].shape[: len(reduced)]
+        steps = ([array[index] for array in moved] for index in np.ndindex(*sizes))
+        return self.reduced_value(steps, operands[count:], call)
+
+    def reduced_map(self) -> IndexingMap:
+        sizes, reduced = dims_of(self.operands[0]), sorted(integers(self.dimensions))
+        kept = [dim for dim in range(len(sizes)) if dim not in reduced]
+        order = [*kept, *reduced]
+        variables = [Variable(Interval(0, sizes[dim] - 1)) for dim in order]
+        results = tuple(Expr.variable(order.index(dim)) for dim in range(len(sizes)))
+        return IndexingMap(results, tuple(variables[: len(kept)]), tuple(variables[len(kept) :]))
+
 
 @irdl_op_definition
 class ReduceWindowOp(ReducingOp):
@@ -107,6 +170,26 @@ class ReduceWindowOp(ReducingOp):
             UNBOUNDED if size == UNBOUNDED else along.output_size(size)
             for size, along in zip(dims, window, strict=True)
         ]
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """Element by element of the window, in row-major order; what the padding covers is left out."""
+        count, map = len(self.arrays), self.reduced_map()
+        shape = dims_of(leaf_types(self.result.type)[0])
+        where = np.indices(shape)
+        result = [np.broadcast_to(init, shape).copy() for init in operands[count:]]
+        for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
+            inside = np.broadcast_to(np.asarray(map.constraints_satisfied([*where], offsets)), shape)
+            for dim, variable in enumerate(map.dims):
+                inside = inside & (where[dim] >= variable.bounds.lower) & (where[dim] <= variable.bounds.upper)
+            at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], offsets))
+            chosen = [array[at] for array in operands[:count]]
+            combined = apply_to_elements(self, self.to_apply, [*(part[inside] for part in result), *chosen], call)
+            for part, value in zip(result, combined, strict=True):
+                part[inside] = value
+        return tuple(result) if count > 1 else result[0]
+
+    def reduced_map(self) -> IndexingMap:
+        return window_map(self.window.data, dims_of(self.operands[0]))
 
 
 @dataclass(frozen=True)
@@ -160,15 +243,104 @@ class DotOp(HloOp):
     operand_precision = opt_prop_def(StringAttr)
     algorithm = opt_prop_def(StringAttr)
 
-    def verify_(self) -> None:
-        self.verify_operand_count()
-        dimensions = DotDimensions(
+    ALGORITHMS: ClassVar = ("dot_f32_f32_f32", "dot_bf16_bf16_f32")
+    """Those with code; without one, floats are multiplied and added in f32 (f64 where the result is)."""
+
+    @property
+    def pairing(self) -> DotDimensions:
+        return DotDimensions(
             _numbers(self.lhs_batch_dims),
             _numbers(self.rhs_batch_dims),
             _numbers(self.lhs_contracting_dims),
             _numbers(self.rhs_contracting_dims),
         )
-        self.expect_dims(dimensions.result_dims(self), "its operands give")
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.expect_dims(self.pairing.result_dims(self), "its operands give")
+
+    @property
+    def held(self) -> DType:
+        """The type that sums are held in, and that elements have when they are multiplied. raises Unsupported."""
+        result = element_of(self.result)
+        if result.kind is Kind.COMPLEX or Kind.COMPLEX in (element_of(operand).kind for operand in self.operands):
+            raise self.unsupported("no code for complex numbers")
+        if self.algorithm is not None and self.algorithm.data not in (*self.ALGORITHMS, "unset"):
+            raise self.unsupported(
+                f"no code for algorithm {self.algorithm.data}", help=f"supported: {', '.join(self.ALGORITHMS)}"
+            )
+        return dtype("f32") if result.kind is Kind.FLOAT and result.bits < 32 else result
+
+    def _kept(self, operand: int) -> list[DType]:
+        """The types that an element of an operand is converted to, one after the other."""
+        source = element_of(self.operands[operand])
+        rounds = self.algorithm is not None and self.algorithm.data == "dot_bf16_bf16_f32"
+        return [source, *([dtype("bf16")] if rounds and source.bits > 16 else ()), self.held]
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        """One product after the other, contracting dimensions in the attribute's order, the last one fastest."""
+        held, shape = self.held, dims_of(self.result)
+        factors = list[Array]()
+        for i, array in enumerate(operands):
+            for source, target in pairwise(self._kept(i)):
+                array = convert_array(array, source, target)
+            factors.append(array.astype(np.int64) if held.is_integer else array)
+        total = np.zeros(shape, factors[0].dtype)
+        lhs, rhs = self.output_to_input()
+        where = np.indices(shape)
+        for numbers in np.ndindex(*(variable.bounds.upper + 1 for variable in lhs.range_vars)):
+            x, y = (
+                array[tuple(np.broadcast_to(np.asarray(part), shape) for part in map.evaluate([*where], numbers))]
+                for array, map in zip(factors, (lhs, rhs), strict=True)
+            )
+            total = total | (x & y) if held.kind is Kind.PRED else total + x * y
+        return convert_array(wrap(total, held) if held.is_integer else total, held, element_of(self.result))
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        pairing, result = self.pairing, dims_of(self.result)
+        places = tuple(Variable(Interval(0, size - 1)) for size in result)
+        sizes = dims_of(self.operands[0])
+        summed = tuple(Variable(Interval(0, sizes[dim] - 1)) for dim in pairing.lhs_contracting)
+        maps = list[IndexingMap]()
+        free = len(pairing.lhs_batch)
+        for operand, batch, contracting in (
+            (self.operands[0], pairing.lhs_batch, pairing.lhs_contracting),
+            (self.operands[1], pairing.rhs_batch, pairing.rhs_contracting),
+        ):
+            variables = dict[int, int]()
+            variables |= {dim: number for number, dim in enumerate(batch)}
+            variables |= {dim: len(result) + number for number, dim in enumerate(contracting)}
+            for dim in range(len(dims_of(operand))):
+                if dim not in variables:
+                    variables[dim] = free
+                    free += 1
+            results = tuple(Expr.variable(variables[dim]) for dim in range(len(variables)))
+            maps.append(IndexingMap(results, places, summed))
+        return tuple(maps)
+
+    def reads_apart(self, operand: int) -> bool:
+        return True
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        held, maps = self.held, self.output_to_input()
+        zero = constant(e, 0, held.storage_type)
+
+        def factor(i: int, symbols: Sequence[SSAValue]) -> SSAValue:
+            value = e.operand(i, apply_indexing(e.builder, maps[i], [*e.indices, *symbols]))
+            for source, target in pairwise(self._kept(i)):
+                value = emit_convert(e, value, source, target)
+            return value
+
+        def step(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            x, y, (total,) = factor(0, symbols), factor(1, symbols), carried
+            if held.kind is Kind.FLOAT:
+                return (e.insert(arith.AddfOp(total, e.insert(arith.MulfOp(x, y)).result)).result,)
+            if held.kind is Kind.PRED:
+                return (e.insert(arith.OrIOp(total, e.insert(arith.AndIOp(x, y)).result)).result,)
+            return (e.insert(arith.AddiOp(total, e.insert(arith.MuliOp(x, y)).result)).result,)
+
+        (total,) = (zero,) if maps[0].is_known_empty else e.loop(maps[0], (zero,), step)
+        return (emit_convert(e, total, held, element_of(self.result)),)
 
 
 def _numbers(attribute: DenseArrayBase[Any] | None) -> tuple[int, ...]:
@@ -331,6 +503,82 @@ class GatherOp(HloOp):
         rest = iter(batch)
         wanted = [window[offsets.index(dim)] if dim in offsets else next(rest) for dim in range(rank)]
         self.expect_type(array_type(operand.element_type, wanted), "slice_sizes and indices give")
+
+    @property
+    def mapped(self) -> list[int]:
+        """The dimensions of the operand in which the windows have starts, ascending."""
+        return sorted(integers(self.start_index_map))
+
+    @property
+    def last_starts(self) -> list[int]:
+        """The greatest start in each of the `mapped` dimensions; a dropped dimension takes one element."""
+        sizes, dims = integers(self.slice_sizes), dims_of(self.operands[0])
+        return [dims[dim] - max(1, sizes[dim]) for dim in self.mapped]
+
+    def _batch(self) -> list[int]:
+        """The dimensions of the result that say which window an element is in."""
+        return [dim for dim in range(len(dims_of(self.result))) if dim not in integers(self.offset_dims)]
+
+    def start_map(self) -> IndexingMap:
+        """From an index of the result, and a number of a row of starts (range variable), to its place among the indices."""
+        whole, along = identity_map(dims_of(self.result)), self.index_vector_dim.value.data
+        row = Expr.variable(len(whole.dims))
+        results = [whole.results[dim] for dim in self._batch()]
+        if along < len(dims_of(self.operands[1])):
+            results.insert(along, row)
+        length = len(integers(self.start_index_map))
+        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, length - 1)),))
+
+    def element_map(self) -> IndexingMap:
+        """From an index of the result, and the window's clamped starts (run-time variables), to the operand."""
+        whole = identity_map(dims_of(self.result))
+        offsets, batch = iter(integers(self.offset_dims)), self._batch()
+        batching = _numbers(self.operand_batching_dims)
+        along = self.index_vector_dim.value.data
+        rows = [dim for dim in range(len(dims_of(self.operands[1]))) if dim != along]
+        dropped = {*integers(self.collapsed_slice_dims), *batching}
+        results = list[Expr]()
+        for dim in range(len(dims_of(self.operands[0]))):
+            at = Expr.constant(0) if dim in dropped else whole.results[next(offsets)]
+            if dim in batching:
+                row = _numbers(self.start_indices_batching_dims)[batching.index(dim)]
+                at = whole.results[batch[rows.index(row)]]
+            if dim in self.mapped:
+                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
+            results.append(at)
+        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
+        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        array, rows = operands
+        shape = dims_of(self.result)
+        where, of_start = np.indices(shape), self.start_map()
+        starts = list[Array]()
+        for dim, last in zip(self.mapped, self.last_starts, strict=True):
+            number = integers(self.start_index_map).index(dim)
+            place = tuple(np.broadcast_to(np.asarray(part), shape) for part in of_start.evaluate([*where], [number]))
+            # As Python numbers: not every integer type can be compared with `last`.
+            starts.append(np.clip(rows[place].astype(object), 0, max(last, 0)).astype(np.int64))
+        at = self.element_map().evaluate([*where], starts)
+        return array[tuple(np.broadcast_to(np.asarray(part), shape) for part in at)]
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (self.element_map(), self.start_map())
+
+    def reads_apart(self, operand: int) -> bool:
+        return True
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        of_start, is_unsigned = self.start_map(), element_of(self.operands[1]).kind is Kind.UNSIGNED
+        starts = list[SSAValue]()
+        for dim, last in zip(self.mapped, self.last_starts, strict=True):
+            if last <= 0:
+                starts.append(constant_index(e.builder, 0))
+                continue
+            number = constant_index(e.builder, integers(self.start_index_map).index(dim))
+            value = e.operand(1, apply_indexing(e.builder, of_start, [*e.indices, number]))
+            starts.append(clamp_index(e.builder, value, last, is_unsigned=is_unsigned))
+        return (e.operand(0, apply_indexing(e.builder, self.element_map(), [*e.indices, *starts])),)
 
 
 @irdl_op_definition

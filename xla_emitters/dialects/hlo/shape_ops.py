@@ -16,11 +16,12 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
-from xla_emitters.dialects.build import apply_indexing
+from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, constraints_check, value_is_in
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
@@ -34,7 +35,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.indexing import Expr, IndexingMap, Interval
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
 
 
@@ -144,6 +145,9 @@ def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
     )
 
 
+_REAL = frozenset((Kind.SIGNED, Kind.UNSIGNED, Kind.FLOAT))
+
+
 @irdl_op_definition
 class BitcastOp(MoveOp):
     """The same memory seen as another shape, layout, or element type of the same width."""
@@ -171,9 +175,15 @@ class BitcastOp(MoveOp):
         )
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        if element_of(self.operands[0]) != element_of(self.result):
-            raise self.unsupported("no code between element types")
-        return super().emit_element(e)
+        source, target = element_of(self.operands[0]), element_of(self.result)
+        if source != target and (source.bits != target.bits or not {source.kind, target.kind} <= _REAL):
+            raise self.unsupported(
+                f"no code from {source.name} to {target.name}", help="supported: integers and floats of one width"
+            )
+        (value,) = super().emit_element(e)
+        if value.type == target.storage_type:
+            return (value,)
+        return (e.insert(arith.BitcastOp(value, target.storage_type)).result,)
 
 
 def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:
@@ -327,6 +337,23 @@ class ConcatenateOp(HloOp):
             maps.append(IndexingMap(results, whole.dims, constraints=((index, inside),)))
         return tuple(maps)
 
+    def reads_apart(self, operand: int) -> bool:
+        return len(self.operands) > 1
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        maps = self.output_to_input()
+
+        def among(first: int, end: int) -> Sequence[SSAValue]:
+            """The element, which is in one of the operands from `first` to `end`, found by halving."""
+            if end - first == 1:
+                return (e.operand(first, apply_indexing(e.builder, maps[first], e.indices)),)
+            middle = (first + end) // 2
+            offset = constant_index(e.builder, self.offsets[middle])
+            is_before = e.insert(arith.CmpiOp(e.indices[self.dimension], offset, "ult")).result
+            return e.branch(is_before, lambda: among(first, middle), lambda: among(middle, end))
+
+        return among(0, len(self.operands))
+
 
 @irdl_op_definition
 class PadOp(HloOp):
@@ -389,6 +416,19 @@ class PadOp(HloOp):
             IndexingMap((), whole.dims),
         )
 
+    def reads_apart(self, operand: int) -> bool:
+        return True
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        map, _ = self.output_to_input()
+        if map.is_known_empty:
+            return (e.operand(1, ()),)
+        return e.branch(
+            constraints_check(e.builder, map, e.indices, ()),
+            lambda: (e.operand(0, apply_indexing(e.builder, map, e.indices)),),
+            lambda: (e.operand(1, ()),),
+        )
+
 
 class DynamicOp(HloOp):
     """A window of an array at a place that only the run knows; the place is clamped so that the window lies inside."""
@@ -421,6 +461,36 @@ class DynamicOp(HloOp):
         ]
         return tuple(slice(start, start + size) for start, size in zip(clamped, sizes, strict=True))
 
+    def last_starts(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The greatest place of a window of that size, in each dimension."""
+        return tuple(whole - size for whole, size in zip(dims_of(self.operands[0]), sizes, strict=True))
+
+    def clamped_starts(self, e: ElementContext, sizes: Sequence[int]) -> list[SSAValue]:
+        """Where the window is: an index per dimension."""
+        return [
+            clamp_index(
+                e.builder, e.operand(i, ()), last, is_unsigned=element_of(self.operands[i]).kind is Kind.UNSIGNED
+            )
+            if last > 0
+            else constant_index(e.builder, 0)
+            for i, last in enumerate(self.last_starts(sizes), self.STARTS)
+        ]
+
+    def reads_apart(self, operand: int) -> bool:
+        return operand < self.STARTS
+
+    def moved(self, sizes: Sequence[int], direction: int) -> IndexingMap:
+        """From an index of the result to the index plus (or minus, by `direction`) the window's start: a run-time variable a dimension."""
+        whole = identity_map(dims_of(self.result))
+        rank = len(whole.dims)
+        results = (index + Expr.variable(rank + dim) * direction for dim, index in enumerate(whole.results))
+        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
+        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+
+    def scalar_maps(self) -> tuple[IndexingMap, ...]:
+        """The maps of the start indices."""
+        return (IndexingMap((), identity_map(dims_of(self.result)).dims),) * len(self.operands[self.STARTS :])
+
 
 @irdl_op_definition
 class DynamicSliceOp(DynamicOp):
@@ -446,6 +516,14 @@ class DynamicSliceOp(DynamicOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return operands[0][self.window(operands, integers(self.dynamic_slice_sizes))].copy()
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (self.moved(integers(self.dynamic_slice_sizes), 1), *self.scalar_maps())
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        sizes = integers(self.dynamic_slice_sizes)
+        starts = self.clamped_starts(e, sizes)
+        return (e.operand(0, apply_indexing(e.builder, self.moved(sizes, 1), [*e.indices, *starts])),)
 
 
 @irdl_op_definition
@@ -476,6 +554,23 @@ class DynamicUpdateSliceOp(DynamicOp):
         result = operands[0].copy()
         result[self.window(operands, operands[1].shape)] = operands[1]
         return result
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        """The update's map holds where the window is; elsewhere it leads out of the update."""
+        return (identity_map(dims_of(self.result)), self.moved(dims_of(self.operands[1]), -1), *self.scalar_maps())
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        sizes = dims_of(self.operands[1])
+        if 0 in sizes:
+            return (e.operand(0),)
+        starts = self.clamped_starts(e, sizes)
+        places = apply_indexing(e.builder, self.moved(sizes, -1), [*e.indices, *starts])
+        inside = e.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
+        for place, size, last in zip(places, sizes, self.last_starts(sizes), strict=True):
+            if last > 0:
+                here = value_is_in(e.builder, place, Interval(0, size - 1))
+                inside = e.insert(arith.AndIOp(inside, here)).result
+        return e.branch(inside, lambda: (e.operand(1, places),), lambda: (e.operand(0),))
 
 
 OPS: tuple[type[HloOp], ...] = (

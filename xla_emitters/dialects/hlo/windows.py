@@ -19,6 +19,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+
 
 @dataclass(frozen=True)
 class WindowDim:
@@ -97,6 +99,33 @@ class Window:
             for name, numbers in found.items()
             if numbers and (name == "size" or any(number != default[name] for number in numbers))
         }
+
+
+def window_map(window: Window, dims: Sequence[int]) -> IndexingMap:
+    """From a place of the window (dims) and an element of it (range variables) to the element of an array of sizes `dims` there.
+
+    In padding and in the holes of base dilation there is none: the domain leaves them out.
+
+    >>> print(window_map(Window((WindowDim(size=3, stride=2, low=1, high=1),)), (8,)))
+    (d0)[s0] -> (d0 * 2 + s0 - 1), domain: d0 in [0, 3], s0 in [0, 2], d0 * 2 + s0 in [1, 8]
+    """
+    rank = len(dims)
+    places = tuple(
+        Variable(Interval(0, dim.output_size(size) - 1)) for dim, size in zip(window.dims, dims, strict=True)
+    )
+    elements = tuple(Variable(Interval(0, dim.size - 1)) for dim in window.dims)
+    results, constraints = list[Expr](), list[tuple[Expr, Interval]]()
+    for i, (dim, size) in enumerate(zip(window.dims, dims, strict=True)):
+        element = Expr.variable(rank + i)
+        if dim.reversed:
+            element = Expr.constant(dim.size - 1) - element
+        position = Expr.variable(i) * dim.stride + element * dim.window_dilation - dim.low
+        constraints.append((position, Interval(0, (size - 1) * dim.base_dilation)))
+        if dim.base_dilation > 1:
+            constraints.append((position % dim.base_dilation, Interval(0, 0)))
+            position = position // dim.base_dilation
+        results.append(position)
+    return IndexingMap(tuple(results), places, elements, constraints=tuple(constraints)).simplify()
 
 
 @irdl_attr_definition

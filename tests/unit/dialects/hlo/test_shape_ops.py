@@ -17,6 +17,7 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.errors import VerifyError
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.indexing import IndexingMap
 
 
 def last(*lines: str) -> HloOp:
@@ -162,7 +163,7 @@ def test_results_are_arrays_of_their_own():
 
 
 class Recorder:
-    """An element context whose operands are the indices asked for."""
+    """An element context whose operands are the indices asked for; for ops that move elements, which ask for one operand's and no more."""
 
     def __init__(self, rank: int):
         self.block = Block(arg_types=[IndexType()] * rank)
@@ -176,6 +177,14 @@ class Recorder:
     def operand(self, i: int, indices: Any = None) -> Any:
         self.asked = list(indices)
         return self.block.args[0]
+
+    def elements(self, i: int, indices: Any = None) -> Any:
+        return (self.operand(i, indices),)
+
+    def branch(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    loop = call = branch
 
 
 @pytest.mark.parametrize(
@@ -252,3 +261,98 @@ def test_a_shape_that_does_not_fit_is_refused(line: str, message: str):
 )
 def test_sizes_that_are_not_known_are_not_compared(line: str):
     last("x = f32[?] parameter(0)", f"r = {line}")
+
+
+# ------------------------------------------------------------------------------------------- maps on random shapes
+
+
+def holds(map: IndexingMap, index: tuple[int, ...]) -> bool:
+    """Whether an index is in the domain of a map without symbols."""
+    bounds = [variable.bounds.contains(number) for variable, number in zip(map.dims, index, strict=True)]
+    return map.constraints_satisfied(index) and all(bounds)
+
+
+def test_maps_of_concatenate_lead_each_index_to_one_operand():
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        rank = int(rng.integers(1, 4))
+        axis = int(rng.integers(rank))
+        shapes = [list(map(int, rng.integers(1, 4, rank)))] * int(rng.integers(1, 5))
+        shapes = [[*shape[:axis], int(rng.integers(0, 4)), *shape[axis + 1 :]] for shape in shapes]
+        arrays = [counted(*shape) + 1000 * i for i, shape in enumerate(shapes)]
+        lines = [f"x{i} = s32[{','.join(map(str, shape))}] parameter({i})" for i, shape in enumerate(shapes)]
+        whole = [*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :]]
+        names = ", ".join(f"x{i}" for i in range(len(shapes)))
+        op = last(*lines, f"r = s32[{','.join(map(str, whole))}] concatenate({names}), dimensions={{{axis}}}")
+        result = np.concatenate(arrays, axis)
+        assert value(op, *arrays).tolist() == result.tolist()
+        maps = op.output_to_input()
+        for index in np.ndindex(*whole):
+            holders = [i for i, moved in enumerate(maps) if holds(moved, index)]
+            assert [arrays[i][maps[i].evaluate(index)] for i in holders] == [result[index]]
+
+
+def padded(x: np.ndarray, edges: list[tuple[int, int, int]]) -> dict[tuple[int, ...], int]:
+    """By definition: element i of a dimension goes to low + i * (interior + 1); what leads outside is dropped."""
+    found = dict[tuple[int, ...], int]()
+    for index in np.ndindex(*x.shape):
+        found[tuple(low + i * (interior + 1) for i, (low, _, interior) in zip(index, edges, strict=True))] = int(
+            x[index]
+        )
+    return found
+
+
+def test_the_map_of_pad_holds_exactly_where_the_operand_is():
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        rank = int(rng.integers(1, 3))
+        dims = [int(n) for n in rng.integers(0, 5, rank)]
+        edges = [(int(rng.integers(-3, 4)), int(rng.integers(-3, 4)), int(rng.integers(0, 3))) for _ in dims]
+        out = [low + high + n + max(n - 1, 0) * gap for n, (low, high, gap) in zip(dims, edges, strict=True)]
+        if any(size < 0 for size in out):
+            continue
+        text = "x".join(f"{low}_{high}_{gap}" for low, high, gap in edges)
+        op = last(
+            f"x = s32[{','.join(map(str, dims))}] parameter(0)",
+            "z = s32[] parameter(1)",
+            f"r = s32[{','.join(map(str, out))}] pad(x, z), padding={text}",
+        )
+        x = counted(*dims)
+        wanted = padded(x, edges)
+        result, (moved, filler) = value(op, x, np.int32(-1)), op.output_to_input()
+        assert filler.num_results == 0
+        for index in np.ndindex(*out):
+            assert result[index] == wanted.get(index, -1)
+            assert holds(moved, index) == (index in wanted)
+            if index in wanted:
+                assert x[moved.evaluate(index)] == wanted[index]
+
+
+@pytest.mark.parametrize("starts", [(0, 0), (2, 1), (-5, 100), (3, -1)])
+def test_maps_of_dynamic_slices_take_the_clamped_start(starts: tuple[int, int]):
+    x, u = counted(6, 5), -counted(3, 4)
+    scalars = (
+        "x = s32[6,5] parameter(0)",
+        "i = s32[] parameter(1)",
+        "j = s32[] parameter(2)",
+        "u = s32[3,4] parameter(3)",
+    )
+    clamped = tuple(int(np.clip(start, 0, last)) for start, last in zip(starts, (3, 1), strict=True))
+    numbers = [np.int32(start) for start in starts]
+    window = x[clamped[0] : clamped[0] + 3, clamped[1] : clamped[1] + 4]
+
+    taken = last(*scalars, "r = s32[3,4] dynamic-slice(x, i, j), dynamic_slice_sizes={3,4}")
+    assert value(taken, x, *numbers).tolist() == window.tolist()
+    moved, *scalar_maps = taken.output_to_input()
+    assert [m.num_results for m in scalar_maps] == [0, 0]
+    for index in np.ndindex(3, 4):
+        assert x[moved.evaluate(index, clamped)] == window[index]
+
+    updated = last(*scalars, "r = s32[6,5] dynamic-update-slice(x, u, i, j)")
+    result = value(updated, x, u, *numbers)
+    own, into, *scalar_maps = updated.output_to_input()
+    assert [m.num_results for m in scalar_maps] == [0, 0]
+    for index in np.ndindex(6, 5):
+        at = into.evaluate(index, clamped)
+        inside = all(0 <= n < size for n, size in zip(at, u.shape, strict=True))
+        assert result[index] == (u[at] if inside else x[own.evaluate(index)])

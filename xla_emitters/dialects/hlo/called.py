@@ -1,0 +1,88 @@
+"""Computations of scalars that are called for each element: their value in NumPy, and `map`.
+
+    apply_to_elements(op, @add, [x, y], call)      x, y f32[8,64]: @add of every x[i, j], y[i, j]
+
+A body of elementwise ops only is evaluated once, on whole arrays, in which every element stands for a call; any other once per element.
+Source: spec/1 5.5 "map", "reduce".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.traits import SymbolTable
+
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.computation import (
+    Callee,
+    CallingOp,
+    ComputationOp,
+    ParameterOp,
+    TupleOp,
+    enclosing_module,
+    scalar_of,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
+from xla_emitters.dtypes import Array
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import identity_map
+
+
+def apply_to_elements(op: CallingOp, symbol: SymbolRefAttr, arrays: Sequence[Array], call: Call) -> tuple[Array, ...]:
+    """A computation of scalars applied to the elements of `arrays`, which have one shape: an array per leaf of its root."""
+    name, shape = symbol.root_reference.data, arrays[0].shape
+    module = enclosing_module(op)
+    callee = module and SymbolTable.lookup_symbol(module, name)
+    if not isinstance(callee, ComputationOp):
+        raise RuleBroken(f"no computation named '{name}'")
+    if all(isinstance(inner, ElementwiseOp | ParameterOp | TupleOp | ConstantOp) for inner in callee.instructions):
+        return tuple(np.broadcast_to(np.asarray(leaf), shape) for leaf in _leaves(call(name, arrays)))
+    found = [np.empty(shape, element_of(leaf).numpy) for leaf in leaf_types(callee.root.type)]
+    for index in np.ndindex(*shape):
+        values = call(name, [np.asarray(array[index], array.dtype) for array in arrays])
+        for array, value in zip(found, _leaves(values), strict=True):
+            array[index] = value
+    return tuple(found)
+
+
+def _leaves(value: Any) -> tuple[Array, ...]:
+    return cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,)
+
+
+@irdl_op_definition
+class MapOp(CallingOp):
+    """A computation of scalars applied element by element."""
+
+    name = "hlo.map"
+
+    to_apply = prop_def(SymbolRefAttr)
+    dimensions = opt_prop_def(DenseArrayBase)
+
+    def callees(self) -> tuple[Callee, ...]:
+        return (
+            Callee(self.to_apply, [scalar_of(operand.type) for operand in self.operands], scalar_of(self.result.type)),
+        )
+
+    def verify_shape(self) -> None:
+        for operand in self.operands:
+            self.expect_dims(as_array(operand.type).get_shape(), "its operand has")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        (value,) = apply_to_elements(self, self.to_apply, operands, call)
+        return value
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (identity_map(dims_of(self.result)),) * len(self.operands)
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        return e.call(self.to_apply.root_reference.data, [e.operand(i) for i in range(len(self.operands))])
+
+
+OPS: tuple[type[HloOp], ...] = (MapOp,)
