@@ -14,7 +14,6 @@ from threading import Timer
 from typing import TextIO
 
 PROGRESS_AFTER_SECONDS = 1.0
-_LEXERS = {"json": "json", "hlo": "hlo", "partition": "hlo", "llvm": "llvm", "ptx": "ptx", "diff": "diff"}
 _RED, _PLAIN = "\x1b[1;31m", "\x1b[0m"
 
 
@@ -26,21 +25,16 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def coloured(text: str, kind: str, stream: TextIO) -> str:
-    """`text`, with colours if `stream` takes them. kind  a stage ("flat", "ptx" ...), or "diff"."""
+    """`text`, with colours if `stream` takes them. kind  as of `lexer_for`."""
     if not wants_colour(stream):
         return text
     from pygments import highlight
     from pygments.formatters import TerminalFormatter
-    from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]  (its options are untyped)
 
-    from xla_emitters.trace.lexers import HloLexer, MlirLexer
+    from xla_emitters.trace.lexers import lexer_for
 
-    name = _LEXERS.get(kind, "mlir")
-    options = {"stripnl": False, "ensurenl": False}
-    ours = {"hlo": HloLexer, "mlir": MlirLexer}
-    lexer = ours[name](**options) if name in ours else get_lexer_by_name(name, **options)
     formatter: TerminalFormatter[str] = TerminalFormatter()
-    return highlight(text, lexer, formatter)
+    return highlight(text, lexer_for(kind), formatter)
 
 
 def marked_error(message: str, stream: TextIO) -> str:

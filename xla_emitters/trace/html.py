@@ -18,26 +18,26 @@ from html import escape
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]  (its options are untyped)
 
-from xla_emitters.trace.lexers import HloLexer, MlirLexer
+from xla_emitters.trace.lexers import lexer_for
 from xla_emitters.trace.records import Step, Trace
 
 _DIFF_CLASSES = {"-": "xe-gone", "+": "xe-come", "@": "xe-place"}
-_PYGMENTS = {"llvm": "llvm", "ptx": "ptx"}
 
-_STYLE = """
-.xe { --xe-fg:#1f2328; --xe-bg:#fff; --xe-soft:#f6f8fa; --xe-line:#d0d7de; --xe-lit:#fff1b8; --xe-op:#0550ae; --xe-type:#116329;
-  --xe-var:#6639ba; --xe-num:#953800; --xe-str:#0a3069; --xe-kw:#cf222e; --xe-note:#59636e; }
-@media (prefers-color-scheme: dark) { .xe { --xe-fg:#e6edf3; --xe-bg:#0d1117; --xe-soft:#161b22; --xe-line:#30363d; --xe-lit:#4d3c00;
-  --xe-op:#79c0ff; --xe-type:#7ee787; --xe-var:#d2a8ff; --xe-num:#ffa657; --xe-str:#a5d6ff; --xe-kw:#ff7b72; --xe-note:#9198a1; } }
-.dark .xe, [data-theme=dark] .xe, [data-jp-theme-light=false] .xe, [data-md-color-scheme=slate] .xe { --xe-fg:#e6edf3; --xe-bg:#0d1117;
-  --xe-soft:#161b22; --xe-line:#30363d; --xe-lit:#4d3c00; --xe-op:#79c0ff; --xe-type:#7ee787; --xe-var:#d2a8ff; --xe-num:#ffa657;
-  --xe-str:#a5d6ff; --xe-kw:#ff7b72; --xe-note:#9198a1; }
-.light .xe, [data-theme=light] .xe, [data-jp-theme-light=true] .xe, [data-md-color-scheme=default] .xe { --xe-fg:#1f2328; --xe-bg:#fff;
-  --xe-soft:#f6f8fa; --xe-line:#d0d7de; --xe-lit:#fff1b8; --xe-op:#0550ae; --xe-type:#116329; --xe-var:#6639ba; --xe-num:#953800;
-  --xe-str:#0a3069; --xe-kw:#cf222e; --xe-note:#59636e; }
+_LIGHT = """--xe-fg:#1f2328; --xe-bg:#fff; --xe-soft:#f6f8fa; --xe-line:#d0d7de; --xe-lit:#fff1b8; --xe-op:#0550ae; --xe-type:#116329;
+  --xe-var:#6639ba; --xe-num:#953800; --xe-str:#0a3069; --xe-kw:#cf222e; --xe-note:#59636e;"""
+_DARK = """--xe-fg:#e6edf3; --xe-bg:#0d1117; --xe-soft:#161b22; --xe-line:#30363d; --xe-lit:#4d3c00; --xe-op:#79c0ff; --xe-type:#7ee787;
+  --xe-var:#d2a8ff; --xe-num:#ffa657; --xe-str:#a5d6ff; --xe-kw:#ff7b72; --xe-note:#9198a1;"""
+# The reader's own setting first; then that of the page around: marimo, Jupyter, Material.
+_PALETTES = f"""
+.xe {{ {_LIGHT} }}
+@media (prefers-color-scheme: dark) {{ .xe {{ {_DARK} }} }}
+.dark .xe, [data-theme=dark] .xe, [data-jp-theme-light=false] .xe, [data-md-color-scheme=slate] .xe {{ {_DARK} }}
+.light .xe, [data-theme=light] .xe, [data-jp-theme-light=true] .xe, [data-md-color-scheme=default] .xe {{ {_LIGHT} }}
+"""
+_STYLE = (
+    _PALETTES
+    + """
 .xe { color:var(--xe-fg); background:var(--xe-bg); border:1px solid var(--xe-line); border-radius:6px; font-size:12px; overflow:hidden;
   font-family:system-ui,sans-serif; }
 .xe .xe-body { display:flex; }
@@ -58,6 +58,7 @@ _STYLE = """
 .xe .xe-place { color:var(--xe-note); }
 .xe .c1, .xe .cm, .xe .na { color:var(--xe-note); }
 """
+)
 
 
 @dataclass(frozen=True)
@@ -117,17 +118,9 @@ def trace_html(trace: Trace) -> str:
 
 def highlighted_lines(step: Step) -> list[str]:
     """The lines of the step's IR as HTML, coloured by classes of Pygments."""
-    lexer = _lexer(step.stage or "")
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
-    lines = highlight(step.ir or "", lexer, formatter).split("\n")
+    lines = highlight(step.ir or "", lexer_for(step.stage or ""), formatter).split("\n")
     return lines[:-1] if lines and not lines[-1] else lines
-
-
-def _lexer(stage: str) -> Lexer:
-    options = {"stripnl": False, "ensurenl": False}
-    if stage in _PYGMENTS:
-        return get_lexer_by_name(_PYGMENTS[stage], **options)
-    return (HloLexer if stage in ("hlo", "partition") else MlirLexer)(**options)
 
 
 def _numbers(steps: list[Step]) -> dict[str, int]:

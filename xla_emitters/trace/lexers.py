@@ -8,11 +8,25 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pygments.lexer import (
+    Lexer,
     RegexLexer,
     bygroups,  # pyright: ignore[reportUnknownVariableType]  (Pygments does not type its callbacks)
     words,
 )
+from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]  (its options are untyped)
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace
+
+# What is neither HLO nor MLIR, by stage or kind of text: a name of Pygments.
+_PYGMENTS = {"llvm": "llvm", "ptx": "ptx", "diff": "diff", "json": "json"}
+
+
+def lexer_for(kind: str) -> Lexer:
+    """For the text of a stage ("hlo", "flat", "ptx" ...), a "diff" or "json"; it neither adds nor drops a character."""
+    options = {"stripnl": False, "ensurenl": False}
+    if kind in _PYGMENTS:
+        return get_lexer_by_name(_PYGMENTS[kind], **options)
+    return (HloLexer if kind in ("hlo", "partition") else MlirLexer)(**options)
+
 
 _HLO_TYPE = r"(?:pred|bf16|f(?:16|32|64|8e\w+|4e2m1fn)|[su](?:2|4|8|16|32|64)|c(?:64|128)|token|opaque)"
 _NUMBER = r"-?(?:0x[0-9A-Fa-f]+|\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"

@@ -149,11 +149,9 @@ class Trace:
 
     def diff(self, before: str | int, after: str | int) -> str:
         """A unified diff of the IR at two points, each a stage, a pass or a step's number."""
-        one, two = self[before], self[after]
-        if one.ir is None or two.ir is None:
-            raise KeyError("this trace was recorded without IR there; compile with record='stages' or 'passes'")
+        one, two = self._ir_at(before), self._ir_at(after)
         lines = difflib.unified_diff(
-            one.ir.splitlines(), two.ir.splitlines(), fromfile=str(before), tofile=str(after), lineterm=""
+            one.splitlines(), two.splitlines(), fromfile=str(before), tofile=str(after), lineterm=""
         )
         return "\n".join(lines)
 
@@ -161,8 +159,13 @@ class Trace:
         """`diff` for notebooks."""
         from xla_emitters.trace.html import diff_html
 
-        one, two = self[before], self[after]
-        return diff_html(one.ir or "", two.ir or "", names=(f"{one.name}", f"{two.name}"))
+        names = (self[before].name, self[after].name)
+        return diff_html(self._ir_at(before), self._ir_at(after), names=names)
+
+    def _ir_at(self, point: str | int) -> str:
+        if (ir := self[point].ir) is None:
+            raise KeyError("this trace was recorded without IR there; compile with record='stages' or 'passes'")
+        return ir
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, documented in docs/trace.md."""

@@ -55,8 +55,9 @@ def test_diff_of_two_stages() -> None:
         "-b",
         "+c",
     ]
-    with pytest.raises(KeyError, match="recorded without IR"):
-        trace().diff("xla_gpu", "xla-cse")
+    for diff in (trace().diff, trace().show_diff):
+        with pytest.raises(KeyError, match="recorded without IR"):
+            diff("xla_gpu", "xla-cse")
 
 
 def test_points_by_number_and_what_changed() -> None:
