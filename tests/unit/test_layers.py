@@ -12,7 +12,7 @@ import xla_emitters
 
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
-    ("errors",),
+    ("errors", "extras"),
     ("dtypes",),
     ("trace",),
     ("indexing", "device"),

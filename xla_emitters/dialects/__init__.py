@@ -2,3 +2,6 @@
 
 `context.make_context()` knows all of them, `context.parse_ir` reads them, `printer.print_ir` writes them.
 """
+
+# First, before any dialect of xDSL's that has many formats is loaded.
+from xla_emitters.dialects import lazy_formats as lazy_formats

@@ -26,11 +26,12 @@ from itertools import starmap
 from typing import Any
 
 from xla_emitters.errors import InternalError, ToolError, Unsupported
+from xla_emitters.extras import install_command
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 from xla_emitters.indexing.expression import postorder
 from xla_emitters.indexing.text import display_names
 
-HELP = "pip install 'xla-emitters[prove]'"
+HELP = install_command(extras="prove")
 BUDGET = 20_000_000
 """Steps of isl for one question, some seconds; the maps of loop fusions take a thousandth of it."""
 

@@ -19,8 +19,9 @@ from typing import Any
 
 from xla_emitters.device import Device, device
 from xla_emitters.errors import DataError, ToolError
+from xla_emitters.extras import install_command
 
-HELP = "pip install 'xla-emitters[xla,ptxas]'"
+HELP = install_command(extras="xla,ptxas")
 
 # Positions in PJRT_Api, counted from the first function pointer.
 _FUNCTIONS = {

@@ -40,10 +40,11 @@ from xdsl.ir import Operation
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ToolError
+from xla_emitters.extras import install_command
 
 LLVM_MAJOR = 22
 LLVM_HELP = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
-NVIDIA_HELP = 'pip install "xla-emitters[ptxas]"'
+NVIDIA_HELP = install_command(extras="ptxas")
 
 # A tool that says nothing for so long hangs; GELU takes 0.05 s.
 TIMEOUT_SECONDS = 120.0

@@ -21,10 +21,11 @@ import numpy as np
 from xla_emitters.device import device_running
 from xla_emitters.dtypes import Array, NumpyType, dtype
 from xla_emitters.errors import DataError, ToolError, Unsupported
+from xla_emitters.extras import install_command
 from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
 from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
 
-HELP = "pip install 'xla-emitters[cuda12]' (or [cuda13]); without a GPU: --platform cpu"
+HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"
 
 
 def cuda_reason_missing() -> str | None:

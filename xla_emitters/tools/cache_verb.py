@@ -14,7 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     cache = ProgramCache(cache_directory())
     if options.action == "clear":
-        print(f"{cache.clear()} programs removed from {cache.directory}")
+        removed = cache.clear()
+        print(f"{removed} program{'' if removed == 1 else 's'} removed from {cache.directory}")
         return 0
     entries, size = cache.size()
     print(f"directory  {cache.directory}{' (disabled)' if is_disabled() else ''}")

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from xla_emitters.errors import ToolError
+from xla_emitters.extras import install_command
 from xla_emitters.tools.environment import VARIABLES
 
 # Distribution -> (extra that brings it, what it is for); without an extra it is needed for everything.
@@ -102,7 +103,7 @@ def packages() -> Iterator[Finding]:
         try:
             yield Finding("packages", name, "ok", version(name), purpose)
         except PackageNotFoundError:
-            remedy = f"pip install 'xla-emitters[{extra}]'" if extra else f"pip install {name}"
+            remedy = install_command(extras=extra) if extra else install_command(name)
             yield Finding("packages", name, "absent" if extra else "missing", "not installed", purpose, remedy)
 
 

@@ -18,6 +18,7 @@ from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.explore import prove
 from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_injective
+from xla_emitters.extras import install_command
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import Expr, IndexingMap
 from xla_emitters.indexing import map as map_module
@@ -270,4 +271,4 @@ def test_without_the_extra(monkeypatch):
     with pytest.raises(ToolError) as caught:
         prove_injective(parse("(a) -> (a), domain: a in [0, 1]"))
     assert caught.value.exit_code == 4
-    assert caught.value.help == "pip install 'xla-emitters[prove]'"
+    assert caught.value.help == install_command(extras="prove")

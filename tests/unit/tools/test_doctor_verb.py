@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tools_here import PTX, needs
 
+from xla_emitters.extras import install_command
 from xla_emitters.tools.environment import VARIABLES
 from xla_emitters.tools.main import main
 
@@ -59,8 +60,8 @@ def test_a_package_that_is_not_installed(capsys: pytest.CaptureFixture[str], mon
     monkeypatch.setattr(metadata, "version", version)
     assert main(["doctor", "--json"]) == 4
     found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
-    assert (found["ml_dtypes"]["state"], found["ml_dtypes"]["remedy"]) == ("missing", "pip install ml_dtypes")
-    assert (found["islpy"]["state"], found["islpy"]["remedy"]) == ("absent", "pip install 'xla-emitters[prove]'")
+    assert (found["ml_dtypes"]["state"], found["ml_dtypes"]["remedy"]) == ("missing", install_command("ml_dtypes"))
+    assert (found["islpy"]["state"], found["islpy"]["remedy"]) == ("absent", install_command(extras="prove"))
 
 
 def test_every_variable_has_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,51 @@
+"""Assembly formats of ops, compiled when an op is first read or printed, not when its class is made.
+
+xDSL compiles an op's format as its class is defined: at import, over 300 formats for the dialects that a compilation loads, of which it
+then prints twenty. That is an eighth of the time that loading the compiler takes. Only the dialects in `OURS_AND_XDSLS` wait; an op that a
+user is just writing is compiled at once, so that a wrong format is an error at its definition, as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.irdl import IRDLOperation, IRDLOperationInvT, OpDef
+from xdsl.irdl.declarative_assembly_format import FormatProgram
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+OURS_AND_XDSLS = frozenset(
+    "affine arith builtin cf complex func gpu hlo index llvm math memref nvvm scf tensor vector xla xla_gpu".split()
+)
+"""The dialects whose formats wait: those of kernels, whose ops a test reads and prints."""
+
+compile_format = FormatProgram.from_str
+
+
+@dataclass(frozen=True)
+class LazyFormat(FormatProgram):
+    """A format that is compiled when it is first used."""
+
+    text: str
+    op_def: OpDef
+
+    @cached_property
+    def compiled(self) -> FormatProgram:
+        return compile_format(self.text, self.op_def)
+
+    def parse(self, parser: Parser, op_type: type[IRDLOperationInvT]) -> IRDLOperationInvT:
+        return self.compiled.parse(parser, op_type)
+
+    def print(self, printer: Printer, op: IRDLOperation) -> None:
+        self.compiled.print(printer, op)
+
+
+def format_of(input: str, op_def: OpDef) -> FormatProgram:
+    """The format of an op, lazy for the dialects that are known to be right. raises ParseError for the others."""
+    if op_def.name.partition(".")[0] in OURS_AND_XDSLS:
+        return LazyFormat((), input, op_def)
+    return compile_format(input, op_def)
+
+
+FormatProgram.from_str = staticmethod(format_of)
