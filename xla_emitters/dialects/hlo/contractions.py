@@ -2,7 +2,7 @@
 
     %s = hlo.reduce %x, %zero {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
 
-Convolution and scatter have a shape rule alone. Reductions and sums go one element after the other, in row-major order of what is summed.
+Scatter has a shape rule alone. Reductions and sums go one element after the other, in row-major order of what is summed.
 Source: spec/1 3.2, 3.6, 5.5, 6.8.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_types,
     type_text,
 )
-from xla_emitters.dialects.hlo.windows import WindowAttr, window_map
+from xla_emitters.dialects.hlo.windows import Window, WindowAttr, window_map
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
@@ -178,9 +178,7 @@ class ReduceWindowOp(ReducingOp):
         where = np.indices(shape)
         result = [np.broadcast_to(init, shape).copy() for init in operands[count:]]
         for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
-            inside = np.broadcast_to(np.asarray(map.constraints_satisfied([*where], offsets)), shape)
-            for dim, variable in enumerate(map.dims):
-                inside = inside & (where[dim] >= variable.bounds.lower) & (where[dim] <= variable.bounds.upper)
+            inside = points_inside(map, where, offsets)
             at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], offsets))
             chosen = [array[at] for array in operands[:count]]
             combined = apply_to_elements(self, self.to_apply, [*(part[inside] for part in result), *chosen], call)
@@ -189,7 +187,16 @@ class ReduceWindowOp(ReducingOp):
         return tuple(result) if count > 1 else result[0]
 
     def reduced_map(self) -> IndexingMap:
-        return window_map(self.window.data, dims_of(self.operands[0]))
+        """Where base dilation leaves holes at fixed steps of the window, the loop goes from one element that is there to the next."""
+        return window_map(self.window.data, dims_of(self.operands[0])).rescale_symbols().simplify()
+
+
+def points_inside(map: IndexingMap, where: Array, symbols: Sequence[int]) -> Array:
+    """Which of the places `where` (one array a dim) are in the map's domain with these values of its symbols."""
+    inside = np.broadcast_to(np.asarray(map.constraints_satisfied([*where], symbols)), where.shape[1:])
+    for at, variable in zip(where, map.dims, strict=True):
+        inside = inside & (at >= variable.bounds.lower) & (at <= variable.bounds.upper)
+    return inside
 
 
 @dataclass(frozen=True)
@@ -229,35 +236,16 @@ class DotDimensions:
         return [*(lhs[dim] for dim in self.lhs_batch), *free[0], *free[1]]
 
 
-@irdl_op_definition
-class DotOp(HloOp):
-    """Sums of products over the contracting dimensions; result: batch dimensions, then free ones of lhs, then of rhs."""
+class ContractingOp(HloOp):
+    """Sums of products of two operands' elements; both maps have the same range variables, and the first one's domain holds for both."""
 
-    name = "hlo.dot"
     OPERANDS: ClassVar = range(2, 3)
 
-    lhs_batch_dims = opt_prop_def(DenseArrayBase)
-    rhs_batch_dims = opt_prop_def(DenseArrayBase)
-    lhs_contracting_dims = opt_prop_def(DenseArrayBase)
-    rhs_contracting_dims = opt_prop_def(DenseArrayBase)
     operand_precision = opt_prop_def(StringAttr)
     algorithm = opt_prop_def(StringAttr)
 
     ALGORITHMS: ClassVar = ("dot_f32_f32_f32", "dot_bf16_bf16_f32")
     """Those with code; without one, floats are multiplied and added in f32 (f64 where the result is)."""
-
-    @property
-    def pairing(self) -> DotDimensions:
-        return DotDimensions(
-            _numbers(self.lhs_batch_dims),
-            _numbers(self.rhs_batch_dims),
-            _numbers(self.lhs_contracting_dims),
-            _numbers(self.rhs_contracting_dims),
-        )
-
-    def verify_(self) -> None:
-        self.verify_operand_count()
-        self.expect_dims(self.pairing.result_dims(self), "its operands give")
 
     @property
     def held(self) -> DType:
@@ -278,7 +266,7 @@ class DotOp(HloOp):
         return [source, *([dtype("bf16")] if rounds and source.bits > 16 else ()), self.held]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        """One product after the other, contracting dimensions in the attribute's order, the last one fastest."""
+        """One product after the other, in the order of the maps' range variables, the last one fastest."""
         held, shape = self.held, dims_of(self.result)
         factors = list[Array]()
         for i, array in enumerate(operands):
@@ -286,37 +274,18 @@ class DotOp(HloOp):
                 array = convert_array(array, source, target)
             factors.append(array.astype(np.int64) if held.is_integer else array)
         total = np.zeros(shape, factors[0].dtype)
-        lhs, rhs = self.output_to_input()
+        maps = self.output_to_input()
         where = np.indices(shape)
-        for numbers in np.ndindex(*(variable.bounds.upper + 1 for variable in lhs.range_vars)):
+        for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in maps[0].range_vars)):
+            inside = points_inside(maps[0], where, numbers)
             x, y = (
-                array[tuple(np.broadcast_to(np.asarray(part), shape) for part in map.evaluate([*where], numbers))]
-                for array, map in zip(factors, (lhs, rhs), strict=True)
+                array[
+                    tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], numbers))
+                ]
+                for array, map in zip(factors, maps, strict=True)
             )
-            total = total | (x & y) if held.kind is Kind.PRED else total + x * y
+            total[inside] = total[inside] | (x & y) if held.kind is Kind.PRED else total[inside] + x * y
         return convert_array(wrap(total, held) if held.is_integer else total, held, element_of(self.result))
-
-    def output_to_input(self) -> tuple[IndexingMap, ...]:
-        pairing, result = self.pairing, dims_of(self.result)
-        places = tuple(Variable(Interval(0, size - 1)) for size in result)
-        sizes = dims_of(self.operands[0])
-        summed = tuple(Variable(Interval(0, sizes[dim] - 1)) for dim in pairing.lhs_contracting)
-        maps = list[IndexingMap]()
-        free = len(pairing.lhs_batch)
-        for operand, batch, contracting in (
-            (self.operands[0], pairing.lhs_batch, pairing.lhs_contracting),
-            (self.operands[1], pairing.rhs_batch, pairing.rhs_contracting),
-        ):
-            variables = dict[int, int]()
-            variables |= {dim: number for number, dim in enumerate(batch)}
-            variables |= {dim: len(result) + number for number, dim in enumerate(contracting)}
-            for dim in range(len(dims_of(operand))):
-                if dim not in variables:
-                    variables[dim] = free
-                    free += 1
-            results = tuple(Expr.variable(variables[dim]) for dim in range(len(variables)))
-            maps.append(IndexingMap(results, places, summed))
-        return tuple(maps)
 
     def reads_apart(self, operand: int) -> bool:
         return True
@@ -343,27 +312,75 @@ class DotOp(HloOp):
         return (emit_convert(e, total, held, element_of(self.result)),)
 
 
+@irdl_op_definition
+class DotOp(ContractingOp):
+    """Sums of products over the contracting dimensions; result: batch dimensions, then free ones of lhs, then of rhs."""
+
+    name = "hlo.dot"
+    lhs_batch_dims = opt_prop_def(DenseArrayBase)
+    rhs_batch_dims = opt_prop_def(DenseArrayBase)
+    lhs_contracting_dims = opt_prop_def(DenseArrayBase)
+    rhs_contracting_dims = opt_prop_def(DenseArrayBase)
+
+    @property
+    def pairing(self) -> DotDimensions:
+        return DotDimensions(
+            _numbers(self.lhs_batch_dims),
+            _numbers(self.rhs_batch_dims),
+            _numbers(self.lhs_contracting_dims),
+            _numbers(self.rhs_contracting_dims),
+        )
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.expect_dims(self.pairing.result_dims(self), "its operands give")
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        pairing, result = self.pairing, dims_of(self.result)
+        places = tuple(Variable(Interval(0, size - 1)) for size in result)
+        sizes = dims_of(self.operands[0])
+        summed = tuple(Variable(Interval(0, sizes[dim] - 1)) for dim in pairing.lhs_contracting)
+        maps = list[IndexingMap]()
+        free = len(pairing.lhs_batch)
+        for operand, batch, contracting in (
+            (self.operands[0], pairing.lhs_batch, pairing.lhs_contracting),
+            (self.operands[1], pairing.rhs_batch, pairing.rhs_contracting),
+        ):
+            variables = dict[int, int]()
+            variables |= {dim: number for number, dim in enumerate(batch)}
+            variables |= {dim: len(result) + number for number, dim in enumerate(contracting)}
+            for dim in range(len(dims_of(operand))):
+                if dim not in variables:
+                    variables[dim] = free
+                    free += 1
+            results = tuple(Expr.variable(variables[dim]) for dim in range(len(variables)))
+            maps.append(IndexingMap(results, places, summed))
+        return tuple(maps)
+
+
 def _numbers(attribute: DenseArrayBase[Any] | None) -> tuple[int, ...]:
     return integers(attribute) if attribute else ()
 
 
 @irdl_op_definition
-class ConvolutionOp(HloOp):
+class ConvolutionOp(ContractingOp):
     """Sums of products of a kernel that slides over an array, over spatial dimensions and features."""
 
     name = "hlo.convolution"
-    OPERANDS: ClassVar = range(2, 3)
 
     dim_labels = prop_def(StringAttr)
     window = opt_prop_def(WindowAttr)
     feature_group_count = opt_prop_def(IntegerAttr)
     batch_group_count = opt_prop_def(IntegerAttr)
-    operand_precision = opt_prop_def(StringAttr)
-    algorithm = opt_prop_def(StringAttr)
+
+    @property
+    def labels(self) -> list[str]:
+        """A letter or digit per dimension, of the image (b, f), the kernel (i, o) and the result (b, f)."""
+        return self.dim_labels.data.replace("->", "_").split("_")
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        labels = self.dim_labels.data.replace("->", "_").split("_")
+        labels = self.labels
         values = (*self.operands, self.result)
         if len(labels) != 3 or any(
             len(label) != len(dims_of(value)) or len(set(label)) != len(label)
@@ -391,10 +408,19 @@ class ConvolutionOp(HloOp):
         wanted |= {"b": image["b"] if image["b"] == UNBOUNDED else image["b"] // batches, "f": kernel["o"]}
         self.expect_dims([wanted[label] for label in labels[2]], "image, kernel and window give")
 
+    @property
+    def _features(self) -> int:
+        """How many groups the features of the image fall into."""
+        return self.feature_group_count.value.data if self.feature_group_count else 1
+
+    @property
+    def _batches(self) -> int:
+        """How many groups its batches fall into."""
+        return self.batch_group_count.value.data if self.batch_group_count else 1
+
     def _batch_groups(self, image: Mapping[str, int], kernel: Mapping[str, int]) -> int:
         """How many groups of batches there are; raises RuleBroken when the sizes do not fall into groups."""
-        features = self.feature_group_count.value.data if self.feature_group_count else 1
-        batches = self.batch_group_count.value.data if self.batch_group_count else 1
+        features, batches = self._features, self._batches
         if features < 1 or batches < 1 or (features > 1 and batches > 1):
             raise RuleBroken(f"{features} groups of features and {batches} of batches")
         known = UNBOUNDED not in (*image.values(), *kernel.values())
@@ -409,6 +435,46 @@ class ConvolutionOp(HloOp):
         if known and (image["b"] % batches or kernel["o"] % batches):
             raise RuleBroken(f"the image does not fall into {batches} groups of batches", operand=0)
         return batches
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        """Range variables: the window's spatial dimensions, then the features that one feature of the result sees.
+
+        The features of the result fall into groups where those of the image, or its batches, do; each group sees its own alone.
+        """
+        in_image, in_kernel, in_result = self.labels
+        image, kernel, result = (
+            dict(zip(label, dims_of(value), strict=True))
+            for label, value in zip(self.labels, (*self.operands, self.result), strict=True)
+        )
+        # Which way the kernel lies is said in the kernel's map.
+        along = self.window.data.dims if self.window else ()
+        window = Window(tuple(replace(side, reversed=False) for side in along))
+        spatial = [str(i) for i in range(len(window.dims))]
+        whole, rank = identity_map(dims_of(self.result)), len(in_result)
+        places = [Expr.variable(in_result.index(dim)) for dim in spatial]
+        within = [Expr.variable(rank + i) for i in range(len(spatial))]
+        slides = window_map(window, [image[dim] for dim in spatial])
+        slid = slides.with_variables_replaced([*places, *within], dims=whole.dims, range_vars=slides.range_vars)
+        batch, feature = (Expr.variable(in_result.index(letter)) for letter in "bf")
+        seen = Expr.variable(rank + len(spatial))
+        taken = {
+            dim: Expr.constant(side.size - 1) - at if side.reversed else at
+            for dim, at, side in zip(spatial, within, along, strict=True)
+        }
+        found = dict(zip(spatial, slid.results, strict=True)) | {"b": batch, "f": seen}
+        if self._features > 1:
+            found["f"] = feature // max(1, kernel["o"] // self._features) * kernel["i"] + seen
+        if self._batches > 1:
+            found["b"] = feature // max(1, kernel["o"] // self._batches) * result["b"] + batch
+        taken |= {"o": feature, "i": seen}
+        summed = (*slides.range_vars, Variable(Interval(0, kernel["i"] - 1)))
+        bounds = tuple((place, v.bounds) for place, v in zip(places, slides.dims, strict=True))
+        return (
+            IndexingMap(
+                tuple(found[dim] for dim in in_image), whole.dims, summed, constraints=slid.constraints + bounds
+            ),
+            IndexingMap(tuple(taken[dim] for dim in in_kernel), whole.dims, summed),
+        )
 
 
 def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:

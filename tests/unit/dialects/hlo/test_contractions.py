@@ -249,6 +249,14 @@ def test_reduce_window_on_random_windows():
             assert want[index] == 100 + sum(x[map_.evaluate(index, symbols)] for symbols in domain(map_, index))
 
 
+def test_the_loop_over_a_dilated_window_skips_the_holes():
+    """Holes of two between elements, the window going on by three: only every third place of the window has an element."""
+    window = "window={size=9 stride=3 lhs_dilate=3 pad=4_4}"
+    op, _ = run(f"s32[3] reduce-window(p0, p1), {window}, to_apply=add", shaped(3), np.int32(0))
+    (loop,) = op.output_to_input()[0].range_vars
+    assert loop.bounds.trip_count == 3
+
+
 DOTS = [
     ("lhs_contracting_dims={1}, rhs_contracting_dims={0}", (3, 5), (5, 4), "ik,kj->ij"),
     ("lhs_contracting_dims={}, rhs_contracting_dims={}", (3,), (4,), "i,j->ij"),
@@ -270,6 +278,78 @@ def test_a_dot_is_numpys_einsum(attributes: str, lhs: tuple[int, ...], rhs: tupl
     for index in np.ndindex(*want.shape):
         pairs = [tuple(map_.evaluate(index, symbols) for map_ in maps) for symbols in domain(maps[0], index)]
         assert want[index] == sum(x[a] * y[b] for a, b in pairs)
+
+
+def convolved(
+    x: np.ndarray,
+    kernel: np.ndarray,
+    dims: list[tuple[int, int, int, int, int, int, bool]],
+    features: int,
+    batches: int,
+) -> np.ndarray:
+    """By definition, for x[b, f, spatial...], kernel[o, i, spatial...] -> [b, f, spatial...].
+
+    dims  a dimension's size, stride, low, high, base dilation, window dilation, and whether the kernel lies the other way round
+    """
+    outputs = kernel.shape[0]
+    rank = len(dims)
+    there = [(n - 1) * dim[4] + 1 + dim[2] + dim[3] for n, dim in zip(x.shape[2:], dims, strict=True)]
+    out = [
+        max(0, (n - (dim[0] - 1) * dim[5] - 1) // dim[1] + 1) if n >= (dim[0] - 1) * dim[5] + 1 else 0
+        for n, dim in zip(there, dims, strict=True)
+    ]
+    batch = x.shape[0] // batches
+    result = np.zeros((batch, outputs, *out), np.int32)
+    for b, o, *place in np.ndindex(*result.shape):
+        group, batch_group = o // (outputs // features), o // (outputs // batches)
+        for i, *at in np.ndindex(*kernel.shape[1:]):
+            positions = [place[d] * dims[d][1] + at[d] * dims[d][5] - dims[d][2] for d in range(rank)]
+            spread = [position % dims[d][4] for d, position in enumerate(positions)]
+            inner = [position // dims[d][4] for d, position in enumerate(positions)]
+            if any(spread) or any(not 0 <= k < n for k, n in zip(inner, x.shape[2:], strict=True)):
+                continue
+            mirrored = [dims[d][0] - 1 - at[d] if dims[d][6] else at[d] for d in range(rank)]
+            pixel = x[(batch_group * batch + b, group * kernel.shape[1] + i, *inner)]
+            result[(b, o, *place)] += pixel * kernel[(o, i, *mirrored)]
+    return result
+
+
+def test_convolution_on_random_windows_and_groups():
+    rng = np.random.default_rng(5)
+    checked = 0
+    while checked < 40:
+        features, batches = [(1, 1), (2, 1), (3, 1), (1, 2)][int(rng.integers(4))]
+        dims = [
+            (int(rng.integers(1, 4)), int(rng.integers(1, 3)), int(rng.integers(-1, 3)), int(rng.integers(-1, 3)),
+             int(rng.integers(1, 3)), int(rng.integers(1, 3)), bool(rng.integers(2)))
+            for _ in range(2)
+        ]  # fmt: skip
+        x = shaped(2 * batches, 2 * features, *map(int, rng.integers(1, 6, 2)), start=-20)
+        kernel = shaped(2 * features * batches, 2, *(dim[0] for dim in dims), start=-9)
+        want = convolved(x, kernel, dims, features, batches)
+        if 0 in want.shape:
+            continue
+        checked += 1
+        # The labels in another order, so that no dimension stands where it must.
+        sizes, strides, lows, highs, bases, dilations, turns = zip(*dims, strict=True)
+        pads = "x".join(f"{low}_{high}" for low, high in zip(lows, highs, strict=True))
+        rest = {"size": sizes, "stride": strides, "lhs_dilate": bases, "rhs_dilate": dilations, "rhs_reversal": turns}
+        text = " ".join([f"pad={pads}", *(f"{name}={int(n[0])}x{int(n[1])}" for name, n in rest.items())])
+        result = want.transpose(2, 0, 3, 1)
+        code = (
+            f"s32[{','.join(map(str, result.shape))}] convolution(p0, p1), window={{{text}}}, dim_labels=0b1f_i1o0->0b1f,"
+            f" feature_group_count={features}, batch_group_count={batches}"
+        )
+        op, (got,) = run(code, x.transpose(2, 0, 3, 1).copy(), kernel.transpose(1, 3, 0, 2).copy())
+        assert got.tolist() == result.tolist(), code
+        image, filter = op.output_to_input()
+        inputs = x.transpose(2, 0, 3, 1), kernel.transpose(1, 3, 0, 2)
+        for index in np.ndindex(*result.shape):
+            total = sum(
+                int(inputs[0][image.evaluate(index, symbols)]) * int(inputs[1][filter.evaluate(index, symbols)])
+                for symbols in domain(image, index)
+            )
+            assert total == result[index]
 
 
 def test_narrow_floats_are_summed_in_f32_and_rounded_once():
