@@ -7,6 +7,7 @@ Plain values: nothing here knows the compiler's IR; an attribute wraps them ther
     interval     closed intervals, variables      map      IndexingMap: compose, simplify, remove variables
     expression   hash-consed expressions          text     parser and printer
     simplify     rewriting that knows ranges      shapes   the maps of shapes: linearize, reshape, transpose, bitcast
+    inverse      a map the other way round
 """
 
 from xla_emitters.indexing.expression import Expr, ExprKind

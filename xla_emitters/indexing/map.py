@@ -31,6 +31,7 @@ from xla_emitters.indexing.expression import (
     Expr,
     bits_of,
     evaluate_all,
+    linear_terms,
     mask_of,
     postorder,
     substitute_all,
@@ -525,8 +526,8 @@ class IndexingMap:
     def rescale_symbols(self) -> IndexingMap:
         """Range variables that only take every c-th value count by ones instead. Not simplified.
 
-        A range variable s with the constraint s mod c = r becomes s * c + r, over the bounds that fit; the first such
-        constraint of each variable counts. Returns this very map when there is none.
+        A range variable s with the constraint s mod c = r, or (s + k) mod c = r - which XLA leaves alone -, becomes s * c + r, over
+        the bounds that fit; the first such constraint of each variable counts. Returns this very map when there is none.
 
         >>> m = IndexingMap.parse("()[s0] -> (s0 * 3), domain: s0 in [0, 7], s0 mod 2 in [1, 1]")
         >>> print(m.rescale_symbols().simplify())
@@ -542,11 +543,11 @@ class IndexingMap:
         kept: list[Constraint] = []
         for e, interval in merged.constraints:
             stride = _stride_of(e, interval)
-            is_range = stride is not None and self.num_dims <= e.lhs.value < self.num_dims + len(self.range_vars)
-            if stride is None or not is_range or e.lhs.value in strides:
+            is_range = stride is not None and self.num_dims <= stride[0] < self.num_dims + len(self.range_vars)
+            if stride is None or not is_range or stride[0] in strides:
                 kept.append((e, interval))
             else:
-                strides[e.lhs.value] = stride
+                strides[stride[0]] = stride[1:]
         if not strides:
             return self
         variables = list(self.variables)
@@ -564,12 +565,15 @@ class IndexingMap:
         )
 
 
-def _stride_of(e: Expr, interval: Interval) -> tuple[int, int] | None:
-    """(c, r) if the constraint says that a lone variable is r modulo c."""
-    is_stride = e.kind is MOD and e.lhs.kind is VARIABLE and e.rhs.kind is CONSTANT and e.rhs.value > 0
-    if not is_stride or not interval.is_point or not 0 <= interval.lower < e.rhs.value:
+def _stride_of(e: Expr, interval: Interval) -> tuple[int, int, int] | None:
+    """(v, c, r) if the constraint says that variable v, or v and a constant, is of one remainder: then v is r modulo c."""
+    if e.kind is not MOD or e.rhs.kind is not CONSTANT or e.rhs.value <= 0 or not interval.is_point:
         return None
-    return e.rhs.value, interval.lower
+    terms, shift = linear_terms(e.lhs)
+    (variable, factor), *others = terms.items() or ((e.lhs, 0),)
+    if others or factor != 1 or variable.kind is not VARIABLE or not 0 <= interval.lower < e.rhs.value:
+        return None
+    return variable.value, e.rhs.value, (interval.lower - shift) % e.rhs.value
 
 
 @lru_cache(maxsize=4096)

@@ -31,6 +31,10 @@ VERBS = {
         "say why the code is as it is: emitter, launch, partition, vectors, and what passes declined",
         "xla-emitters explain examples/gelu.hlo",
     ),
+    "maps": (
+        "print which elements a result needs of each parameter, or a parameter gives to each result",
+        "xla-emitters maps examples/gelu.hlo",
+    ),
     "doctor": ("say what was found, what is missing, and what installs it", "xla-emitters doctor"),
     "cache": ("look at, or clear, the programs that were compiled before", "xla-emitters cache info"),
 }

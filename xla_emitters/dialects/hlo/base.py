@@ -11,6 +11,7 @@ What an op means stands in its class:
     verify_           its shape and type rule; a `RuleBroken` names the operand at fault
     evaluate          its value in NumPy: the reference that all stages are held to
     output_to_input   which elements of each operand an element of the result needs
+    input_to_output   which elements of the result need an element of an operand: follows from the former, where it is linear
     emit_element      the code of one element
 
 One that a class leaves out raises Unsupported, naming the op. A new op is a class (or a row of a table that makes classes) in the family it
@@ -35,6 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.hlo.types import dims_of, same_dims, same_shape, type_text
 from xla_emitters.errors import Place, Unsupported
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.inverse import inverse_map
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
 """Runs the computation of that name on these values and returns its root's: logical, row-major arrays, or tuples of values."""
@@ -204,6 +206,19 @@ class HloOp(IRDLOperation):
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         """For each operand, the elements that one element of the result needs."""
         raise self.unsupported("no indexing map")
+
+    def input_to_output(self) -> tuple[IndexingMap, ...]:
+        """For each operand, the elements of the result that one element of the operand takes part in; of all arrays of a tuple alike."""
+        return tuple(
+            inverse_map(map, dims_of(operand)) for map, operand in zip(self.output_to_input(), self.operands, strict=True)
+        )
+
+    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
+        """What the runtime variables of the operand's map are: for each, an operand that holds it, and the map to its element there.
+
+        The variable's value is that element, clamped into the variable's bounds.
+        """
+        return ()
 
     def reads_apart(self, operand: int) -> bool:
         """Whether operand `operand` is read in a region (a branch, a loop), or at indices that the run finds.

@@ -209,6 +209,10 @@ class TupleOp(HloOp):
     def infer_type(self) -> Attribute:
         return tuple_type([operand.type for operand in self.operands])
 
+    def input_to_output(self) -> tuple[IndexingMap, ...]:
+        """Over the operand's own place in the tuple."""
+        return tuple(identity_map(dims_of(operand)) for operand in self.operands)
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> tuple[Any, ...]:
         return tuple(operands)
 

@@ -15,12 +15,13 @@ from itertools import pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
+from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.called import apply_to_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
@@ -251,8 +252,8 @@ class ContractingOp(HloOp):
     def held(self) -> DType:
         """The type that sums are held in, and that elements have when they are multiplied. raises Unsupported."""
         result = element_of(self.result)
-        if result.kind is Kind.COMPLEX or Kind.COMPLEX in (element_of(operand).kind for operand in self.operands):
-            raise self.unsupported("no code for complex numbers")
+        if result.kind is not Kind.COMPLEX and Kind.COMPLEX in (element_of(operand).kind for operand in self.operands):
+            raise self.unsupported("no code for a real result of complex numbers")
         if self.algorithm is not None and self.algorithm.data not in (*self.ALGORITHMS, "unset"):
             raise self.unsupported(
                 f"no code for algorithm {self.algorithm.data}", help=f"supported: {', '.join(self.ALGORITHMS)}"
@@ -284,7 +285,10 @@ class ContractingOp(HloOp):
                 ]
                 for array, map in zip(factors, maps, strict=True)
             )
-            total[inside] = total[inside] | (x & y) if held.kind is Kind.PRED else total[inside] + x * y
+            if held.kind is Kind.PRED:
+                total[inside] |= x & y
+            else:
+                total[inside] += complex_meaning.product(x, y) if held.kind is Kind.COMPLEX else x * y
         return convert_array(wrap(total, held) if held.is_integer else total, held, element_of(self.result))
 
     def reads_apart(self, operand: int) -> bool:
@@ -304,6 +308,8 @@ class ContractingOp(HloOp):
             x, y, (total,) = factor(0, symbols), factor(1, symbols), carried
             if held.kind is Kind.FLOAT:
                 return (e.insert(arith.AddfOp(total, e.insert(arith.MulfOp(x, y)).result)).result,)
+            if held.kind is Kind.COMPLEX:
+                return (e.insert(complex.AddOp(total, e.insert(complex.MulOp(x, y)).result)).result,)
             if held.kind is Kind.PRED:
                 return (e.insert(arith.OrIOp(total, e.insert(arith.AndIOp(x, y)).result)).result,)
             return (e.insert(arith.AddiOp(total, e.insert(arith.MuliOp(x, y)).result)).result,)
@@ -630,6 +636,16 @@ class GatherOp(HloOp):
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (self.element_map(), self.start_map())
+
+    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
+        if operand != 0:
+            return ()
+        rows, numbers = self.start_map(), integers(self.start_index_map)
+        dims = [Expr.variable(number) for number in range(rows.num_dims)]
+        return tuple(
+            (1, rows.with_variables_replaced([*dims, Expr.constant(numbers.index(dim))], dims=rows.dims))
+            for dim in self.mapped
+        )
 
     def reads_apart(self, operand: int) -> bool:
         return True

@@ -131,6 +131,9 @@ class ReshapeOp(MoveOp):
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (reshape_map(dims_of(self.result), dims_of(self.operands[0])),)
 
+    def input_to_output(self) -> tuple[IndexingMap, ...]:
+        return (reshape_map(dims_of(self.operands[0]), dims_of(self.result)),)
+
 
 def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
     """An op that takes the same memory for something else; sizes that are not known are not compared."""
@@ -167,12 +170,16 @@ class BitcastOp(MoveOp):
         return np.asarray(laid.transpose(np.argsort(order)), order="C")  # which keeps a scalar a scalar
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        operand, result = self.operands[0], self.result
-        if element_of(operand).bits != element_of(result).bits:
+        return (self._map_between(self.result, self.operands[0]),)
+
+    def input_to_output(self) -> tuple[IndexingMap, ...]:
+        return (self._map_between(self.operands[0], self.result),)
+
+    def _map_between(self, first: SSAValue, second: SSAValue) -> IndexingMap:
+        """From an index of one to the index of the other at the same place in memory."""
+        if element_of(first).bits != element_of(second).bits:
             raise self.unsupported("no indexing map between widths")
-        return (
-            bitcast_map(dims_of(result), minor_to_major(result.type), dims_of(operand), minor_to_major(operand.type)),
-        )
+        return bitcast_map(dims_of(first), minor_to_major(first.type), dims_of(second), minor_to_major(second.type))
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         source, target = element_of(self.operands[0]), element_of(self.result)
@@ -416,6 +423,13 @@ class PadOp(HloOp):
             IndexingMap((), whole.dims),
         )
 
+    def input_to_output(self) -> tuple[IndexingMap, ...]:
+        whole = identity_map(dims_of(self.operands[0]))
+        results = [index * (inner + 1) + low for index, (low, _, inner) in zip(whole.results, rows(self.edges), strict=True)]
+        inside = [Interval(0, size - 1) for size in dims_of(self.result)]
+        of_operand = IndexingMap(tuple(results), whole.dims, constraints=tuple(zip(results, inside, strict=True)))
+        return of_operand, super().input_to_output()[1]
+
     def reads_apart(self, operand: int) -> bool:
         return True
 
@@ -487,6 +501,10 @@ class DynamicOp(HloOp):
         starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
         return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
 
+    def starts_as_origins(self) -> tuple[tuple[int, IndexingMap], ...]:
+        """Where the runtime variables of `moved` are: a start index a dimension."""
+        return tuple(enumerate(self.scalar_maps(), self.STARTS))
+
     def scalar_maps(self) -> tuple[IndexingMap, ...]:
         """The maps of the start indices."""
         return (IndexingMap((), identity_map(dims_of(self.result)).dims),) * len(self.operands[self.STARTS :])
@@ -519,6 +537,9 @@ class DynamicSliceOp(DynamicOp):
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (self.moved(integers(self.dynamic_slice_sizes), 1), *self.scalar_maps())
+
+    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
+        return self.starts_as_origins() if operand == 0 else ()
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         sizes = integers(self.dynamic_slice_sizes)
@@ -558,6 +579,9 @@ class DynamicUpdateSliceOp(DynamicOp):
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         """The update's map holds where the window is; elsewhere it leads out of the update."""
         return (identity_map(dims_of(self.result)), self.moved(dims_of(self.operands[1]), -1), *self.scalar_maps())
+
+    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
+        return self.starts_as_origins() if operand == 1 else ()
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         sizes = dims_of(self.operands[1])

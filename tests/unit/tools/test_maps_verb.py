@@ -1,0 +1,65 @@
+"""`maps`: indexing maps of a fusion, as text and as JSON; wrong questions are answered with a message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.tools.main import main
+
+ROW_SUM = """HloModule sums
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+f {
+  p = f32[20,40]{1,0} parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[20]{0} reduce(p, z), dimensions={1}, to_apply=add
+}
+ENTRY e {
+  p = f32[20,40]{1,0} parameter(0)
+  ROOT fusion = f32[20]{0} fusion(p), kind=kInput, calls=f
+}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    file = tmp_path / "sums.hlo"
+    file.write_text(ROW_SUM)
+    return str(file)
+
+
+def test_text(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["maps", path]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "fusion fusion",
+        "%r f32[20]",
+        "  %p f32[20,40]",
+        "    (d0)[s0] -> (d0, s0), domain: d0 in [0, 19], s0 in [0, 39]",
+    ]
+
+
+def test_the_other_way_round_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["maps", path, "--to-output", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "fusions": {
+            "fusion": [
+                {
+                    "from": "p",
+                    "to": "r",
+                    "maps": [
+                        {
+                            "map": "(d0, d1) -> (d0), domain: d0 in [0, 19], d1 in [0, 39]",
+                            "runtime_variables": [],
+                        }
+                    ],
+                }
+            ]
+        }
+    }
+
+
+def test_no_such_instruction(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["maps", path, "--instruction", "q"]) == 2
+    assert "fusion %fusion has no instruction 'q'" in capsys.readouterr().err

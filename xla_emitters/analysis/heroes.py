@@ -1,0 +1,189 @@
+"""The hero of a result: the instruction whose way of reading decides how the whole fusion is emitted.
+
+    p ── exp ── transpose ── abs ── ROOT        hero of ROOT: transpose. exp is computed on the way into shared memory (prologue),
+                                                abs on the way out (epilogue)
+    p ── reduce ── log ── add(., c) ── ROOT     hero of ROOT: ROOT itself. Only chains of one operand lead on to a reduce.
+
+From the root towards the operands, through instructions that give element i of their result from element i of their operands,
+counted in memory. So whatever the way from a hero to its root, an element of the one is needed for the element of the other at the same
+place. A transpose (or a concatenate) that is found is the hero if it is the only one and everything that uses it keeps places too.
+Else a reduce at the end of a chain of single operands is; else the root itself.
+Source: seed document, "Hero-based codegen"; spec/2 1.2-1.5.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.transposes import TransposeDescription, describe_transpose
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import TupleOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
+from xla_emitters.indexing import ExprKind, IndexingMap
+from xla_emitters.indexing.shapes import bitcast_map, reshape_map
+
+EPILOGUE_OPERANDS = 3
+"""select and clamp are the widest elementwise ops."""
+
+
+def roots_of(view: FusionView) -> tuple[HloOp, ...]:
+    """What the fusion returns: its root, or the operands of the tuple that it is, nested ones flattened."""
+    found = list[HloOp]()
+    pending = [view.computation.root.owner]
+    while pending:
+        op = pending.pop()
+        assert isinstance(op, HloOp)
+        if isinstance(op, TupleOp):
+            pending += [operand.owner for operand in reversed(op.operands)]
+        else:
+            found.append(op)
+    return tuple(found)
+
+
+def find_non_trivial_hero(view: FusionView, root: HloOp) -> HloOp:
+    """The hero of `root`, one of `roots_of(view)`."""
+    end = root
+    while keeps_places(end, 1):
+        end = _operand(end)
+    for is_hero in (_is_tiled_transpose, _is_concatenate):
+        if (hero := _find_hero(view, end, is_hero)) is not None:
+            return hero
+    return end if end.opcode == "reduce" else root
+
+
+def _is_tiled_transpose(op: HloOp) -> bool:
+    return isinstance(describe_transpose(op), TransposeDescription)
+
+
+def _is_concatenate(op: HloOp) -> bool:
+    return op.opcode == "concatenate"
+
+
+def keeps_places(op: HloOp, most_operands: int) -> bool:
+    """Whether `op`, of at most so many operands, gives element i of memory from element i of its operands."""
+    if not 1 <= len(op.operands) <= most_operands:
+        return False
+    if isinstance(op, ElementwiseOp):
+        order = minor_to_major(op.result.type)
+        return all(not dims_of(operand) or minor_to_major(operand.type) == order for operand in op.operands)
+    return is_bitcast(op)
+
+
+def is_bitcast(op: HloOp) -> bool:
+    """Whether `op` leaves every element where it is: a bitcast, or a reshape or transpose that layouts make one."""
+    if not isinstance(op, BitcastOp | ReshapeOp | TransposeOp):
+        return False
+    if element_of(op.operands[0]).bits != element_of(op.result).bits:
+        return False
+    return isinstance(op, BitcastOp) or _same_place(op) == op.output_to_input()[0]
+
+
+def _same_place(op: HloOp) -> IndexingMap:
+    """From an index of the result to that of the operand's element at the same place in memory."""
+    result, operand = op.result, op.operands[0]
+    return bitcast_map(dims_of(result), minor_to_major(result.type), dims_of(operand), minor_to_major(operand.type))
+
+
+def _operand(op: HloOp, number: int = 0) -> HloOp:
+    owner = op.operands[number].owner
+    assert isinstance(owner, HloOp)
+    return owner
+
+
+def _find_hero(view: FusionView, start: HloOp, is_hero: Callable[[HloOp], bool]) -> HloOp | None:
+    """The only hero between `start` and its operands, if all that uses it keeps places."""
+    found: HloOp | None = None
+    pending, seen = deque([start]), {start}
+    while pending:
+        op = pending.popleft()
+        if is_hero(op):
+            if found is not None:
+                return None
+            found = op
+        elif keeps_places(op, EPILOGUE_OPERANDS):
+            for number in range(len(op.operands)):
+                if (operand := _operand(op, number)) not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+    return found if found is not None and _users_keep_places(view, found) else None
+
+
+def _users_keep_places(view: FusionView, hero: HloOp) -> bool:
+    pending, seen = [hero], {hero}
+    while pending:
+        for user in view.users[pending.pop()]:
+            if isinstance(user, TupleOp) or user in seen:
+                continue
+            if not keeps_places(user, EPILOGUE_OPERANDS):
+                return False
+            seen.add(user)
+            pending.append(user)
+    return True
+
+
+def place_map(source: HloOp, target: HloOp) -> IndexingMap:
+    """From an index of `source`'s result to the index of `target`'s at the same place in memory.
+
+    For a hero and its root, where elements keep their places in between.
+    """
+    one, other = source.result.type, target.result.type
+    return bitcast_map(dims_of(one), minor_to_major(one), dims_of(other), minor_to_major(other))
+
+
+# ------------------------------------------------------------------------------------------- transposes
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeHeroes:
+    """The transposes of a fusion that one kernel makes.
+
+    first         their common description
+    heroes        root -> its transpose, in the order of the roots
+    side_outputs  the other roots: computed from what the transposes read, at the place where they read it
+    """
+
+    first: TransposeDescription
+    heroes: dict[HloOp, HloOp]
+    side_outputs: tuple[HloOp, ...]
+
+
+def find_transposes(view: FusionView) -> TransposeHeroes | str:
+    """The transposes that are heroes, if they can share a kernel; else why not."""
+    described = dict[HloOp, TransposeDescription]()
+    heroes = dict[HloOp, HloOp]()
+    side_outputs = list[HloOp]()
+    reasons = list[str]()
+    for root in dict.fromkeys(roots_of(view)):
+        hero = find_non_trivial_hero(view, root)
+        found = describe_transpose(hero)
+        if isinstance(found, TransposeDescription):
+            described[hero], heroes[root] = found, hero
+        else:
+            side_outputs.append(root)
+            reasons.append(f"the hero of %{root.instruction_name.data} is %{hero.instruction_name.data}: {found}")
+    if not described:
+        return reasons[0]
+    first, *others = described.values()
+    for other in others:
+        if not other.is_equivalent(first):
+            return f"transposes of two kinds: {first} and {other}"
+    for root in side_outputs:
+        if not is_array(root.result.type) or not _is_relabeled(root, first.op):
+            return f"a result is {type_text(root.result.type)}, and the transpose reads {type_text(first.op.operands[0].type)}"
+    return TransposeHeroes(first, heroes, tuple(side_outputs))
+
+
+def _is_relabeled(root: HloOp, transpose: HloOp) -> bool:
+    """Whether `root` has the elements of what `transpose` reads, in the same order in memory, reshaped or with dims renamed."""
+    one, other = root.result, transpose.operands[0]
+    if prod(dims_of(one)) != prod(dims_of(other)):
+        return False
+    same = bitcast_map(dims_of(one), minor_to_major(one.type), dims_of(other), minor_to_major(other.type))
+    renamed = all(index.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT) for index in same.results)
+    return renamed or same == reshape_map(dims_of(one), dims_of(other))

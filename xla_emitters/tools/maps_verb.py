@@ -1,0 +1,36 @@
+"""`xla-emitters maps`: the indexing maps of a fusion, from its results to its parameters or the other way round."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from xla_emitters.tools.common import add_input, read_source
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    parser.add_argument("--to-output", action="store_true", help="from elements of parameters to elements of results")
+    parser.add_argument("--instruction", default="", metavar="NAME", help="only from the instruction of that name")
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.analysis.fusion import view_of
+    from xla_emitters.analysis.indexing_analysis import indexing_rows, print_rows, rows_as_json
+    from xla_emitters.analysis.program_plan import plan_program
+    from xla_emitters.pipeline import read_module
+
+    module = read_module(read_source(options.file))
+    found = {
+        planned.name: indexing_rows(
+            view_of(planned.source), to_output=options.to_output, instruction=options.instruction
+        )
+        for planned in plan_program(module, options.fusion).kernels
+    }
+    if options.json:
+        print(json.dumps({"fusions": {name: rows_as_json(rows) for name, rows in found.items()}}, indent=2))
+        return 0
+    for name, rows in found.items():
+        print(f"fusion {name}\n{print_rows(rows)}")
+    return 0
