@@ -20,15 +20,17 @@ from xdsl.ir import Attribute
 
 from xla_emitters.analysis.buffers import buffers_of
 from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.kernel_entry import launch_of
+from xla_emitters.analysis.kernel_entry import launch_of, shared_bytes
 from xla_emitters.analysis.program_plan import PlannedKernel, computation_of, plan_program
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.emitters.emit import emit_fusion
-from xla_emitters.emitters.partitioner import partition, sanitize
+from xla_emitters.emitters.emit import emit_fusion, partition_fusion
+from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
+from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
@@ -57,9 +59,12 @@ from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
 from xla_emitters.transforms.inline import InlinePass
 from xla_emitters.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
 from xla_emitters.transforms.lower_xla_loops_to_scf import LowerXlaLoopsToScfPass
+from xla_emitters.transforms.lower_xla_to_scf import LowerXlaToScfPass
 from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
+from xla_emitters.transforms.peel_loops import PeelLoopsPass
 from xla_emitters.transforms.propagate_slice_indices import PropagateSliceIndicesPass
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass
+from xla_emitters.transforms.split_reductions import split_for_program
 from xla_emitters.transforms.symbol_dce import SymbolDcePass
 from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
@@ -84,10 +89,12 @@ PASSES: tuple[Row, ...] = (
     _row(CanonicalizePass, "folds what the elemental emitter wrote naively"),
     _row(CsePass, "one load per element, one copy of each index"),
     _row(EraseDeadFunctionsPass, "functions of subgraphs that the hero replaced would block inlining"),
+    _row(LowerXlaToScfPass, "combining over a warp becomes calls, which the inliner must count"),
     _row(InlinePass, "single callers and movers of data go into the entry; a function called twice stays"),
     _row(CanonicalizePass, "call boundaries are gone: fold across them"),
     _row(CsePass, "arguments that became equal", "inlined"),
     # Loops become explicit, tensors one-dimensional.
+    _row(PeelLoopsPass, "only the last iteration is checked, the others have accesses that vectorise"),
     _row(LowerXlaLoopsToScfPass, "a loop over a map's symbols with its bounds check inside", "scf"),
     _row(PropagateSliceIndicesPass, "callees learn which buffer each tensor is, while arguments still correspond"),
     _row(FlattenTensorsPass, "an index now says where an element lies, which vectorising needs"),
@@ -101,6 +108,7 @@ PASSES: tuple[Row, ...] = (
     # Tensors leave: pointers, integers, LLVM.
     _row(ConvertPureCallOpsPass, "calls are no longer free to move: their tensors become memory"),
     Row(lambda d: LowerTensorsPass(d.name), "extract is a load, insert is a store in place"),
+    _row(ConvertComplexToStandardPass, "complex numbers become their two parts, which all that follows knows"),
     _row(MergePointersToSameSlicePass, "two names for one buffer become one; then noalias is true"),
     _row(CanonicalizePass, "results of tensor type left empty loops and branches"),
     _row(CsePass, "addresses shared by loads and stores"),
@@ -112,7 +120,8 @@ PASSES: tuple[Row, ...] = (
     _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
     _row(SymbolDcePass, "functions that were inlined everywhere"),
     _row(CsePass, "index arithmetic is explicit only now"),
-    _row(ExpandFloatOpsPass, "f32 tanh and erf as polynomials, before libdevice takes what is left"),
+    Row(lambda d: ConvertFloatNvidiaPass(d.name), "instructions for eight-bit floats, where the chip has them"),
+    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials; libdevice takes the rest"),
     _row(ConvertMathToLibdevicePass, "the rest of `math` calls libdevice; narrow floats go through f32"),
     _row(CsePass, "conversions to f32 of one value"),
     _row(ConvertScfToCfPass, "LLVM has branches only"),
@@ -218,7 +227,7 @@ def compile_module(
     if stage not in STAGES:
         raise UsageError(f"unknown stage '{stage}'", help=f"one of: {', '.join(STAGES)}")
     chip = device(target)
-    plan = plan_program(module, fusion)
+    plan = plan_program(*split_for_program(module, fusion))
     text = print_hlo(module)
     kernels: list[Kernel] = []
     traces: list[Trace] = []
@@ -247,7 +256,7 @@ def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: 
     # The tool takes longer to start than to work: it starts now and waits for the module.
     with start_compile(chip.architecture) if stage == "ptx" else nullcontext() as pending:
         if wanted >= STAGES.index("partition"):
-            recorder.text("partition", lambda: str(partition(view_of(planned.source).computation)))
+            recorder.text("partition", lambda: str(partition_fusion(planned.source, chip)))
         if wanted < STAGES.index("xla_gpu"):
             return []
         context = make_context()
@@ -259,7 +268,7 @@ def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: 
         if pending is not None:
             ptx = recorder.tool("ptx", lambda: pending.finish(kernel))
     arguments = kernel_arguments(planned)
-    return [Kernel(sanitize(planned.name), ptx, chip.architecture, launch_of(kernel), 0, arguments)]
+    return [Kernel(sanitize(planned.name), ptx, chip.architecture, launch_of(kernel), shared_bytes(kernel), arguments)]
 
 
 def rows_until(stage: str) -> int:

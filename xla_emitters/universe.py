@@ -16,6 +16,7 @@ from xla_emitters.dialects.context import ADDED_DIALECTS, replace_upstream_diale
 
 # name on the command line -> (room, stem); the class is the stem in CamelCase with `Pass` at its end.
 PASSES: dict[str, tuple[str, str]] = {
+    "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
     "xla-canonicalize": ("transforms", "canonicalize"),
@@ -27,12 +28,16 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-expand-float-ops": ("lowering", "expand_float_ops"),
     "xla-flatten-tensors": ("transforms", "flatten_tensors"),
     "xla-from-upstream-spelling": ("transforms", "from_upstream_spelling"),
+    "xla-gpu-convert-float-nvidia": ("lowering", "convert_float_nvidia"),
     "xla-gpu-convert-index-type": ("lowering", "convert_index_type"),
     "xla-gpu-optimize-loops": ("transforms", "optimize_loops"),
     "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
     "xla-lower-affine": ("lowering", "lower_affine"),
     "xla-lower-tensors": ("lowering", "lower_tensors"),
     "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
+    "xla-split-reductions": ("transforms", "split_reductions"),
+    "xla-gpu-peel-loops": ("transforms", "peel_loops"),
+    "xla-lower-xla-to-scf": ("transforms", "lower_xla_to_scf"),
     "xla-lower-xla-loops-to-scf": ("transforms", "lower_xla_loops_to_scf"),
     "xla-merge-pointers": ("lowering", "merge_pointers_to_same_slice"),
     "xla-propagate-slice-indices": ("transforms", "propagate_slice_indices"),

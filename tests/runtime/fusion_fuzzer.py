@@ -40,7 +40,7 @@ from xla_emitters.runtime.tolerance import ulps_of
 
 BITS, EXACT, ROUGH = range(3)
 
-# Complex numbers, s1 and u1 have no code yet; f6 types are not stored.
+# Complex numbers have tests of their own; s1 and u1 have no code, f6 types are not stored.
 TYPES = tuple(
     row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("s1", "u1") and row.name[:2] != "f6"
 )

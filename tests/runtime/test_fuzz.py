@@ -5,38 +5,30 @@ A failure prints the seed and the HLO text. `XLA_EMITTERS_TEST_CASES=1000` runs 
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from runtime.fusion_fuzzer import Fusion, draw_fusion
 from runtime.seeds import seeds
 
-from xla_emitters.errors import Unsupported
 from xla_emitters.explore.check import check
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 
 TARGET = "t4"
-# What has a value in NumPy and no machine code yet; the error must be of this kind, so that nothing else hides behind a refusal.
-NOT_COMPILED = re.compile(r"no LLVM type for f[48]E|stores one (i[24]|f4E\w+), whose byte other threads share")
 
 
-def judged(seed: int, fusion: Fusion, stages: str) -> bool:
-    """Whether the fusion could be executed at all those stages; fails where the numbers differ."""
+def judge(seed: int, fusion: Fusion, stages: str) -> None:
+    """Executes the fusion at all those stages; fails where the numbers differ, or where it is refused."""
     try:
         verdict = check(fusion.text, target=TARGET, stages=stages, inputs=fusion.inputs)
     except Exception as error:
-        if isinstance(error, Unsupported) and NOT_COMPILED.search(error.message):
-            return False
         error.add_note(f"seed {seed}\n{fusion.text}")
         raise
     assert verdict.ok, "\n".join((f"seed {seed}", verdict.summary, *verdict.details, fusion.text))
-    return True
 
 
 @pytest.mark.parametrize(("stages", "cases"), [("all", seeds(40)), ("passes", seeds(8, of_all=0.1))])
 def test_every_stage_computes_what_the_reference_computes(stages: str, cases: range) -> None:
-    count = sum(judged(seed, draw_fusion(seed), stages) for seed in cases)
-    assert count >= 0.8 * len(cases), "most fusions can be compiled"
+    for seed in cases:
+        judge(seed, draw_fusion(seed), stages)
 
 
 def test_a_seed_is_one_fusion() -> None:

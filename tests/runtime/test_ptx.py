@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from xla_emitters.tools.main import main
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 GELU = next(path for path in EXAMPLES if path.stem == "gelu")
 GELU_BY_XLA = Path(__file__).parents[1] / "unit" / "lowering" / "gelu_by_xla.ptx"
+CORPUS = Path(__file__).parents[1] / "corpus"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
@@ -55,19 +58,43 @@ def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
         assert f".reqntid {threads}" in kernel.ptx
 
 
-ELEMENT_CODE = sorted((Path(__file__).parents[1] / "filecheck" / "emitters" / "loop").glob("*.hlo"))
+ELEMENT_CODE = sorted((Path(__file__).parents[1] / "filecheck" / "emitters").glob("*/*.hlo"))
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("path", ELEMENT_CODE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ELEMENT_CODE, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_ptxas_takes_the_code_of_every_op(path: Path) -> None:
-    """One file an op: branches, loops and calls come out of the passes as PTX, and nothing spills."""
+    """One file an op: branches, loops, calls and shared memory come out of the passes as PTX, and nothing spills."""
     if "RUN: not " in path.read_text():
         return
     for kernel in compiled(path, "sm_75").kernels:
         assert ".extern" not in kernel.ptx
         (entry,) = assemble(kernel.ptx, "sm_75").entries
-        assert (entry.name, entry.spill_bytes) == (kernel.name, 0)
+        assert (entry.name, entry.spill_bytes, entry.shared_bytes) == (kernel.name, 0, kernel.shared_bytes)
+
+
+TRANSPOSES = (
+    "tr_210.2775965b",
+    "tr_021_bfloat16.13357f20",
+    "tr_2d_int8.c40be876",
+    "tr_2d_int4.1cc42bfc",
+    "tr_multi_out.72b18c97",
+)
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("name", TRANSPOSES)
+def test_transposes_make_no_more_accesses_than_xlas(name: str) -> None:
+    """To global memory and to shared memory, reading and writing: how many instructions, and none is narrower than XLA's narrowest."""
+    file = f"transpose/{name}.hlo"
+    theirs = json.loads((CORPUS / "xla.json").read_text())["files"][file]["kernels"][0]["memory_ops"]
+    (kernel,) = compiled(CORPUS / file, "h200").kernels
+    ours = Counter(line.split()[0] for line in body(kernel.ptx) if re.match(r"(ld|st)\.(global|shared)", line))
+    for kind in ("ld.global", "st.global", "ld.shared", "st.shared"):
+        made = {access: count for access, count in ours.items() if access.startswith(kind)}
+        given = {access: count for access, count in theirs.items() if access.startswith(kind)}
+        assert sum(made.values()) <= sum(given.values())
+        assert min(map(access_bytes, made)) >= min(map(access_bytes, given))
 
 
 @needs(*PTX)

@@ -67,9 +67,11 @@ def root_of(value: SSAValue) -> SSAValue | None:
                 pending.append(op.dest)
             case OpResult(op=vector.TransferWriteOp() as op):
                 pending.append(op.source)
+            case OpResult(op=xla_gpu.SyncThreadsOp() as op):
+                pending.append(op.arguments[value.index])
             case OpResult(op=scf.ForOp() as op):
                 pending.append(op.iter_args[value.index])
-            case OpResult(op=scf.IfOp() as op):
+            case OpResult(op=scf.IfOp() | scf.IndexSwitchOp() as op):
                 ends = (region.block.last_op for region in op.regions)
                 pending += [end.operands[value.index] for end in ends if end is not None]
             case BlockArgument(owner=Block() as block) if (
@@ -122,7 +124,7 @@ def has_tensor(values: Iterable[SSAValue]) -> bool:
 
 
 # Ops that hand tensors on without touching an element.
-CARRIERS = (scf.ForOp, scf.IfOp, scf.YieldOp, func.ReturnOp, arith.ConstantOp)
+CARRIERS = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.YieldOp, func.ReturnOp, arith.ConstantOp, xla_gpu.SyncThreadsOp)
 
 
 def accesses_of(op: Operation) -> Iterator[Access]:

@@ -8,8 +8,9 @@
 
 Parameters of the program come from the caller and promise 16 bytes; what the runtime allocates promises 256. Two arguments with one slice
 number share memory; the first one's promises hold for both. A result takes the slice of the parameter that the module's
-`input_output_alias` gives it, and the kernel then writes that; but only where an element is read by the thread that writes it, and nowhere
-else: where every use of the parameter is elementwise. Otherwise the two are different memory, which `may-alias` allows.
+`input_output_alias`, or the fusion's `output_to_operand_aliasing`, gives it, and the kernel then writes that; but only where an element is
+read by the thread that writes it, and nowhere else: where every use of the parameter is elementwise, or where all results are updates in
+place or scatters. Otherwise the two are different memory, which `may-alias` allows.
 Source: spec/1 1.8 "Slice numbering"; spec/2 4.1 "ABI".
 """
 
@@ -24,6 +25,8 @@ from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.in_place_updates import find_in_place_updates
+from xla_emitters.analysis.scatters import arrays_in_place
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
@@ -31,6 +34,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    aliased_operands,
     enclosing_module,
 )
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
@@ -77,21 +81,60 @@ def _bytes(type: ArrayType) -> int:
 
 def aliases_of(view: FusionView) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it is written to."""
-    module = view.call and enclosing_module(view.call)
-    aliases = module and module.attributes.get("hlo.input_output_alias")
-    if view.call is None or aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
+    if view.call is None:
         return {}
-    entry = view.call.parent_op()
+    wanted = _wanted_by_module(view, view.call) | _wanted_by_call(view, view.call)
+    if _are_updates(view, wanted) or _are_scattered(view, wanted):
+        return wanted
+    return {result: operand for result, operand in wanted.items() if _can_be_in_place(view, operand, result)}
+
+
+def _wanted_by_module(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
+    """What `input_output_alias` says of the fusion's results and operands."""
+    module, entry = enclosing_module(call), call.parent_op()
+    aliases = module and module.attributes.get("hlo.input_output_alias")
+    if aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
+        return {}
     assert isinstance(entry, ComputationOp)
-    found = dict[int, SSAValue]()
+    wanted = dict[int, SSAValue]()
     for alias in aliases:
         if alias.index:
             continue
-        result = _leaf_at(entry.root, alias.output, view.call)
+        result = _leaf_at(entry.root, alias.output, call)
         operand = entry.parameters[alias.parameter].result
-        if result is not None and operand in view.operands and _can_be_in_place(view, operand, result):
-            found[result] = operand
-    return found
+        if result is not None and operand in view.operands:
+            wanted[result] = operand
+    return wanted
+
+
+def _wanted_by_call(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
+    """What the fusion's own `output_to_operand_aliasing` says."""
+    if call.output_to_operand_aliasing is None:
+        return {}
+    wanted = dict[int, SSAValue]()
+    for output, operand, inside in aliased_operands(call.output_to_operand_aliasing):
+        result = _leaf_at(call.result, output, call)
+        if result is not None and not inside:
+            wanted[result] = view.operands[operand]
+    return wanted
+
+
+def _are_updates(view: FusionView, wanted: dict[int, SSAValue]) -> bool:
+    """Whether every result is an update of the parameter that it is to lie in, and of nothing else at the call."""
+    updates = find_in_place_updates(view) if len(wanted) == len(view.result_types) else ""
+    if isinstance(updates, str):
+        return False
+    given = [view.operands[update.parameter.number.value.data] for update in updates]
+    return given == [wanted[result] for result in range(len(given))] and all(view.operands.count(x) == 1 for x in given)
+
+
+def _are_scattered(view: FusionView, wanted: dict[int, SSAValue]) -> bool:
+    """Whether every result is a parameter with updates scattered into it, and the one that it is to lie in."""
+    arrays = arrays_in_place(view) if len(wanted) == len(view.result_types) else ""
+    if isinstance(arrays, str):
+        return False
+    given = [view.operands[array.number.value.data] for array in arrays]
+    return given == [wanted[result] for result in range(len(given))] and all(view.operands.count(x) == 1 for x in given)
 
 
 def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:

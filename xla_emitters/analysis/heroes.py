@@ -13,10 +13,12 @@ Source: seed document, "Hero-based codegen"; spec/2 1.2-1.5.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
+
+from xdsl.ir import SSAValue
 
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.transposes import TransposeDescription, describe_transpose
@@ -48,13 +50,61 @@ def roots_of(view: FusionView) -> tuple[HloOp, ...]:
 
 def find_non_trivial_hero(view: FusionView, root: HloOp) -> HloOp:
     """The hero of `root`, one of `roots_of(view)`."""
-    end = root
-    while keeps_places(end, 1):
-        end = _operand(end)
-    for is_hero in (_is_tiled_transpose, _is_concatenate):
-        if (hero := _find_hero(view, end, is_hero)) is not None:
-            return hero
-    return end if end.opcode == "reduce" else root
+    return _search(view).hero_of(root)
+
+
+@lru_cache(maxsize=4)
+def _search(view: FusionView) -> _Search:
+    """Emitters ask about the same fusion one after the other, each for every root."""
+    return _Search(view)
+
+
+class _Search:
+    """All that is asked of a fusion's instructions, each once: the work is linear however many roots there are.
+
+    end            where the chain of single operands ends that an instruction begins
+    reached        per kind of hero, the heroes that an instruction leads to, two at most
+    used_in_place  of heroes: whether all that uses them, and what uses that, keeps places
+    """
+
+    def __init__(self, view: FusionView) -> None:
+        self.view = view
+        self.keeps_places = {op for op in view.instructions if keeps_places(op, EPILOGUE_OPERANDS)}
+        self.end: dict[HloOp, HloOp] = {}
+        self.reached: tuple[dict[HloOp, tuple[HloOp, ...]], ...] = ({}, {})
+        self.used_in_place: dict[HloOp, bool] = {}
+        for op in view.instructions:
+            operands = [_owner(operand) for operand in op.operands] if op in self.keeps_places else []
+            self.end[op] = self.end[operands[0]] if len(operands) == 1 else op
+            for is_hero, reached in zip(_HEROES, self.reached, strict=True):
+                if is_hero(op):
+                    reached[op] = (op,)
+                else:
+                    reached[op] = tuple(dict.fromkeys(hero for operand in operands for hero in reached[operand]))[:2]
+
+    def hero_of(self, root: HloOp) -> HloOp:
+        end = self.end[root]
+        for reached in self.reached:
+            if len(heroes := reached[end]) == 1 and self._is_used_in_place(heroes[0]):
+                return heroes[0]
+        return end if end.opcode == "reduce" else root
+
+    def _is_used_in_place(self, hero: HloOp) -> bool:
+        if (known := self.used_in_place.get(hero)) is None:
+            known = self.used_in_place[hero] = self._users_keep_places(hero)
+        return known
+
+    def _users_keep_places(self, hero: HloOp) -> bool:
+        pending, seen = [hero], {hero}
+        while pending:
+            for user in self.view.users[pending.pop()]:
+                if isinstance(user, TupleOp) or user in seen:
+                    continue
+                if user not in self.keeps_places:
+                    return False
+                seen.add(user)
+                pending.append(user)
+        return True
 
 
 def _is_tiled_transpose(op: HloOp) -> bool:
@@ -63,6 +113,10 @@ def _is_tiled_transpose(op: HloOp) -> bool:
 
 def _is_concatenate(op: HloOp) -> bool:
     return op.opcode == "concatenate"
+
+
+_HEROES: tuple[Callable[[HloOp], bool], ...] = (_is_tiled_transpose, _is_concatenate)
+"""In the order in which they are looked for."""
 
 
 def keeps_places(op: HloOp, most_operands: int) -> bool:
@@ -90,41 +144,9 @@ def _same_place(op: HloOp) -> IndexingMap:
     return bitcast_map(dims_of(result), minor_to_major(result.type), dims_of(operand), minor_to_major(operand.type))
 
 
-def _operand(op: HloOp, number: int = 0) -> HloOp:
-    owner = op.operands[number].owner
-    assert isinstance(owner, HloOp)
-    return owner
-
-
-def _find_hero(view: FusionView, start: HloOp, is_hero: Callable[[HloOp], bool]) -> HloOp | None:
-    """The only hero between `start` and its operands, if all that uses it keeps places."""
-    found: HloOp | None = None
-    pending, seen = deque([start]), {start}
-    while pending:
-        op = pending.popleft()
-        if is_hero(op):
-            if found is not None:
-                return None
-            found = op
-        elif keeps_places(op, EPILOGUE_OPERANDS):
-            for number in range(len(op.operands)):
-                if (operand := _operand(op, number)) not in seen:
-                    seen.add(operand)
-                    pending.append(operand)
-    return found if found is not None and _users_keep_places(view, found) else None
-
-
-def _users_keep_places(view: FusionView, hero: HloOp) -> bool:
-    pending, seen = [hero], {hero}
-    while pending:
-        for user in view.users[pending.pop()]:
-            if isinstance(user, TupleOp) or user in seen:
-                continue
-            if not keeps_places(user, EPILOGUE_OPERANDS):
-                return False
-            seen.add(user)
-            pending.append(user)
-    return True
+def _owner(operand: SSAValue) -> HloOp:
+    assert isinstance(operand.owner, HloOp)
+    return operand.owner
 
 
 def place_map(source: HloOp, target: HloOp) -> IndexingMap:

@@ -11,6 +11,7 @@ which value is current:
 * a write must continue from the current value, and makes the next one;
 * a loop that writes a buffer must carry it in exactly one of its arguments, start with the current value and yield the current value;
 * an `scf.if` that writes a buffer must yield the current value in both branches;
+* threads that wait for each other hand on the current value, and get the next one: with what the others have written;
 * a read must be of the current value, or of elements that every write since is known not to touch (`accesses.never_meet`);
 * a function that returns tensors must return the current value of its last arguments' buffers, in order, and every buffer that it wrote.
 
@@ -124,10 +125,12 @@ class _Walk:
             match op:
                 case scf.ForOp():
                     self._for(op)
-                case scf.IfOp():
-                    self._if(op)
+                case scf.IfOp() | scf.IndexSwitchOp():
+                    self._branch(op)
                 case func.ReturnOp():
                     self._return(op)
+                case xla_gpu.SyncThreadsOp():
+                    self._sync(op)
                 case _:
                     self._op(op)
 
@@ -180,6 +183,14 @@ class _Walk:
         for result in access.op.results:
             self.version[result] = self.current[buffer] = self._fresh()
 
+    def _sync(self, op: xla_gpu.SyncThreadsOp) -> None:
+        """After it, memory holds what all threads have written."""
+        for value, result in zip(op.arguments, op.outs, strict=True):
+            buffer = self.buffer(value, op)
+            if self.version[value] != self.current[buffer]:
+                self._refuse(op, "it waits with an older value of a tensor that has been updated in place")
+            self.version[result] = self.current[buffer] = self._fresh()
+
     def _fresh(self) -> Version:
         self.versions += 1
         return self.versions
@@ -230,7 +241,7 @@ class _Walk:
                 self._refuse(op, "it writes a tensor that it does not hand to the next iteration")
         return frozenset(carries.values())
 
-    def _if(self, op: scf.IfOp) -> None:
+    def _branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
         before = dict(self.current)
         ends: list[tuple[dict[Buffer, Version], Sequence[SSAValue]]] = []
         for region in op.regions:
@@ -248,7 +259,7 @@ class _Walk:
             buffer = self.buffer(result, op)
             versions = [self.version[yielded[position]] for _, yielded in ends]
             if buffer not in changed:
-                if versions[0] != versions[1]:
+                if len(set(versions)) > 1:
                     self._refuse(op, "its branches give different values of one buffer")
                 self.version[result] = versions[0]
             elif all(version == current[buffer] for version, (current, _) in zip(versions, ends, strict=True)):
@@ -302,7 +313,7 @@ def _writes_before(value: SSAValue) -> set[Operation]:
             case OpResult(op=scf.ForOp() as op):
                 found.update(access.op for access in accesses_in(op) if access.is_write)
                 value = op.iter_args[value.index]
-            case OpResult(op=scf.IfOp() as op):
+            case OpResult(op=scf.IfOp() | scf.IndexSwitchOp() as op):
                 found.update(access.op for access in accesses_in(op) if access.is_write)
                 return found
             case BlockArgument() if isinstance(loop := value.owner.parent_op(), scf.ForOp) and value.index:

@@ -21,9 +21,10 @@ Source: spec/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from xdsl.dialects import func, gpu
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, IntegerAttr, IntegerType, ModuleOp, TensorType, VectorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
@@ -32,6 +33,8 @@ from xla_emitters.dialects import llvm, nvvm
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value
 from xla_emitters.dialects.scf import ForallOp
 from xla_emitters.dialects.xla import WorkgroupIdOp
+from xla_emitters.dialects.xla_gpu import AllocateSharedOp
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import VerifyError
 
 ENTRY = "xla.entry"
@@ -40,6 +43,8 @@ GRID = "gpu.known_grid_size"
 BLOCK = "gpu.known_block_size"
 REQUIRED_BLOCK = "nvvm.reqntid"
 DIMENSIONS = ("x", "y", "z")
+SHARED = 3
+"""The address space of a block's shared memory."""
 
 Extents = tuple[int, int, int]
 
@@ -93,6 +98,19 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
     return Launch(grid or extents(True), block or extents(False))
 
 
+def shared_bytes(module: ModuleOp) -> int:
+    """Static shared memory of one block, in bytes: tensors before they become memory, globals in its address space after."""
+    total = 0
+    for op in module.walk():
+        if isinstance(op, llvm.GlobalOp) and op.addr_space.value.data == SHARED:
+            total += _bytes_of(op.global_type)
+        elif isinstance(op, AllocateSharedOp):
+            tensor = op.result.type
+            assert isa(tensor, TensorType[Attribute])
+            total += dtype_of(tensor.element_type).size_bytes(prod(tensor.get_shape()))
+    return total
+
+
 def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
     """The integer attribute `name` of the entry's argument, e.g. "xla.slice_index"; None when it has none."""
     entry = entry_of_kernel(module)
@@ -100,6 +118,21 @@ def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
         return None
     value = entry.arg_attrs.data[number].data.get(name)
     return value.value.data if isa(value, IntegerAttr) else None
+
+
+def _bytes_of(type: Attribute) -> int:
+    """Bytes of a variable whose parts are all as aligned as they are large."""
+    match type:
+        case llvm.LLVMArrayType():
+            return type.size.data * _bytes_of(type.type)
+        case llvm.LLVMStructType():
+            return sum(map(_bytes_of, type.types))
+        case VectorType():
+            return prod(type.get_shape()) * _bytes_of(type.element_type)
+        case _ if isinstance(type, FixedBitwidthType):
+            return type.size
+        case _:
+            raise VerifyError(f"a shared variable of type {type}", stage="kernel")
 
 
 def _extents(attribute: Attribute | None) -> Extents | None:

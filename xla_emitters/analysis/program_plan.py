@@ -81,6 +81,14 @@ def plan_program(module: ModuleOp, fusion: str | None = None) -> ProgramPlan:
     return _plan_entry(entry)
 
 
+def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionOp | ComputationOp, ...]:
+    """What becomes kernels: one fusion, all of ENTRY's, or ENTRY if it has none. raises UsageError where there is no such fusion."""
+    entry = entry_of(module)
+    if fusion is not None:
+        return (_fusion_named(entry, fusion),)
+    return tuple(op for op in entry.instructions if isinstance(op, FusionOp)) or (entry,)
+
+
 def entry_of(module: ModuleOp) -> ComputationOp:
     """The entry computation. raises VerifyError when there is none."""
     for op in module.ops:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import DenseArrayBase, TupleType
+from xdsl.dialects.builtin import TupleType
 
 from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.transposes import normalized
 from xla_emitters.device import Device
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dialects.hlo.windows import WindowAttr
 
@@ -28,11 +30,14 @@ ACCESS_BITS = 256
 """The widest access of Blackwell, with CUDA 12.9 or newer."""
 
 
-def unroll_factor(view: FusionView, device: Device) -> int:
-    """Elements of the first result that one thread computes: 1, 2, 4 ... up to 32."""
-    unroll = 1
-    if view.elements >= device.threads_max and may_unroll(view):
-        unroll = math.gcd(view.elements, _largest_unroll(view, device))
+def unroll_factor(view: FusionView, device: Device, elements: int | None = None) -> int:
+    """Elements that one thread computes: 1, 2, 4 ... up to 32.
+
+    elements  how many the grid visits; None: those of the first result
+    """
+    elements, unroll = view.elements if elements is None else elements, 1
+    if elements >= device.threads_max and may_unroll(view):
+        unroll = math.gcd(elements, _largest_unroll(view, device))
     # Two threads must never write one byte.
     return max(unroll, -(-8 // view.smallest_output_bits))
 
@@ -76,7 +81,7 @@ def _window_elements(op: HloOp) -> int:
 def _largest_unroll(view: FusionView, device: Device) -> int:
     major, _ = device.compute_capability
     is_narrow = view.smallest_output_bits < ACCESS_BITS // 4
-    if major != 10 or len(view.result_types) > 1 or not is_narrow or any(view.with_opcode("reduce")):
+    if major != 10 or len(view.result_types) > 1 or not is_narrow or any(view.with_opcode("reduce", "scatter")):
         return UNROLL
     types = [p.result.type for p in view.parameters if is_array(p.result.type)]
     widest = max(8, *(element_of(type).bits for type in (*types, *view.result_types)))
@@ -90,15 +95,6 @@ def _largest_unroll(view: FusionView, device: Device) -> int:
 
 def _minor_dim_moved_together(transpose: HloOp) -> int:
     """Elements along the fastest dimensions of a transpose's result that stay neighbours: size-1 dims dropped, runs merged."""
-    dims = dims_of(transpose.result)
-    permutation = transpose.properties["dimensions"]
-    assert isinstance(permutation, DenseArrayBase)
-    moved = [(source, dims[k]) for k, source in enumerate(permutation.get_values()) if dims[k] > 1]
-    kept = sorted(source for source, _ in moved)
-    size, after = 1, None
-    for source, extent in reversed(moved):
-        place = kept.index(int(source))
-        if after is not None and place != after - 1:
-            break
-        size, after = size * extent, place
-    return size
+    assert isinstance(transpose, TransposeOp)
+    dims, _ = normalized(dims_of(transpose.result), integers(transpose.dimensions))
+    return dims[-1] if dims else 1

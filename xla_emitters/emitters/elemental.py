@@ -7,6 +7,7 @@
       return %1
     }
 
+An epilogue's function is given the elements of heroes as its last arguments, and takes them wherever a hero is read.
 Every (instruction, indices) is emitted once per block; what is at hand in the same or an enclosing block is used again. Constants and
 index computations are shared too, constants at the top of the function. Chains of elementwise ops and of moves are walked with
 a list, not by recursion: 5,000 ops in a row are one function of 5,000 ops. Every op carries the location of its HLO instruction.
@@ -81,6 +82,11 @@ def result_types(root: HloOp) -> list[Attribute]:
     return [element_of(leaf).storage_type for leaf in leaf_types(root.result.type)]
 
 
+def element_types(subgraph: Subgraph) -> list[Attribute]:
+    """Storage types of what a subgraph's function returns: the elements of its roots, in their order."""
+    return [type for root in subgraph.roots for type in result_types(root)]
+
+
 def leaf_map(first: ArrayType, leaf: ArrayType) -> IndexingMap | None:
     """From an index of the first array of a tuple to the index of another array at the same place in memory.
 
@@ -97,20 +103,24 @@ def leaf_map(first: ArrayType, leaf: ArrayType) -> IndexingMap | None:
 def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: bool = False) -> func.FuncOp:
     """The function of a subgraph, with an empty body: an argument per parameter of the computation, an index per dimension.
 
+    After them an epilogue has an argument per element of each hero.
     scalars  the arguments are elements, for a computation that others call; else tensors
     """
     types = [parameter.result.type for parameter in parameters]
     tensors = [element_of(type).storage_type if scalars else kernel_tensor(type) for type in types]
     dims = subgraph.index_dims
+    injected = [type for hero in subgraph.injected for type in result_types(hero)]
+    arguments = [*tensors, *([INDEX] * len(dims)), *injected]
     function = func.FuncOp(
         subgraph.name,
-        ([*tensors, *([INDEX] * len(dims))], result_types(subgraph.root)),
-        Region(Block(arg_types=[*tensors, *([INDEX] * len(dims))])),
+        (arguments, element_types(subgraph)),
+        Region(Block(arg_types=arguments)),
         visibility="private",
         arg_attrs=ArrayAttr(
             [
                 *(DictionaryAttr({}) for _ in tensors),
                 *(DictionaryAttr({RANGE_ATTR: range_attr(0, size - 1)}) for size in dims),
+                *(DictionaryAttr({}) for _ in injected),
             ]
         ),
     )
@@ -119,7 +129,10 @@ def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: b
         function.attributes["no_compute"] = BoolAttr.from_bool(True)
     for i, argument in enumerate(function.body.block.args):
         index = i - len(tensors)
-        argument.name_hint = f"arg{i}" if index < 0 else INDEX_NAMES[index] if index < len(INDEX_NAMES) else f"i{index}"
+        if 0 <= index < len(dims):
+            argument.name_hint = INDEX_NAMES[index] if index < len(INDEX_NAMES) else f"i{index}"
+        else:
+            argument.name_hint = f"arg{i}"
         argument.location = parameters[i].location if index < 0 else subgraph.root.location
     function.location = subgraph.root.location
     return function
@@ -131,27 +144,54 @@ def emit_subgraph(
     function: func.FuncOp,
     called: Mapping[str, PartitionedComputation] = MappingProxyType({}),
 ) -> None:
-    """Fills `function`, as `declare` made it, with the code of one element of the subgraph's root.
+    """Fills `function`, as `declare` made it, with the code of one element of each of the subgraph's roots.
 
     called   the computations that instructions call for each element, by name
     raises   Unsupported, with its place, for an instruction without code
     """
     block = function.body.block
-    tensors = len(block.args) - len(subgraph.index_dims)
+    tensors = len(partitioned.computation.parameters)
+    indices = block.args[tensors : tensors + len(subgraph.index_dims)]
     emission = _Emission(subgraph, partitioned, block.args[:tensors], FunctionBuilder(block), called)
-    values = emission.element(subgraph.root, block.args[tensors:])
+    given = list(block.args[tensors + len(indices) :])
+    for hero in subgraph.injected:
+        count = len(result_types(hero))
+        emission.injected[hero], given = tuple(given[:count]), given[count:]
+    maps = subgraph.epilogue.root_maps if subgraph.epilogue else (None,)
+    values = list[SSAValue]()
+    for root, step in zip(subgraph.roots, maps, strict=True):
+        own = indices if step is None else emission.at(root, step, indices)
+        values += emission.element(root, own)
     emission.builder.insert(func.ReturnOp(*values))
 
 
-def emit_called(called: Mapping[str, PartitionedComputation]) -> list[func.FuncOp]:
-    """The functions of computations of scalars that instructions call for each element."""
-    functions = list[func.FuncOp]()
-    for partitioned in called.values():
-        for subgraph in partitioned.subgraphs:
-            function = declare(subgraph, partitioned.computation.parameters, scalars=True)
-            emit_subgraph(subgraph, partitioned, function, called)
-            functions.append(function)
-    return functions
+def emit_functions(
+    entry: func.FuncOp,
+    partitioned: PartitionedComputation,
+    called: Mapping[str, PartitionedComputation] = MappingProxyType({}),
+) -> list[func.FuncOp]:
+    """The functions that the finished `entry` calls, and those that they call. What heroes made superfluous is not emitted.
+
+    called   the computations that instructions call for each element, by name
+    raises   Unsupported, with its place, for an instruction without code
+    """
+    owners = {
+        subgraph.name: (subgraph, owner, owner is not partitioned)
+        for owner in (partitioned, *called.values())
+        for subgraph in (*owner.subgraphs, *owner.epilogues)
+    }
+    made = dict[str, func.FuncOp]()
+    pending = [entry]
+    while pending:
+        for call in [op for op in pending.pop().walk() if isinstance(op, PureCallOp)]:
+            if call.callee in made:
+                continue
+            subgraph, owner, scalars = owners[call.callee]
+            function = declare(subgraph, owner.computation.parameters, scalars=scalars)
+            emit_subgraph(subgraph, owner, function, called)
+            made[call.callee] = function
+            pending.append(function)
+    return [made[name] for name in owners if name in made]
 
 
 @dataclass(eq=False)
@@ -224,6 +264,7 @@ class _Emission:
     arguments: Sequence[SSAValue]
     builder: FunctionBuilder
     called: Mapping[str, PartitionedComputation]
+    injected: dict[HloOp, tuple[SSAValue, ...]] = field(default_factory=dict[HloOp, tuple[SSAValue, ...]])
     known: dict[Key, list[tuple[Block, tuple[SSAValue, ...]]]] = field(
         default_factory=dict[Key, list[tuple[Block, tuple[SSAValue, ...]]]]
     )
@@ -246,7 +287,14 @@ class _Emission:
         assert values is not None
         return values
 
+    def at(self, op: HloOp, map: IndexingMap, indices: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The results of `map` at `indices`: where `op` is needed."""
+        with self.builder.located(op.location):
+            return build.apply_indexing(self.builder, map, indices)
+
     def _lookup(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...] | None:
+        if op in self.injected:
+            return self.injected[op]
         for block, values in self.known.get((op, indices), ()):
             if encloses(block, self.builder.insertion_point.block):
                 return values
@@ -254,7 +302,7 @@ class _Emission:
 
     def _needed_first(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
         """Elements that `op`'s own code asks for in any case: emitted before it, they need no recursion."""
-        if self.partitioned.subgraph_of[op] is not self.subgraph or not isinstance(op, ElementwiseOp | MoveOp):
+        if op not in self.subgraph.members or not isinstance(op, ElementwiseOp | MoveOp):
             return []
         needed = list[Key]()
         for operand, step in zip(op.operands, op.output_to_input(), strict=True):
@@ -265,7 +313,7 @@ class _Emission:
 
     def _emit(self, op: HloOp, indices: tuple[SSAValue, ...]) -> None:
         with self.builder.located(op.location):
-            if self.partitioned.subgraph_of[op] is not self.subgraph:
+            if op not in self.subgraph.members:
                 values = self._call(op, indices)
             elif isinstance(op, ParameterOp):
                 values = (self._parameter(self.arguments[op.number.value.data], op, indices),)
@@ -289,7 +337,7 @@ class _Emission:
         return self.call(self.partitioned.subgraph_of[op], [*self.arguments, *indices])
 
     def call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        call = PureCallOp(callee.name, arguments, result_types(callee.root))
+        call = PureCallOp(callee.name, arguments, element_types(callee))
         for result in call.results:
             result.name_hint = "pure_call"
         return tuple(self.builder.insert(call).results)

@@ -1,8 +1,8 @@
 """The way into emission: which emitter takes a fusion, and the kernel module it makes.
 
 `EMITTERS` is the rule of selection: the first that says nothing against a fusion takes it. So heroes with emitters of their own stand
-before the loop emitter, which takes what is left; with only that one here, a transpose or a reduction in a fusion is emitted element by
-element, if its ops and those of the computations that they call have code, and refused by name if not.
+before the loop emitter, which takes what is left: what the others decline is emitted element by element, if its ops and those of the
+computations that they call have code, and refused by name if not.
 Source: seed document, "Hero-based codegen"; spec/2 1.3.
 """
 
@@ -17,8 +17,15 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.emitters.concatenate import ConcatenateEmitter
+from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
 from xla_emitters.emitters.loop import LoopEmitter
+from xla_emitters.emitters.partitioner import PartitionedComputation
+from xla_emitters.emitters.reduction import ReductionEmitter
+from xla_emitters.emitters.scatter import ScatterEmitter
+from xla_emitters.emitters.transpose import TransposeEmitter
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.notes import decide
 
@@ -32,12 +39,23 @@ class Emitter(Protocol):
         """None if this emitter can take the fusion, else the reason why not."""
         ...
 
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """The functions of the fusion's computation."""
+        ...
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module: the entry function first, then the functions it calls."""
         ...
 
 
-EMITTERS: tuple[Emitter, ...] = (LoopEmitter(),)
+EMITTERS: tuple[Emitter, ...] = (
+    ReductionEmitter(),
+    TransposeEmitter(),
+    ScatterEmitter(),
+    ConcatenateEmitter(),
+    DynamicUpdateSliceEmitter(),
+    LoopEmitter(),
+)
 
 
 def emitter_for(view: FusionView, device: Device) -> Emitter:
@@ -65,6 +83,12 @@ def emit_fusion(fusion: FusionOp | ComputationOp, device: Device) -> ModuleOp:
     return emitter_for(view, device).emit(view, device)
 
 
+def partition_fusion(fusion: FusionOp | ComputationOp, device: Device) -> PartitionedComputation:
+    """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`, but not for lack of code"""
+    view = view_of(fusion)
+    return emitter_for(view, device).partition(view, device)
+
+
 def opcodes_with_code() -> tuple[str, ...]:
     """The HLO opcodes that a fusion may hold, in alphabetical order; some have code for some types only, and say so."""
     return tuple(sorted(opcode for opcode, op in HLO_OPS.items() if _has_code(op)))
@@ -79,7 +103,12 @@ def _has_code(op: type[HloOp]) -> bool:
 def _refuse_without_code(view: FusionView) -> None:
     """One error for all instructions that nothing can be emitted for, before anything is."""
     called = (op for computation in view.called for op in computation.instructions)
-    missing = [op for op in (*view.instructions, *called) if not _has_code(type(op))]
+    root = view.computation.root.owner
+    missing = [
+        op
+        for op in (*view.instructions, *called)
+        if not (_has_code(type(op)) or (isinstance(op, ScatterOp) and op is root))
+    ]
     if not missing:
         return
     first, *others = missing

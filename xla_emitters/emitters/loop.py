@@ -27,9 +27,9 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_called, emit_subgraph, leaf_map, result_types
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, leaf_map, result_types
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Subgraph, partition
+from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph, partition
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.notes import decide
 
@@ -47,28 +47,27 @@ class LoopEmitter:
                 return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(type))}"
         return None
 
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """The root's function and those that it calls."""
+        return partition(view.computation)
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
         raises   Unsupported, with its place, for an instruction without code
         """
-        partitioned = partition(view.computation)
+        partitioned = self.partition(view, device)
         unroll = unroll_factor(view, device)
         launch = launch_for(view.elements, unroll, device, view.place)
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
         decide("unroll", f"{unroll} a thread: {unroll_reason(view, device)}", elements_per_thread=unroll)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
-        parameters = view.parameters
-        functions = [declare(subgraph, parameters) for subgraph in partitioned.subgraphs]
         called = {computation.sym_name.data: partition(computation) for computation in view.called}
         first = view.result_types[0]
         visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll)
         _emit_loop(view, entry, visited, partitioned.root)
-        for subgraph, function in zip(partitioned.subgraphs, functions, strict=True):
-            emit_subgraph(subgraph, partitioned, function, called)
-        functions += emit_called(called)
-        return kernel_module(view, entry.function, functions)
+        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
 
 
 def _emit_loop(view: FusionView, entry: Entry, visited: IndexingMap, root: Subgraph) -> None:

@@ -11,6 +11,12 @@
 An instruction is emitted with its user if it has one user, or if all its users read it at the same index. "The same" is equality of
 simplified indexing maps from the subgraph's root, so how far this merges depends on how far maps simplify. What an op reads in a branch
 or a loop of its own, or where only the run knows, is at no one else's index.
+A hero ends a subgraph on both sides: what it reads is a function, which the hero's emitter calls on the way in, and what is made of its
+element is one, the epilogue, which is given that element instead of computing it:
+
+        exp -> transpose -> abs        @f_exp(%param, i, j)                    SUBGRAPH f_exp { param, ROOT exp }
+                                       @f__epilogue__abs(%param, i, j, %t)     SUBGRAPH f__epilogue__abs { ROOT abs }
+
 Users are visited before what they use; an instruction that starts a subgraph forgets how it is reached, so the work is linear even
 where the number of paths is exponential. A subgraph of 2000 instructions is cut where one value is all that goes from one part to the
 other; elsewhere a cut would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
@@ -21,9 +27,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -49,17 +55,47 @@ MOVES_ONLY = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
+class Epilogue:
+    """What is left to compute once elements of heroes are known: one element of each root.
+
+    roots     the function's indices are those of the first
+    heroes    their elements are the function's last arguments
+    root_maps per root, from an index of the first root to its own
+    """
+
+    roots: tuple[HloOp, ...]
+    heroes: tuple[HloOp, ...]
+    root_maps: tuple[IndexingMap, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Subgraph:
     """What becomes one function.
 
     name          of the function
     root          what the function computes: one element of it, or of each array in it
     instructions  operands before users; the root is last
+    epilogue      roots and heroes, where the function is given the heroes' elements
     """
 
     name: str
     root: HloOp
     instructions: tuple[HloOp, ...]
+    epilogue: Epilogue | None = None
+
+    @cached_property
+    def members(self) -> frozenset[HloOp]:
+        return frozenset(self.instructions)
+
+    @property
+    def roots(self) -> tuple[HloOp, ...]:
+        """What the function computes an element of: several for an epilogue."""
+        return self.epilogue.roots if self.epilogue else (self.root,)
+
+    @property
+    def injected(self) -> tuple[HloOp, ...]:
+        """The instructions whose elements are the function's last arguments."""
+        return self.epilogue.heroes if self.epilogue else ()
 
     @property
     def index_dims(self) -> tuple[int, ...]:
@@ -71,7 +107,7 @@ class Subgraph:
         return all(op.opcode in MOVES_ONLY for op in self.instructions)
 
     def __str__(self) -> str:
-        lines = [_line(op, op is self.root) for op in self.instructions]
+        lines = [_line(op, op in self.roots) for op in self.instructions]
         return "\n".join((f"SUBGRAPH {self.name}{' no_compute' if self.moves_only else ''} {{", *lines, "}"))
 
 
@@ -90,11 +126,15 @@ def _line(op: HloOp, is_root: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PartitionedComputation:
-    """A computation and its subgraphs; the subgraph of the computation's root is the first."""
+    """A computation and its subgraphs; the subgraph of the computation's root is the first.
+
+    epilogues  functions that compute roots from elements of heroes: their instructions are in other subgraphs too
+    """
 
     computation: ComputationOp
     subgraphs: tuple[Subgraph, ...]
     subgraph_of: dict[HloOp, Subgraph]
+    epilogues: tuple[Subgraph, ...] = ()
 
     @property
     def root(self) -> Subgraph:
@@ -103,7 +143,7 @@ class PartitionedComputation:
     @property
     def sizes(self) -> dict[str, int]:
         """How many instructions each function has."""
-        return {subgraph.name: len(subgraph.instructions) for subgraph in self.subgraphs}
+        return {subgraph.name: len(subgraph.instructions) for subgraph in (*self.subgraphs, *self.epilogues)}
 
     @property
     def summary(self) -> str:
@@ -114,7 +154,7 @@ class PartitionedComputation:
     def __str__(self) -> str:
         """The dump that `--stage partition` prints."""
         head = f"PartitionedComputation {self.computation.sym_name.data}:"
-        return "\n".join((head, *map(str, self.subgraphs)))
+        return "\n".join((head, *map(str, self.subgraphs), *map(str, self.epilogues)))
 
 
 _Reading: TypeAlias = tuple[IndexingMap, tuple[tuple[HloOp, int], ...]]
@@ -130,11 +170,18 @@ class _State:
     subgraph: int = -1
 
 
-def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lambda _: False) -> PartitionedComputation:
+def partition(
+    computation: ComputationOp,
+    starts: Callable[[HloOp], bool] = lambda _: False,
+    epilogues: Sequence[Epilogue] = (),
+) -> PartitionedComputation:
     """Subgraphs of what `computation`'s root needs; an instruction that `starts` holds for is the root of its own.
 
-    raises   Unsupported for an instruction that has no indexing map
+    epilogues  make functions of their own; their heroes, and what these read, are roots of subgraphs
+    raises     Unsupported for an instruction that has no indexing map
     """
+    heroes = {hero for epilogue in epilogues for hero in epilogue.heroes}
+    apart = heroes | {operand.owner for hero in heroes for operand in hero.operands}
     order = list(post_order(computation))
     uses = Counter(operand.owner for op in order for operand in op.operands)
     states = {op: _State() for op in order}
@@ -151,8 +198,8 @@ def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lamb
     for op in reversed(order):
         state = states[op]
         awaited.discard(op)
-        is_deep = any(len(apart) > NESTING_LIMIT for _, apart in state.indexings)
-        if starts(op) or is_deep or len(state.user_subgraphs) != 1 or len(state.indexings) > 1:
+        is_deep = any(len(nested) > NESTING_LIMIT for _, nested in state.indexings)
+        if op in apart or starts(op) or is_deep or len(state.user_subgraphs) != 1 or len(state.indexings) > 1:
             start(op, state)
         else:
             (state.subgraph,) = state.user_subgraphs
@@ -160,7 +207,12 @@ def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lamb
                 start(op, state)
             else:
                 sizes[state.subgraph] += 1
-        _tell_operands(op, state, roots[state.subgraph] is op, states)
+        if op in heroes:
+            # What a hero reads is computed apart wherever it is read: it has to have no map.
+            for operand in op.operands:
+                states[operand.owner].user_subgraphs.add(state.subgraph)
+        else:
+            _tell_operands(op, state, roots[state.subgraph] is op, states)
         for operand in op.operands:
             if isinstance(operand.owner, HloOp) and not isinstance(operand.owner, _GIVEN):
                 awaited.add(operand.owner)
@@ -173,7 +225,35 @@ def partition(computation: ComputationOp, starts: Callable[[HloOp], bool] = lamb
         Subgraph(sanitize(f"{name}_{root.instruction_name.data}"), root, tuple(ops))
         for root, ops in zip(roots, members, strict=True)
     )
-    return PartitionedComputation(computation, subgraphs, {op: subgraphs[states[op].subgraph] for op in order})
+    subgraph_of = {op: subgraphs[states[op].subgraph] for op in order}
+    ends = tuple(_epilogue_subgraph(name, epilogue, order, subgraph_of) for epilogue in epilogues)
+    return PartitionedComputation(computation, subgraphs, subgraph_of, ends)
+
+
+def _epilogue_subgraph(
+    computation: str, epilogue: Epilogue, order: Sequence[HloOp], subgraph_of: Mapping[HloOp, Subgraph]
+) -> Subgraph:
+    """The function of `epilogue`: all that stands between its heroes and its roots, and what is computed nowhere else for it."""
+    heroes = frozenset(epilogue.heroes)
+    depends = set(heroes)
+    for op in order:
+        if any(operand.owner in depends for operand in op.operands):
+            depends.add(op)
+    members = set[HloOp]()
+    pending = list(epilogue.roots)
+    while pending:
+        op = pending.pop()
+        if op in members or op in heroes:
+            continue
+        members.add(op)
+        for operand in op.operands:
+            owner = operand.owner
+            assert isinstance(owner, HloOp)
+            if owner in depends or subgraph_of[owner].root is not owner:
+                pending.append(owner)
+    names = "_".join(root.instruction_name.data for root in epilogue.roots)
+    name = sanitize(f"{computation}__epilogue__{names}")
+    return Subgraph(name, epilogue.roots[0], tuple(op for op in order if op in members), epilogue)
 
 
 def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:

@@ -368,9 +368,9 @@ def _peel_sum(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interv
     if constant or fixed:
         rest = {base: c for base, c in bases.items() if base not in fixed}
         return make_sum(rest, 0), interval - (constant + sum(fixed.values()))
-    if interval.lower != 0 or interval.is_saturated:
+    if interval.lower > 0 or interval.is_saturated or (interval.lower < 0 and ranges.of(e).lower < 0):
         return e, interval
-    # 0 <= a * g + b <= u. Where every b asks the same of a, b can go.
+    # 0 <= a * g + b <= u, where the 0 may be the sum's own. Where every b asks the same of a, b can go.
     scaled = {base: c for base, c in bases.items() if c != 1}
     g = math.gcd(*scaled.values())
     small = ranges.of(make_sum({base: 1 for base, c in bases.items() if c == 1}, 0))
@@ -379,7 +379,7 @@ def _peel_sum(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interv
     least, most = -(small // g), (-small + interval.upper) // g
     if not least.is_point or not most.is_point:
         return e, interval
-    says_the_same = least.lower == 0 and interval.upper // g == most.lower
+    says_the_same = interval.lower == 0 == least.lower and interval.upper // g == most.lower
     return make_sum(scaled, 0), interval if says_the_same else Interval(least.lower * g, most.lower * g)
 
 

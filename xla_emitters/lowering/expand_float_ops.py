@@ -1,4 +1,4 @@
-"""f32 tanh and erf become a quotient of polynomials; everything else is left alone.
+"""f32 tanh and erf become a quotient of polynomials, conversions of floats of eight and four bits integer code.
 
     %y = math.tanh %x : f32
 ->
@@ -12,7 +12,14 @@
 
 NaN stays NaN: a bound takes the place of x by a comparison that NaN does not pass. tanh and erf on f64, and on bf16 and f16, which
 are computed in f32, are libdevice's business. `approximate-tanh=false` leaves f32 tanh to it too.
-The answers differ from the ones before this pass, by 6 units in the last place at most.
+The answers of these two differ from the ones before this pass, by 6 units in the last place at most.
+
+    %y = arith.extf %x : f8E4M3FN to f32                  ->     shifts, masks and selects on i32: see narrow_floats.py
+    %y = arith.truncf %x : f64 to f8E5M2                  ->     rounded once, as everywhere
+    %c = arith.cmpf olt, %x, %z : f8E5M2                  ->     the same on f32; so is every op but select, which moves bits
+
+No op computes in a narrow float after this pass, but for vectors of them, which no emitter computes with; loads, stores and selects
+move them, and become integers with xla-lower-to-llvm-gpu.
 Source: spec/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math-to-polynomial approximation, after Eigen (tanh's).
 """
 
@@ -24,11 +31,22 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, Float32Type, FloatAttr, ModuleOp, VectorType, f32
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    ModuleOp,
+    VectorType,
+    f32,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.arith import rounds_to_nearest_even
+from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -75,13 +93,69 @@ class ExpandFloatOpsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(op.walk()):
-            if isinstance(found, math.TanhOp):
+            if not is_number_op(found):
+                continue
+            if not _is_scalar_op(found):
+                self.skip(found, "it is of vectors")
+            elif not isinstance(found, CONVERSIONS) and "scaling" not in found.name:
+                _compute_in_f32(found)
+        for found in list(op.walk()):
+            if isinstance(found, CONVERSIONS) and is_number_op(found) and _is_scalar_op(found):
+                if rounds_to_nearest_even(found):
+                    _replace(found, _converted(found))
+                else:
+                    self.skip(found, "it does not round to nearest even")
+            elif isinstance(found, math.TanhOp):
                 if not self.approximate_tanh:
                     self.skip(found, "approximate-tanh is off")
                 elif _is_f32(found.result.type):
                     _replace(found, _tanh(_Float32(found), found.operand))
             elif isinstance(found, math.ErfOp) and _is_f32(found.result.type):
                 _replace(found, _erf(_Float32(found), found.operand))
+
+
+# --- narrow floats ---------------------------------------------------------------------------------------------------------------
+
+
+def _is_scalar_op(op: Operation) -> bool:
+    return not any(isinstance(type, VectorType) for type in (*op.operand_types, *op.result_types))
+
+
+def _compute_in_f32(op: Operation) -> None:
+    """Puts conversions around `op`, which itself becomes one of f32."""
+    b = located_builder(InsertPoint.before(op), op)
+    for number, operand in enumerate(op.operands):
+        if is_narrow(operand.type):
+            op.operands[number] = b.insert(arith.ExtFOp(operand, f32)).result
+    own = op.results[0].type
+    if isinstance(own, AnyFloat) and is_narrow(own):
+        wide = Rewriter.replace_value_with_new_type(op.results[0], f32)
+        rounded = arith.TruncFOp(wide, own)
+        wide.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
+        located_builder(InsertPoint.after(op), op).insert(rounded)
+
+
+def _converted(op: arith.ExtFOp | arith.TruncFOp) -> SSAValue:
+    """The result of a conversion from or to a narrow float."""
+    b = located_builder(InsertPoint.before(op), op)
+    value, target = op.input, op.result.type
+    if is_narrow(value.type):
+        value = widen(b, value)
+    elif not isinstance(value.type, Float32Type | Float64Type):
+        value = b.insert(arith.ExtFOp(value, f32)).result
+    assert isinstance(target, AnyFloat)
+    if is_narrow(target):
+        return narrow(b, value, target)
+    match target:
+        case Float32Type():
+            return value
+        case Float64Type():
+            return b.insert(arith.ExtFOp(value, target)).result
+        case _:
+            return b.insert(arith.TruncFOp(value, target)).result
+
+
+# --- polynomials -----------------------------------------------------------------------------------------------------------------
 
 
 def _is_f32(type: Attribute) -> bool:

@@ -21,13 +21,15 @@ place is checked first (`analysis/in_place.py`). What memory holds:
     i8 ... i64, f16, bf16, f32, f64     themselves
     i1                                  one byte, 0 or 1
     8-bit floats                        a byte, bitcast after the load and before the store
-    i4, i2, f4                          packed, the first element in the low bits; read alone by shifting, written only by whole bytes
+    complex                             a vector of two, which one access moves: the real part, then the imaginary
+    i4, i2, f4                          packed, the first element in the low bits; read alone by shifting, written alone by atomics
     dense constants                     a private global; a splat or a single element is used as it is
 
 An access says how aligned it is where that is less than natural for its type: what the argument's `llvm.align` and the index's divisor
 prove. Loads of arguments that the kernel never writes are `invariant`. Indices take the width of the module's data layout (64 without
 one); they are not negative, and tensors of 2^31 elements or more need 64.
-Not lowered yet, and refused by name: shared memory, barriers, atomics, complex elements, single sub-byte stores.
+A tensor in shared memory is a private global of address space 3, one for each `allocate_shared`; `sync_threads` is a barrier.
+Not lowered yet, and refused by name: atomics.
 Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; spec/2 3.3, 4.1 (alignment, invariance).
 """
 
@@ -39,13 +41,16 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, scf, tensor, vector
+from xdsl.dialects import arith, complex, func, gpu, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
+    ComplexType,
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
     FloatAttr,
     FunctionType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
@@ -64,10 +69,12 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.analysis.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.analysis.in_place import find_conflict
+from xla_emitters.analysis.kernel_entry import SHARED
 from xla_emitters.device import device
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects import llvm, xla_gpu
 from xla_emitters.dialects.arith import IndexCastUIOp
-from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.dialects.vector import FromElementsOp
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -82,11 +89,14 @@ LOWERED = (
     vector.TransferWriteOp,
     scf.ForOp,
     scf.IfOp,
+    scf.IndexSwitchOp,
     scf.YieldOp,
     func.FuncOp,
     func.CallOp,
     func.ReturnOp,
     arith.ConstantOp,
+    xla_gpu.AllocateSharedOp,
+    xla_gpu.SyncThreadsOp,
 )
 WRITES: frozenset[type[Operation]] = frozenset((tensor.InsertOp, vector.TransferWriteOp))
 # Ops on tensors that another pass takes away before.
@@ -142,8 +152,6 @@ def _check(module: ModuleOp, stage: str) -> None:
             if problem := _type_problem(type_, width):
                 raise _unsupported(stage, op, f"has a tensor that no buffer holds: {type_}: {problem}")
         match op:
-            case tensor.InsertOp() if storage_of(op.scalar.type).bits < 8:
-                raise _unsupported(stage, op, f"stores one {op.scalar.type}, whose byte other threads share")
             case vector.TransferReadOp() | vector.TransferWriteOp():
                 _check_transfer(op, stage)
             case func.CallOp() if any(isinstance(type_, TensorType) for type_ in op.result_types):
@@ -208,11 +216,11 @@ def _named(op: Operation) -> str:
 class Storage:
     """How a buffer holds elements of one type.
 
-    memory   what a load gives: the element's own type, or an integer as wide
+    memory   what a load gives: the element's own type, an integer as wide, or a vector of the parts of a complex number
     bits     of one element in the buffer; below 8, elements share bytes
     """
 
-    memory: IntegerType | AnyFloat
+    memory: IntegerType | AnyFloat | VectorType
     bits: int
 
     @property
@@ -230,8 +238,10 @@ def storage_of(element: Attribute) -> Storage:
     row = dtype_of(element)
     if element == i1:
         return Storage(i8, 8)
+    if isa(element, ComplexType[AnyFloat]):
+        return Storage(VectorType(element.element_type, [2]), row.bits)
     signed = isa(element, IntegerType) and element.signedness.data is not Signedness.SIGNLESS
-    if row.kind is Kind.COMPLEX or signed or not isinstance(element, FixedBitwidthType) or element.bitwidth != row.bits:
+    if signed or not isinstance(element, FixedBitwidthType) or element.bitwidth != row.bits:
         raise Unsupported(f"kernels do not store elements of type {element}")
     if row.bits <= 8:
         return Storage(IntegerType(row.bits), row.bits)
@@ -253,7 +263,7 @@ class Memory:
 
 def _alignment(memory: Memory, index: SSAValue | None, storage: Storage, accessed: Attribute) -> int | None:
     """Bytes to state on an access: what is proved, if that is less than `accessed`'s natural alignment; else None."""
-    elements = accessed.get_shape()[0] if isa(accessed, VectorType) else 1
+    elements = accessed.get_shape()[0] if isa(accessed, VectorType) and accessed != storage.memory else 1
     natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
     base = memory.alignment or storage.addressed_bits // 8
     offset = 0 if index is None else subscript(index).divisor() * storage.bits // 8
@@ -319,6 +329,13 @@ class _Lowering:
                 self.loop(op)
             case scf.IfOp():
                 self.branch(op)
+            case scf.IndexSwitchOp():
+                self.switch(op)
+            case xla_gpu.AllocateSharedOp():
+                self.allocate_shared(op)
+            case xla_gpu.SyncThreadsOp():
+                located_builder(InsertPoint.before(op), op).insert(gpu.BarrierOp())
+                Rewriter.replace_op(op, (), op.arguments)
             case func.ReturnOp():
                 op.operands = [value for value in op.operands if value not in self.memory]
             case _:
@@ -355,21 +372,44 @@ class _Lowering:
 
     def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
         """The element at `index` out of the byte that holds it; None is the only element, in the low bits."""
-        if index is None:
-            return builder.insert(arith.TruncIOp(byte, IntegerType(storage.bits))).result
-        per_byte = 8 // storage.bits
+        if index is not None:
+            byte = builder.insert(arith.ShRUIOp(byte, self._shift(builder, index, storage))).result
+        return builder.insert(arith.TruncIOp(byte, IntegerType(storage.bits))).result
+
+    def _shift(self, builder: Builder, index: SSAValue, storage: Storage) -> SSAValue:
+        """How far the element at `index` is from the low end of its byte, in bits."""
         number = builder.insert(IndexCastUIOp(index, self.index_type)).result
-        place = builder.insert(arith.AndIOp(number, self._integer(builder, per_byte - 1))).result
+        place = builder.insert(arith.AndIOp(number, self._integer(builder, 8 // storage.bits - 1))).result
         shift = builder.insert(arith.MuliOp(place, self._integer(builder, storage.bits))).result
-        narrow = builder.insert(arith.TruncIOp(shift, i8)).result
-        shifted = builder.insert(arith.ShRUIOp(byte, narrow)).result
-        return builder.insert(arith.TruncIOp(shifted, IntegerType(storage.bits))).result
+        return builder.insert(arith.TruncIOp(shift, i8)).result
 
     # Writes
 
     def insert(self, op: tensor.InsertOp) -> None:
         storage = storage_of(op.scalar.type)
-        self._store(op, op.scalar, op.dest, op.indices[0] if op.indices else None, storage)
+        index = op.indices[0] if op.indices else None
+        if storage.bits < 8:
+            self._store_part(op, index, storage)
+        else:
+            self._store(op, op.scalar, op.dest, index, storage)
+
+    def _store_part(self, op: tensor.InsertOp, index: SSAValue | None, storage: Storage) -> None:
+        """Clears an element's bits, then sets them: each step is atomic, and no other thread touches these bits in between.
+
+        The hardware has both on words, so that there is no loop of compare and swap.
+        """
+        builder = located_builder(InsertPoint.before(op), op)
+        address = self._address(builder, op.dest, index, storage)
+        own = (1 << storage.bits) - 1
+        mask = builder.insert(arith.ConstantOp(IntegerAttr(own, i8))).result
+        bits = builder.insert(arith.ExtUIOp(_to_memory(builder, op.scalar), i8)).result
+        if index is not None:
+            shift = self._shift(builder, index, storage)
+            mask, bits = (builder.insert(arith.ShLIOp(value, shift)).result for value in (mask, bits))
+        others = builder.insert(arith.XOrIOp(mask, builder.insert(arith.ConstantOp(IntegerAttr(-1, i8))).result)).result
+        builder.insert(llvm.AtomicRMWOp("_and", address, others))
+        builder.insert(llvm.AtomicRMWOp("_or", address, bits))
+        self._replace(op, op.dest)
 
     def transfer_write(self, op: vector.TransferWriteOp) -> None:
         assert isa(op.vector.type, VectorType)
@@ -402,6 +442,23 @@ class _Lowering:
     def _integer(self, builder: Builder, value: int) -> SSAValue:
         return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result
 
+    # Shared memory
+
+    def allocate_shared(self, op: xla_gpu.AllocateSharedOp) -> None:
+        """A global of the block's own memory, not initialised. Its address is made a generic one: LLVM finds out what it points to."""
+        type_ = op.result.type
+        assert isa(type_, TensorType[Attribute])
+        storage = storage_of(type_.element_type)
+        units = -(-math.prod(type_.get_shape()) * storage.bits // storage.addressed_bits)
+        name = self._free_name("shared")
+        variable = llvm.LLVMArrayType(units, storage.addressed)
+        self._add_global(op, llvm.GlobalOp(variable, name, "private", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
+        builder = located_builder(InsertPoint.before(op), op)
+        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
+        pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
+        self.memory[pointer] = Memory(GLOBAL_ALIGNMENT)
+        self._replace(op, pointer)
+
     # Constants
 
     def constant(self, op: arith.ConstantOp) -> None:
@@ -414,7 +471,7 @@ class _Lowering:
                 if isinstance(reader, tensor.ExtractOp | vector.TransferReadOp):
                     same = _splat(value, reader.results[0].type)
                     builder = located_builder(InsertPoint.before(reader), reader)
-                    self._replace(reader, builder.insert(arith.ConstantOp(same)).result)
+                    self._replace(reader, builder.insert(same).results[0])
         if op.result.first_use is not None:
             builder = located_builder(InsertPoint.before(op), op)
             pointer = builder.insert(llvm.AddressOfOp(self._global(op, value), POINTER)).result
@@ -425,10 +482,7 @@ class _Lowering:
     def _global(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr) -> str:
         """The name of the global that holds `value`, made before the functions; equal values share one."""
         if (name := self.constants.get(value)) is None:
-            taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
-            name = self.constants[value] = next(
-                name for number in range(len(taken) + 1) if (name := f"global_cst_{number}") not in taken
-            )
+            name = self.constants[value] = self._free_name("global_cst")
             data = _memory_image(value)
             (elements,) = data.type.get_shape() or (1,)
             made = llvm.GlobalOp(
@@ -439,10 +493,19 @@ class _Lowering:
                 value=data,
                 alignment=GLOBAL_ALIGNMENT,
             )
-            made.location = op.location
-            others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
-            Rewriter.insert_op(made, InsertPoint.before(next(others)))
+            self._add_global(op, made)
         return name
+
+    def _free_name(self, stem: str) -> str:
+        """`stem` and a number, not yet a symbol of the module."""
+        taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
+        return next(name for number in range(len(taken) + 1) if (name := f"{stem}_{number}") not in taken)
+
+    def _add_global(self, op: Operation, made: llvm.GlobalOp) -> None:
+        """Puts `made`, which stands for `op`, before the functions."""
+        made.location = op.location
+        others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
+        Rewriter.insert_op(made, InsertPoint.before(next(others)))
 
     # Structure
 
@@ -480,6 +543,23 @@ class _Lowering:
         if not types and len(other.block.ops) == 1:
             other = Region()
         self._rebuild(op, scf.IfOp(op.cond, types, then, other), dropped)
+
+    def switch(self, op: scf.IndexSwitchOp) -> None:
+        for region in op.regions:
+            for inner in tuple(region.block.ops):
+                self.op(inner)
+        dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
+        if not dropped:
+            return
+        yielded = op.default_region.block.last_op
+        assert yielded is not None
+        for position in dropped:
+            op.results[position].replace_all_uses_with(yielded.operands[position])
+        for region in op.regions:
+            _drop_operands(region.block, dropped)
+        types = [result.type for k, result in enumerate(op.results) if k not in dropped]
+        default, *cases = (op.detach_region(0) for _ in tuple(op.regions))
+        self._rebuild(op, scf.IndexSwitchOp(op.arg, op.cases, default, cases, types), dropped)
 
     def _rebuild(self, old: Operation, new: Operation, dropped: Sequence[int]) -> None:
         """Puts `new` in the place of `old`; it has the results of `old` without those at `dropped`."""
@@ -519,6 +599,9 @@ def _from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAVal
     """`value` as loaded, as the type that the program computes with."""
     if value.type == wanted:
         return value
+    if isa(wanted, ComplexType[AnyFloat]):
+        real, imaginary = (builder.insert(vector.ExtractOp(value, [k], wanted.element_type)).result for k in range(2))
+        return builder.insert(complex.CreateOp(real, imaginary, wanted)).complex
     if wanted == i1:
         zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i8))).result
         return builder.insert(arith.CmpiOp(value, zero, "ne")).result
@@ -538,6 +621,9 @@ def _to_memory(builder: Builder, value: SSAValue) -> SSAValue:
             return _each(builder, value, stored)
     else:
         element, stored = value.type, storage_of(value.type).memory
+        if isa(stored, VectorType):
+            real, imaginary = builder.insert(complex.ReOp(value)), builder.insert(complex.ImOp(value))
+            return builder.insert(FromElementsOp([real.result, imaginary.result], stored)).results[0]
         if element == i1:
             return builder.insert(arith.ExtUIOp(value, i8)).result
     return value if stored == value.type else builder.insert(arith.BitcastOp(value, stored)).result
@@ -556,19 +642,30 @@ def _each(builder: Builder, value: SSAValue, wanted: VectorType) -> SSAValue:
     return result
 
 
-def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr:
+def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.ConstantOp | complex.ConstantOp:
     """The only element of `value`, or a vector of it."""
+    if isa(wanted, ComplexType[AnyFloat]):
+        parts = [FloatAttr(part, wanted.element_type) for part in _parts(value)[:2]]
+        return complex.ConstantOp(ArrayAttr(parts), wanted)
     element = next(iter(value.iter_attrs()))
     if isa(wanted, VectorType[IntegerType]) and isa(element, IntegerAttr):
-        return DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data])
+        return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data]))
     if isa(wanted, VectorType[AnyFloat]) and isa(element, FloatAttr):
-        return DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data])
-    return element
+        return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(wanted, [element.value.data]))
+    return arith.ConstantOp(element)
+
+
+def _parts(value: DenseIntOrFPElementsAttr) -> list[float]:
+    """Of complex elements: real part, imaginary part, one element after the other."""
+    return [float(part) for pair in value.get_values() if isinstance(pair, tuple) for part in pair]
 
 
 def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
     """`value` as its buffer holds it: bytes for i1 and narrow floats, packed bytes below 8 bits."""
     storage = storage_of(value.get_element_type())
+    if isa(storage.memory, VectorType[AnyFloat]):
+        parts = _parts(value)
+        return DenseIntOrFPElementsAttr.from_list(TensorType(storage.memory.element_type, [len(parts)]), parts)
     if storage.addressed == value.get_element_type():
         return value
     elements = math.prod(value.get_shape() or ())

@@ -11,10 +11,11 @@
       %c0 = llvm.mlir.constant(0 : i32) : i32
       %e = llvm.extractelement %v[%c0 : i32] : vector<4xbf16>
 
-`index` becomes i32 or i64, as the module's data layout says. Functions are rewritten in place, op by op, each block after the blocks that
-dominate it, so that an op's operands are already in LLVM's types when its turn comes. Constants go to the function's start, each once.
-An op is a row of a table where it has a counterpart in LLVM, else a function of this file. bf16 and f16 arithmetic stays in its type:
-the backend widens it for chips that lack it.
+`index` becomes i32 or i64, as the module's data layout says; a complex number the struct of its parts. Functions are rewritten in place,
+op by op, each block after the blocks that dominate it, so that an op's operands are already in LLVM's types when its turn comes.
+Constants go to the function's start, each once. An op is a row of a table where it has a counterpart in LLVM, else a function of this
+file. bf16 and f16 arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats
+are integers as wide: by now only their bits are moved.
 
 `device` is checked against the launch: a block larger than it can run is refused here, not by the driver.
 Source: spec/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
@@ -27,16 +28,21 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import cast
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, func, gpu, vector
 from xdsl.dialects.builtin import (
+    AnyFloat,
     ArrayAttr,
     BFloat16Type,
+    ComplexType,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     DictionaryAttr,
     Float16Type,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -58,8 +64,12 @@ from xla_emitters.analysis.kernel_entry import GRID, REQUIRED_BLOCK, known_block
 from xla_emitters.device import Device, device
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.arith import rounds_to_nearest_even
+from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.nvvm import ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder, place_of
@@ -123,6 +133,7 @@ _WITH_POISON_FLAG = {
 }
 _SIZES = ("x", "y", "z")
 _FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+_WARP = 32
 _STAGE = "xla-lower-to-llvm-gpu"
 
 
@@ -167,6 +178,9 @@ class _FunctionLowering:
             raise _unsupported(
                 self.function, f"a block of {prod(block)} threads; {self.device.name} runs {limit} at most"
             )
+        for op in self.function.body.walk():
+            if is_number_op(op):
+                raise _unsupported(op, f"{op.name} computes with floats of eight bits or fewer")
         replacement = self._function()
         for block in _dominators_first(self.function.body):
             for argument in block.args:
@@ -255,6 +269,11 @@ class _FunctionLowering:
                 return VectorType(self.type_of(type.element_type), type.get_shape())
             case _ if isinstance(type, _FLOATS) or type.name.startswith("llvm."):
                 return type
+            case ComplexType():
+                part = self.type_of(type.element_type)
+                return llvm.LLVMStructType.from_type_list([part, part])
+            case _ if isinstance(type, AnyFloat) and is_narrow(type):
+                return IntegerType(type.bitwidth)
             case _:
                 raise _unsupported(self.op, f"no LLVM type for {type}")
 
@@ -265,8 +284,6 @@ class _FunctionLowering:
         old = self.function
         inputs = [self.type_of(type) for type in old.function_type.inputs]
         outputs = [self.type_of(type) for type in old.function_type.outputs]
-        if len(outputs) > 1:
-            raise _unsupported(old, f"function {old.sym_name.data} with {len(outputs)} results")
         attributes = {
             name: value
             for name, value in old.attributes.items()
@@ -284,7 +301,7 @@ class _FunctionLowering:
             linkage = llvm.LinkageAttr("internal" if is_internal else "external")
         made = llvm.FuncOp(
             old.sym_name,
-            llvm.LLVMFunctionType(inputs, outputs[0] if outputs else None),
+            llvm.LLVMFunctionType(inputs, _together(outputs) if outputs else None),
             linkage=linkage,
             body=Region(),
             other_props={"arg_attrs": _llvm_only(old.arg_attrs), "res_attrs": _llvm_only(old.res_attrs)},
@@ -384,9 +401,21 @@ def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     type = lowering.type_of(op.results[0].type)
     if isa(value, IntegerAttr) and isa(type, IntegerType):
         return [lowering.constant(IntegerAttr(value.value.data, type, truncate_bits=True), type)]
-    if type != op.results[0].type:
+    if isa(value, FloatAttr) and isa(type, IntegerType):
+        return [lowering.integer(_codes(value.type, [value.value.data])[0], type)]
+    if isa(value, DenseIntOrFPElementsAttr) and isa(type, VectorType[IntegerType]) and type != op.results[0].type:
+        numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
+        value = DenseIntOrFPElementsAttr.from_list(type, _codes(value.get_element_type(), numbers))
+    elif type != op.results[0].type:
         raise _unsupported(op, f"a constant of type {op.results[0].type}")
     return [lowering.constant(value, type)]
+
+
+def _codes(type: Attribute, values: Sequence[float]) -> list[int]:
+    """The bits of narrow floats, as numbers with a sign."""
+    row = dtype_of(type)
+    codes = np.array(values, np.float32).astype(row.numpy).view(np.uint8)
+    return [int(code) - (int(code) >> row.bits - 1 << row.bits) for code in codes]
 
 
 def _bitcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -492,6 +521,32 @@ def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
     return [lowering.value("llvm.shufflevector", [first, poison], type, {"mask": mask})]
 
 
+# complex: a number is a struct of its parts
+
+
+def _create(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    return [_struct(lowering, op.operands)]
+
+
+def _part(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    (operand,), type = op.operands, lowering.type_of(op.results[0].type)
+    return [_field(lowering, operand, 0 if op.name == "complex.re" else 1, type)]
+
+
+def _struct(lowering: _FunctionLowering, values: Sequence[SSAValue]) -> SSAValue:
+    type = _together([value.type for value in values])
+    made = lowering.value("llvm.mlir.poison", [], type)
+    for number, value in enumerate(values):
+        position: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, [number])}
+        made = lowering.value("llvm.insertvalue", [made, value], type, position)
+    return made
+
+
+def _field(lowering: _FunctionLowering, struct: SSAValue, number: int, type: Attribute) -> SSAValue:
+    position: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, [number])}
+    return lowering.value("llvm.extractvalue", [struct], type, position)
+
+
 # gpu
 
 
@@ -537,19 +592,47 @@ def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     return lowering.make("nvvm.barrier0").results
 
 
+def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    """All lanes below `width` take part; the clamp is the last lane that is read, for `up` the first, as PTX has it."""
+    assert isinstance(op, ShuffleOp)
+    made = op.width.owner
+    known = made.properties["value"] if isinstance(made, llvm.ConstantOp) else None
+    width = known.value.data if isa(known, IntegerAttr) else 0
+    if not 1 <= width <= _WARP:
+        raise _unsupported(op, f"gpu.shuffle whose width is no constant from 1 to {_WARP}")
+    mode = op.mode.data
+    members = lowering.integer((1 << width) - 1 - (1 << _WARP if width == _WARP else 0))
+    clamp = lowering.integer(_WARP - width if mode is ShuffleMode.Up else width - 1)
+    kind = {ShuffleMode.Xor: ShflKind.BFLY, ShuffleMode.Up: ShflKind.UP, ShuffleMode.Down: ShflKind.DOWN}
+    is_asked = op.valid.first_use is not None
+    made = ShflOp(kind.get(mode, ShflKind.IDX), members, op.value, op.offset, clamp, is_asked)
+    result = located_builder(InsertPoint.before(op), op).insert(made).res
+    if is_asked:
+        return [_field(lowering, result, number, type) for number, type in enumerate((op.value.type, i1))]
+    return [result, result]  # nobody looks at the second
+
+
 # Control flow
 
 
+def _together(types: Sequence[Attribute]) -> Attribute:
+    """The type of what a function of one or more results returns: several are a struct."""
+    return types[0] if len(types) == 1 else llvm.LLVMStructType.from_type_list(list(types))
+
+
 def _return(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    return lowering.make("llvm.return", op.operands).results
+    values = op.operands if len(op.operands) < 2 else [_struct(lowering, op.operands)]
+    return lowering.make("llvm.return", values).results
 
 
 def _call(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     assert isinstance(op, func.CallOp)
-    if len(op.res) > 1:
-        raise _unsupported(op, f"a call with {len(op.res)} results")
-    made = llvm.CallOp(op.callee, *op.arguments, return_type=lowering.type_of(op.res[0].type) if op.res else None)
-    return located_builder(InsertPoint.before(op), op).insert(made).results
+    types = [lowering.type_of(result.type) for result in op.res]
+    made = llvm.CallOp(op.callee, *op.arguments, return_type=_together(types) if types else None)
+    results = located_builder(InsertPoint.before(op), op).insert(made).results
+    if len(types) < 2:
+        return results
+    return [_field(lowering, results[0], number, type) for number, type in enumerate(types)]
 
 
 def _branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -604,12 +687,16 @@ _HANDLERS: dict[str, _Handler] = {
     "cf.br": _branch,
     "cf.cond_br": _conditional_branch,
     "cf.switch": _switch,
+    "complex.create": _create,
+    "complex.im": _part,
+    "complex.re": _part,
     "func.call": _call,
     "func.return": _return,
     "gpu.barrier": _barrier,
     "gpu.block_dim": _size,
     "gpu.block_id": _id,
     "gpu.grid_dim": _size,
+    "gpu.shuffle": _shuffle,
     "gpu.thread_id": _id,
     "vector.bitcast": _bitcast,
     "vector.broadcast": _broadcast,

@@ -80,7 +80,8 @@ def run_kernel(
             shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
             fresh[argument.slice_index] = source.copy() if shared else source
         arrays.append(fresh[argument.slice_index])
-    results = [argument for argument in kernel_arguments if argument.written]
+    # Results stand last, each in a buffer of its own; a parameter that shares one counts as written too.
+    results = kernel_arguments[-len({argument.slice_index for argument in kernel_arguments if argument.written}) :]
     written = None
     if blocks is None:
         execute(module, arrays, results=len(results))

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from xla_emitters.analysis.reductions import chains_of_heroes
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
@@ -24,10 +25,12 @@ from xla_emitters.dialects.hlo.computation import (
     ParameterOp,
     TupleOp,
 )
+from xla_emitters.dialects.hlo.contractions import ReduceOp, ReducingOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
 from xla_emitters.runtime.arrays import refuse_beyond_memory
+from xla_emitters.runtime.reduction_bounds import bounds_in_any_order, corners_of_each
 from xla_emitters.runtime.tolerance import Bounds, bounds_after
 
 
@@ -48,6 +51,15 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
 
 def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:
     """What is admissible for each leaf of the root, given exact inputs."""
+    chains: dict[ComputationOp, dict[ReduceOp, int]] = {}
+
+    def chain_of(op: ReduceOp) -> int | None:
+        """How many combinations in a row, where threads share the reduction; else it goes in the reference's order."""
+        around = op.parent_op()
+        assert isinstance(around, ComputationOp)
+        if around not in chains:
+            chains[around] = chains_of_heroes(around)
+        return chains[around].get(op)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         match op:
@@ -55,6 +67,11 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
                 return _walk(_computation(computation, op.callees()[0].symbol.root_reference.data), operands, step)
             case TupleOp() | GetTupleElementOp():
                 return op.evaluate(operands, _no_call)
+            case ReduceOp() if (chain := chain_of(op)) is not None:
+                with np.errstate(all="ignore"):
+                    return bounds_in_any_order(op, operands, chain, corner(op))
+            case ReducingOp() if len(op.arrays) > 1:
+                return tuple(corners_of_each(operands, corner(op)))
             case _:
                 return bounds_after(op.opcode, as_array(op.result.type).element_type, operands, corner(op))
 

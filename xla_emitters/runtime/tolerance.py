@@ -11,6 +11,9 @@ near -1 turns one ulp of tanh into all of the digits. So each value is carried a
 Elementwise ops are monotone in each operand on the narrow intervals that occur here, or jump (compare, select), where the corners
 are the two sides of the jump; so the corners bound the op. Each corner is one NumPy evaluation of the reference: 2^operands of them
 for an op whose operands are intervals, one where they are points.
+
+A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
+the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, atan2 for what x^2 + y^2 cancels.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dtypes import Array, Kind, NumpyType, dtype_of
 
 # Ulps of the op's own result type, by opcode: f32, f64, and the 16- and 8-bit floats (design.md 4 "Numbers").
@@ -33,6 +37,8 @@ _TRANSCENDENTAL = frozenset(
     " sine sinh tan tanh".split()
 )
 """Opcodes that libdevice or a polynomial computes."""
+_OF_COMPLEX = (_ROUGH | _TRANSCENDENTAL | {"abs", "sign"}) - {"cbrt", "erf"}
+_ULPS_OF_COMPLEX = 16
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,20 @@ class Bounds:
     def is_point(self) -> bool:
         return self.low is self.high
 
+    @property
+    def corners(self) -> tuple[Array, ...]:
+        if self.low.dtype.kind != "c":
+            return self.low, self.high
+        ends = [(part(self.low), part(self.high)) for part in (np.real, np.imag)]
+        return tuple(from_parts(*corner) for corner in product(*ends))
+
     def admits(self, array: Array) -> Array:
         """Where `array` is admissible; any NaN is where either end is NaN."""
         if self.is_point and array.dtype.kind in "biu":
             return array == self.low
+        if array.dtype.kind == "c":
+            parts = (Bounds(part(self.low), part(self.high)).admits(part(array)) for part in (np.real, np.imag))
+            return np.logical_and(*parts)
         with np.errstate(invalid="ignore"):
             inside = (array >= self.low) & (array <= self.high)
         if array.dtype.kind in "biu" or "int" in array.dtype.name:
@@ -91,6 +107,41 @@ def widen(array: Array, ulps: int, direction: int) -> Array:
         return np.where(np.isfinite(array), (np.maximum if direction > 0 else np.minimum)(moved, floor), array)
 
 
+def widen_complex(low: Array, high: Array, ulps: Array) -> tuple[Array, Array]:
+    """The rectangle from `low` to `high`, each part moved outwards by so many ulps of the modulus, at least by the smallest normal number.
+
+    low, high  of floats, or by their parts of complex numbers
+    """
+    with np.errstate(all="ignore"):
+        modulus = np.maximum(np.abs(low), np.abs(high))
+        info = _info(modulus.dtype)
+        size = np.minimum(modulus, float(info.max))
+        slack = np.maximum(ulps * size * float(info.eps), float(info.smallest_normal)).astype(modulus.dtype)
+        # No digit of it is certain, nor which way an infinity points.
+        slack = np.where(ulps * float(info.eps) < 1, np.where(np.isnan(modulus), 0, slack), np.inf)
+        outwards = (
+            (np.where(slack == np.inf, -slack, part(low) - slack), np.where(slack == np.inf, slack, part(high) + slack))
+            for part in ((np.real, np.imag) if low.dtype.kind == "c" else (np.asarray,))
+        )
+        lows, highs = zip(*outwards, strict=True)
+        return (from_parts(*lows), from_parts(*highs)) if low.dtype.kind == "c" else (lows[0], highs[0])
+
+
+def _ulps_of_complex(opcode: str, operands: Sequence[Bounds]) -> Array:
+    """How many ulps of its result's modulus an op on complex numbers may be off."""
+    with np.errstate(all="ignore"):
+        first, last = (np.asarray(bound.low, np.complex128) for bound in (operands[0], operands[-1]))
+        match opcode:
+            case "power":
+                growth = 1 + np.abs(last * np.log(first))
+            case "atan2":
+                squares = first * first + last * last
+                growth = (1 + np.abs(first) ** 2 + np.abs(last) ** 2) / np.abs(squares)
+            case _:
+                growth = np.ones(())
+        return _ULPS_OF_COMPLEX * np.where(np.isfinite(growth), growth, 1)
+
+
 def _info(kind: NumpyType) -> Any:
     """Largest and smallest normal number of a float type, also of those that NumPy lacks."""
     finfo: Any = ml_dtypes.finfo
@@ -102,18 +153,25 @@ def corners(operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Ar
 
     An operand that stands twice (x * x) is the same value in each corner.
     """
-    distinct = list({id(bound): bound for bound in operands if not bound.is_point}.values())
+    distinct = list({id(bound): bound.corners for bound in operands if not bound.is_point}.items())
     low = high = None
-    for choice in product((False, True), repeat=len(distinct)):
-        chosen = {id(bound): upper for bound, upper in zip(distinct, choice, strict=True)}
-        value = evaluate([bound.high if chosen.get(id(bound)) else bound.low for bound in operands])
+    for choice in product(*(points for _, points in distinct)):
+        chosen = {bound: point for (bound, _), point in zip(distinct, choice, strict=True)}
+        value = evaluate([chosen.get(id(bound), bound.low) for bound in operands])
         if low is None or high is None:
             low = high = value
         else:
-            low, high = np.minimum(low, value), np.maximum(high, value)
+            low, high = _by_parts(np.minimum, low, value), _by_parts(np.maximum, high, value)
     assert low is not None
     assert high is not None
     return low, high
+
+
+def _by_parts(choose: Callable[[Array, Array], Array], one: Array, other: Array) -> Array:
+    """`choose` of floats, or of each part of complex numbers, which NumPy orders by the real part first."""
+    if one.dtype.kind != "c":
+        return choose(one, other)
+    return from_parts(choose(np.real(one), np.real(other)), choose(np.imag(one), np.imag(other)))
 
 
 def bounds_after(
@@ -125,6 +183,10 @@ def bounds_after(
     """
     low, high = corners(operands, evaluate)
     row = dtype_of(ir_type)
+    if any(bound.low.dtype.kind == "c" for bound in operands):
+        if opcode in _OF_COMPLEX:
+            low, high = widen_complex(low, high, _ulps_of_complex(opcode, operands))
+        return Bounds(low, high)
     ulps = ulps_of(opcode, row.kind.value, row.bits)
     if ulps == 0:
         return Bounds(low, high)

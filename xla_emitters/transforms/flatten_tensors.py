@@ -66,6 +66,8 @@ CARRIERS: frozenset[type[Operation]] = frozenset(
         xla_gpu.LoopOp,
         xla_gpu.YieldOp,
         xla_gpu.PureCallOp,
+        xla_gpu.AllocateSharedOp,
+        xla_gpu.SyncThreadsOp,
         tensor.EmptyOp,
         arith.SelectOp,
     )

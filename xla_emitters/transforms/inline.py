@@ -13,7 +13,8 @@ A call is inlined when, in this order:
    callee calls too, so that inlining lets CSE merge those calls.
 
 Anything else stays a call: a subgraph used at two different places is computed by one function, and LLVM decides later.
-Functions are visited callees first, so a body arrives with its own calls inlined. Ops keep the location of their HLO instruction;
+Functions are visited callees first, so a body arrives with its own calls inlined. Calls that are equal then are merged, and what is
+called once now is inlined in another round. Ops keep the location of their HLO instruction;
 the call's own location is taken by those that have none. A private function without callers left goes.
 Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its rule for CPU kernels (up to 100 ops) is left out.
 """
@@ -31,11 +32,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.xla_gpu import PureCallOp
+from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
 from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
 
 MAX_OPS = 4000
+MAX_ROUNDS = 4
 MAX_NESTING = 64
 """Regions in one another; what walks over IR is recursive, here and downstream."""
 
@@ -47,7 +50,10 @@ class InlinePass(KernelPass):
     name = "inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _Inliner(self, op).run()
+        for _ in range(MAX_ROUNDS):
+            inlined = _Inliner(self, op).run()
+            if not inlined or not any(isinstance(inner, PureCallOp) for inner in op.walk()) or not cse(op):
+                return
 
 
 class _Around:
@@ -86,8 +92,10 @@ class _Inliner:
         self.nesting: dict[str, int] = {}
         self.around: dict[Region, _Around] = {}
         self.recursive: set[str] = set()
+        self.inlined = 0
 
-    def run(self) -> None:
+    def run(self) -> int:
+        """How many calls were inlined."""
         order = self._callees_first()
         for name in order:
             self._into(self.functions[name])
@@ -98,6 +106,7 @@ class _Inliner:
             if is_private(function) and not self.uses[name]:
                 self.uses.subtract(symbol for op in function.walk() for symbol in symbols_in(op))
                 Rewriter.erase_op(function)
+        return self.inlined
 
     def _callees_first(self) -> list[str]:
         """The functions, each after those that it calls. Notes at least one function of every cycle as recursive."""
@@ -137,6 +146,7 @@ class _Inliner:
             around, block = self._around(call), call.parent_block()
             around.remove(call)
             inlined = self._inline(call, callee)
+            self.inlined += 1
             if block is around.first_block:
                 around.ops += len(inlined) - 1
             for op in inlined:

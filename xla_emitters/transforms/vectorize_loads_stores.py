@@ -130,7 +130,7 @@ def _decide(access: Access, width: int) -> None:
 
 
 SCALAR: frozenset[type[Operation]] = frozenset((tensor.ExtractOp, tensor.InsertOp))
-CONTROL_FLOW = (scf.ForOp, scf.IfOp)
+CONTROL_FLOW = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp)
 
 
 # --- conditions ------------------------------------------------------------------------------------------------------------------

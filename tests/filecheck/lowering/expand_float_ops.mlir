@@ -52,3 +52,45 @@ func.func @others(%a: bf16, %b: f16, %c: f64, %d: f32) {
 // CHECK-NEXT:    math.erf %{{.*}} : f64
 // CHECK-NEXT:    math.exp %{{.*}} : f32
 // CHECK-NEXT:    return
+
+// -----
+
+// 1.mmm * 2^-6 less 2^-6 where the exponent is 0, the difference of the biases elsewhere, NaN for all ones.
+func.func @widen(%x: f8E4M3FN) -> f32 {
+  %0 = arith.extf %x : f8E4M3FN to f32
+  func.return %0 : f32
+}
+// CHECK-LABEL: func.func @widen(
+// CHECK-SAME:    %[[X:.*]]: f8E4M3FN
+// CHECK-NEXT:    %[[BITS:.*]] = arith.bitcast %[[X]] : f8E4M3FN to i8
+// CHECK-NEXT:    %[[CODE:.*]] = arith.extui %[[BITS]] : i8 to i32
+// CHECK:         arith.subf
+// CHECK:         arith.cmpi ult
+// CHECK:         arith.cmpi eq
+// CHECK-NOT:     arith.extf
+
+// -----
+
+// Half a unit is added to the pattern; small results are the last bits of a sum; beyond 57344 is infinity. No f16 or bf16 on the way.
+func.func @round(%x: f64) -> f8E5M2 {
+  %0 = arith.truncf %x : f64 to f8E5M2
+  func.return %0 : f8E5M2
+}
+// CHECK-LABEL: func.func @round(
+// CHECK-SAME:    %[[X:.*]]: f64
+// CHECK-NEXT:    %[[NEAR:.*]] = arith.truncf %[[X]] : f64 to f32
+// CHECK-NEXT:    arith.extf %[[NEAR]] : f32 to f64
+// CHECK:         arith.addf
+// CHECK:         %[[BYTE:.*]] = arith.trunci %{{.*}} : i32 to i8
+// CHECK-NEXT:    %[[Y:.*]] = arith.bitcast %[[BYTE]] : i8 to f8E5M2
+// CHECK-NEXT:    return %[[Y]]
+
+// -----
+
+// Ops but conversions are of f32.
+func.func @compare(%x: f4E2M1FN, %y: f4E2M1FN) -> i1 {
+  %0 = arith.cmpf olt, %x, %y : f4E2M1FN
+  func.return %0 : i1
+}
+// CHECK-LABEL: func.func @compare(
+// CHECK:         arith.cmpf olt, %{{.*}}, %{{.*}} : f32

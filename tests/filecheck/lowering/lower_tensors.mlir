@@ -269,6 +269,38 @@ func.func private @use(i4, f4E2M1FN) -> i4
 
 // -----
 
+// One nibble is written without a word to whoever writes its neighbour: both steps are atomic, and leave the other bits as they are.
+func.func @one_nibble(%out: tensor<33xi4>, %x: i4, %i: index) -> tensor<33xi4> {
+  %t = tensor.insert %x into %out[%i] : tensor<33xi4>
+  return %t : tensor<33xi4>
+}
+// CHECK-LABEL: @one_nibble
+// CHECK:       %[[AT:.*]] = llvm.getelementptr inbounds %{{.*}} : (!llvm.ptr, i64) -> !llvm.ptr, i8
+// CHECK-NEXT:  %[[C15:.*]] = arith.constant 15 : i8
+// CHECK-NEXT:  %[[BITS:.*]] = arith.extui %{{.*}} : i4 to i8
+// CHECK:       %[[SHIFT:.*]] = arith.trunci %{{.*}} : i64 to i8
+// CHECK-NEXT:  %[[OWN:.*]] = arith.shli %[[C15]], %[[SHIFT]] : i8
+// CHECK-NEXT:  %[[NEW:.*]] = arith.shli %[[BITS]], %[[SHIFT]] : i8
+// CHECK-NEXT:  %[[ALL:.*]] = arith.constant -1 : i8
+// CHECK-NEXT:  %[[OTHERS:.*]] = arith.xori %[[OWN]], %[[ALL]] : i8
+// CHECK-NEXT:  llvm.atomicrmw _and %[[AT]], %[[OTHERS]] monotonic : !llvm.ptr, i8
+// CHECK-NEXT:  llvm.atomicrmw _or %[[AT]], %[[NEW]] monotonic : !llvm.ptr, i8
+// CHECK-NEXT:  return
+
+// -----
+
+// Four-bit floats as the integers that they are; the only element is in the low bits.
+func.func @one_float(%out: tensor<f4E2M1FN>, %x: f4E2M1FN) -> tensor<f4E2M1FN> {
+  %t = tensor.insert %x into %out[] : tensor<f4E2M1FN>
+  return %t : tensor<f4E2M1FN>
+}
+// CHECK-LABEL: @one_float
+// CHECK:       arith.bitcast %{{.*}} : f4E2M1FN to i4
+// CHECK-NOT:   arith.shli
+// CHECK:       llvm.atomicrmw _or
+
+// -----
+
 // The only nibble of a tensor without dimensions is the low one.
 func.func @nibble(%in: tensor<i4>, %out: tensor<4xi4>) -> tensor<4xi4> {
   %x = tensor.extract %in[] : tensor<i4>
@@ -344,3 +376,72 @@ func.func @dead(%in: tensor<8xf32> {xla.invariant, xla.slice_index = 0 : index},
 // CHECK:       llvm.load %{{[^ ]*}} : !llvm.ptr -> f32
 // CHECK-COUNT-1: llvm.store
 // CHECK-NOT:   llvm.store
+
+// -----
+
+// A complex number is a vector of two in memory, as aligned as both together, which one access moves.
+func.func @complex(%in: tensor<8xcomplex<f32>> {llvm.align = 16 : index, xla.invariant}, %out: tensor<8xcomplex<f32>> {llvm.align = 4 : index}, %i: index) -> tensor<8xcomplex<f32>> {
+  %z = tensor.extract %in[%i] : tensor<8xcomplex<f32>>
+  %t = tensor.insert %z into %out[%i] : tensor<8xcomplex<f32>>
+  return %t : tensor<8xcomplex<f32>>
+}
+// CHECK-LABEL: @complex
+// CHECK-SAME:  (%[[IN:[a-z0-9_]+]]: !llvm.ptr {{.*}}, %[[OUT:[a-z0-9_]+]]: !llvm.ptr {{.*}}, %[[I:[a-z0-9_]+]]: index) {
+// CHECK:       %[[FROM:.*]] = llvm.getelementptr inbounds %[[IN]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, vector<2xf32>
+// CHECK-NEXT:  %[[V:.*]] = llvm.load %[[FROM]] invariant : !llvm.ptr -> vector<2xf32>
+// CHECK-NEXT:  %[[X:.*]] = vector.extract %[[V]][0] : f32 from vector<2xf32>
+// CHECK-NEXT:  %[[Y:.*]] = vector.extract %[[V]][1] : f32 from vector<2xf32>
+// CHECK-NEXT:  %[[Z:.*]] = complex.create %[[X]], %[[Y]] : complex<f32>
+// CHECK:       %[[TO:.*]] = llvm.getelementptr inbounds %[[OUT]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, vector<2xf32>
+// CHECK-NEXT:  %[[RE:.*]] = complex.re %[[Z]] : complex<f32>
+// CHECK-NEXT:  %[[IM:.*]] = complex.im %[[Z]] : complex<f32>
+// CHECK-NEXT:  %[[W:.*]] = vector.from_elements %[[RE]], %[[IM]] : vector<2xf32>
+// CHECK-NEXT:  llvm.store %[[W]], %[[TO]] {alignment = 4 : i64} : vector<2xf32>, !llvm.ptr
+
+// -----
+
+// Complex constants: part after part in a global; one that is the same everywhere is used as it is.
+func.func @complex_constants(%out: tensor<2xcomplex<f64>>, %i: index) -> tensor<2xcomplex<f64>> {
+  %c = arith.constant dense<[(1.0, 2.0), (3.0, -4.0)]> : tensor<2xcomplex<f64>>
+  %s = arith.constant dense<(0.5, -1.0)> : tensor<2xcomplex<f64>>
+  %x = tensor.extract %c[%i] : tensor<2xcomplex<f64>>
+  %y = tensor.extract %s[%i] : tensor<2xcomplex<f64>>
+  %z = complex.add %x, %y : complex<f64>
+  %t = tensor.insert %z into %out[%i] : tensor<2xcomplex<f64>>
+  return %t : tensor<2xcomplex<f64>>
+}
+// CHECK:       llvm.mlir.global private constant @global_cst_0(dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, -4.000000e+00]> : tensor<4xf64>)
+// CHECK-SAME:  : !llvm.array<4 x f64>
+// CHECK-LABEL: @complex_constants
+// CHECK:       llvm.load %{{.*}} : !llvm.ptr -> vector<2xf64>
+// CHECK:       complex.constant [5.000000e-01 : f64, -1.000000e+00 : f64] : complex<f64>
+
+// -----
+
+// Shared memory: each allocation is a global of its own, waiting is a barrier, and what is read and written is not invariant.
+func.func @shared(%in: tensor<64xf32> {llvm.align = 16 : index, xla.invariant}, %out: tensor<64xf32> {llvm.align = 16 : index}, %i: index, %j: index) -> tensor<64xf32> {
+  %a = xla_gpu.allocate_shared : tensor<1056xf32>
+  %b = xla_gpu.allocate_shared : tensor<33xi4>
+  %zero = arith.constant dense<0> : vector<8xi4>
+  %c0 = arith.constant 0 : index
+  %x = tensor.extract %in[%i] : tensor<64xf32>
+  %a1 = tensor.insert %x into %a[%i] : tensor<1056xf32>
+  %b1 = vector.transfer_write %zero, %b[%c0] {in_bounds = [true]} : vector<8xi4>, tensor<33xi4>
+  %s:2 = xla_gpu.sync_threads %a1, %b1 : tensor<1056xf32>, tensor<33xi4>
+  %y = tensor.extract %s#0[%j] : tensor<1056xf32>
+  %t = tensor.insert %y into %out[%i] : tensor<64xf32>
+  return %t : tensor<64xf32>
+}
+// CHECK-DAG:   llvm.mlir.global private @shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1056 x f32>
+// CHECK-DAG:   llvm.mlir.global private @shared_1() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<17 x i8>
+// CHECK-LABEL: func.func @shared
+// CHECK:       %[[A:.*]] = llvm.mlir.addressof @shared_0 : !llvm.ptr<3>
+// CHECK-NEXT:  %[[P:.*]] = llvm.addrspacecast %[[A]] : !llvm.ptr<3> to !llvm.ptr
+// CHECK:       llvm.mlir.addressof @shared_1 : !llvm.ptr<3>
+// CHECK:       %[[X:.*]] = llvm.load %{{.*}} invariant : !llvm.ptr -> f32
+// CHECK:       %[[TO:.*]] = llvm.getelementptr inbounds %[[P]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:  llvm.store %[[X]], %[[TO]] : f32, !llvm.ptr
+// CHECK:       llvm.store {{.*}} : vector<8xi4>, !llvm.ptr
+// CHECK-NEXT:  gpu.barrier
+// CHECK:       %[[FROM:.*]] = llvm.getelementptr inbounds %[[P]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:  llvm.load %[[FROM]] : !llvm.ptr -> f32

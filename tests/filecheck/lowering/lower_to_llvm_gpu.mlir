@@ -161,3 +161,32 @@ func.func @vectors(%v: vector<4xf32>, %i: index, %a: f32) -> vector<2xf32> {
 // CHECK-NEXT:    %[[O:.*]] = llvm.insertelement %{{.*}}, %[[P2]][%{{.*}} : i32] : vector<2xf32>
 // CHECK-NEXT:    %[[S:.*]] = llvm.shufflevector %[[O]], %[[P2]] [0, 0] : vector<2xf32>
 // CHECK-NEXT:    llvm.fadd %[[F]], %[[S]] : vector<2xf32>
+
+// -----
+
+// A complex number is the struct of its parts, wherever it goes.
+func.func private @turned(%z: complex<f32>) -> complex<f32> {
+  %0 = complex.re %z : complex<f32>
+  %1 = complex.im %z : complex<f32>
+  %2 = complex.create %1, %0 : complex<f32>
+  func.return %2 : complex<f32>
+}
+func.func @carried(%p: i1, %a: complex<f32>, %b: complex<f32>) -> complex<f32> {
+  %0 = arith.select %p, %a, %b : complex<f32>
+  %1 = func.call @turned(%0) : (complex<f32>) -> complex<f32>
+  cf.br ^end(%1 : complex<f32>)
+^end(%2: complex<f32>):
+  func.return %2 : complex<f32>
+}
+// CHECK-LABEL: llvm.func internal @turned
+// CHECK-SAME:    (%[[Z:.*]]: !llvm.struct<(f32, f32)>) -> !llvm.struct<(f32, f32)>
+// CHECK:         %[[X:.*]] = llvm.extractvalue %[[Z]][0] : !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    %[[Y:.*]] = llvm.extractvalue %[[Z]][1] : !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    %[[P:.*]] = llvm.mlir.poison : !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    %[[Q:.*]] = llvm.insertvalue %[[Y]], %[[P]][0] : !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    %[[R:.*]] = llvm.insertvalue %[[X]], %[[Q]][1] : !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    llvm.return %[[R]] : !llvm.struct<(f32, f32)>
+// CHECK-LABEL: llvm.func @carried
+// CHECK:         %[[S:.*]] = llvm.select %{{.*}} : i1, !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    %[[C:.*]] = llvm.call @turned(%[[S]]) : (!llvm.struct<(f32, f32)>) -> !llvm.struct<(f32, f32)>
+// CHECK-NEXT:    llvm.br ^[[END:.*]](%[[C]] : !llvm.struct<(f32, f32)>)

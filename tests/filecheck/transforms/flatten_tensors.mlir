@@ -129,3 +129,20 @@ func.func @vectors(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %i: index, %j: inde
   %1 = vector.transfer_write %0, %b[%i, %j] {in_bounds = [true]} : vector<4xf32>, tensor<4x8xf32>
   return %1 : tensor<4x8xf32>
 }
+
+// -----
+
+// Shared memory has one dimension too, and so has what threads wait with.
+// CHECK-LABEL: func.func @shared
+// CHECK:         %[[S:.*]] = xla_gpu.allocate_shared : tensor<1056xf32>
+// CHECK:         %[[I:.*]] = tensor.insert %x into %[[S]][%{{.*}}] : tensor<1056xf32>
+// CHECK-NEXT:    %[[W:.*]]:2 = xla_gpu.sync_threads %[[I]], %t : tensor<1056xf32>, tensor<8xf32>
+// CHECK:         tensor.extract %[[W]]#0[%{{.*}}] : tensor<1056xf32>
+func.func @shared(%t: tensor<8xf32>, %x: f32, %i: index, %j: index) -> f32 {
+  %s = xla_gpu.allocate_shared : tensor<32x1x33xf32>
+  %c0 = arith.constant 0 : index
+  %n = tensor.insert %x into %s[%i, %c0, %j] : tensor<32x1x33xf32>
+  %w:2 = xla_gpu.sync_threads %n, %t : tensor<32x1x33xf32>, tensor<8xf32>
+  %y = tensor.extract %w#0[%j, %c0, %i] : tensor<32x1x33xf32>
+  return %y : f32
+}

@@ -79,12 +79,11 @@ func.func private @inner(%a: f32) -> f32 {
 
 // -----
 
-// Called from two places: it stays, unless a call beside it shares a third function with it, which CSE can merge then.
+// Called from two places: it stays, unless a call beside it shares a third function with it, whose calls are merged then.
 // CHECK-LABEL: func.func @shares
-// CHECK-NEXT:    xla_gpu.pure_call @third
-// CHECK-NEXT:    math.exp
-// CHECK-NEXT:    xla_gpu.pure_call @third
-// CHECK-NEXT:    math.log
+// CHECK-NEXT:    %[[T:.*]] = xla_gpu.pure_call @third
+// CHECK-NEXT:    math.exp %[[T]]
+// CHECK-NEXT:    math.log %[[T]]
 // CHECK-LABEL: func.func @other
 // CHECK-NEXT:    xla_gpu.pure_call @a
 // REMARK:      inline: skipped xla_gpu.pure_call: @a: it has several callers
@@ -113,6 +112,29 @@ func.func private @b(%v: f32) -> f32 {
 }
 func.func private @third(%v: f32) -> f32 {
   %0 = math.tanh %v : f32
+  return %0 : f32
+}
+
+// -----
+
+// Two equal calls of which one came with what was inlined are one, and that is inlined too.
+// CHECK-LABEL: func.func @merged
+// CHECK-NEXT:    %[[N:.*]] = arith.negf %x : f32
+// CHECK-NEXT:    %[[S:.*]] = arith.mulf %[[N]], %[[N]] : f32
+// CHECK-NEXT:    return %[[N]], %[[S]]
+// CHECK-NOT:     func.func private
+func.func @merged(%x: f32) -> (f32, f32) {
+  %0 = xla_gpu.pure_call @negative(%x) : (f32) -> f32
+  %1 = xla_gpu.pure_call @square(%x) : (f32) -> f32
+  return %0, %1 : f32, f32
+}
+func.func private @square(%v: f32) -> f32 {
+  %0 = xla_gpu.pure_call @negative(%v) : (f32) -> f32
+  %1 = arith.mulf %0, %0 : f32
+  return %1 : f32
+}
+func.func private @negative(%v: f32) -> f32 {
+  %0 = arith.negf %v : f32
   return %0 : f32
 }
 

@@ -20,6 +20,13 @@ func.func @f(%in: tensor<8xf32> {xla.slice_index = 0 : index}, %out: tensor<8xf3
 LOOP = "scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %out) -> (tensor<8xf32>)"
 
 RIGHT = {
+    "through shared memory": """
+        %m = xla_gpu.allocate_shared : tensor<8xf32>
+        %a = tensor.insert %x into %m[%i] : tensor<8xf32>
+        %s = xla_gpu.sync_threads %a : tensor<8xf32>
+        %y = tensor.extract %s[%j] : tensor<8xf32>
+        %b = tensor.insert %y into %out[%i] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
     "chain": """
         %a = tensor.insert %x into %out[%i] : tensor<8xf32>
         %b = tensor.insert %x into %a[%i] : tensor<8xf32>
@@ -105,6 +112,22 @@ RIGHT = {
 }
 
 WRONG = {
+    "reads, after waiting, what was there before": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %s = xla_gpu.sync_threads %a : tensor<8xf32>
+        %y = tensor.extract %out[%i] : tensor<8xf32>
+        %b = tensor.insert %y into %s[%c0] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "updates what was there before waiting": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %s = xla_gpu.sync_threads %a : tensor<8xf32>
+        %b = tensor.insert %x into %a[%j] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
+    "waits with an older value": """
+        %a = tensor.insert %x into %out[%i] : tensor<8xf32>
+        %s = xla_gpu.sync_threads %out : tensor<8xf32>
+        %b = tensor.insert %x into %a[%j] : tensor<8xf32>
+        return %b : tensor<8xf32>""",
     "reads an older value": """
         %a = tensor.insert %x into %out[%i] : tensor<8xf32>
         %y = tensor.extract %out[%i] : tensor<8xf32>
@@ -296,6 +319,9 @@ def test_updates_that_may_not(what: str, body: str):
         "how often": "'scf.while': it is not known how often it makes the updates inside it",
         "does to its tensors: a region": "'scf.execute_region': it is not known what it does to its tensors",
         "does to its tensors": "'arith.select': it is not known what it does to its tensors",
+        "reads, after waiting, what was there before": "it reads an older value of a tensor that tensor.insert has updated",
+        "updates what was there before waiting": "'tensor.insert': it updates an older value",
+        "waits with an older value": "'xla_gpu.sync_threads': it waits with an older value",
     }[what]
     assert f"'{conflict.op.name}': {conflict.why}".find(expected) >= 0
 

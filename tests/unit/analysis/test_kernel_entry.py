@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from runtime.small_programs import GELU, TARGET
 
-from xla_emitters.analysis.kernel_entry import argument_number, entry_of_kernel, launch_of
+from xla_emitters.analysis.kernel_entry import argument_number, entry_of_kernel, launch_of, shared_bytes
 from xla_emitters.analysis.launch import Launch
 from xla_emitters.analysis.program_plan import PlannedKernel
 from xla_emitters.dialects.context import parse_ir
@@ -115,3 +115,28 @@ def test_every_pass_keeps_the_launch() -> None:
 
     compile_module(read_module(GELU), target=TARGET, stage="llvm-dialect", record="none", observers=observers)
     assert found == {("fusion", Launch((80, 1, 1), (128, 1, 1)))}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (TENSORS, 0),
+        (
+            """func.func @k() {
+              %a = xla_gpu.allocate_shared : tensor<32x1x33xf32>
+              %b = xla_gpu.allocate_shared : tensor<3x5xi4>
+              return
+            }""",
+            4224 + 8,
+        ),
+        (
+            """llvm.mlir.global private @a() {addr_space = 3 : i32} : !llvm.array<1056 x f32>
+            llvm.mlir.global private @b() {addr_space = 3 : i32} : !llvm.array<3 x vector<2xf64>>
+            llvm.mlir.global private @c() {addr_space = 3 : i32} : !llvm.array<7 x struct<(f32, f32)>>
+            llvm.mlir.global private constant @table(dense<0> : tensor<9xi8>) {addr_space = 0 : i32} : !llvm.array<9 x i8>""",
+            4224 + 48 + 56,
+        ),
+    ],
+)
+def test_shared_bytes(text: str, wanted: int) -> None:
+    assert shared_bytes(parse_ir(text)) == wanted

@@ -8,14 +8,17 @@ import time
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.partitioner import (
     NESTING_LIMIT,
+    Epilogue,
     PartitionedComputation,
     partition,
     post_order,
     sanitize,
 )
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.indexing.shapes import identity_map
 
 
 def computation(body: str, name: str = "f") -> ComputationOp:
@@ -285,3 +288,90 @@ def test_regions_stand_in_one_another_only_so_deep():
     lines += [f"x{k + 1} = f32[64] dynamic-update-slice(x{k}, u, i)" for k in range(50)]
     sizes = [len(group.split()) for group in groups("\n".join([*lines[:-1], f"ROOT {lines[-1]}"]))]
     assert max(sizes) <= NESTING_LIMIT + 4
+
+
+def with_epilogue(body: str, roots: str, heroes: str) -> PartitionedComputation:
+    """Partitioned with one epilogue of instructions of one shape, named with spaces between them."""
+    made = computation(body)
+    named = {op.instruction_name.data: op for op in post_order(made)}
+    ends = [named[name] for name in roots.split()]
+    maps = tuple(identity_map(dims_of(root.result)) for root in ends)
+    return partition(made, epilogues=[Epilogue(tuple(ends), tuple(named[name] for name in heroes.split()), maps)])
+
+
+def members(partitioned: PartitionedComputation) -> tuple[str, list[str]]:
+    """The instructions of the epilogue, and of every other subgraph."""
+    (epilogue,) = partitioned.epilogues
+    groups = [[op.instruction_name.data for op in s.instructions] for s in (epilogue, *partitioned.subgraphs)]
+    first, *others = (" ".join(group) for group in groups)
+    return first, others
+
+
+def test_a_hero_ends_a_subgraph_on_both_sides():
+    """What it reads is a function, and so is what is made of its element."""
+    body = """
+      p = f32[8,4] parameter(0)
+      e = f32[8,4] exponential(p)
+      t = f32[4,8] transpose(e), dimensions={1,0}
+      ROOT a = f32[4,8] abs(t)
+    """
+    partitioned = with_epilogue(body, "a", "t")
+    assert members(partitioned) == ("a", ["a", "t", "p e"])
+    assert partitioned.epilogues[0].name == "f__epilogue__a"
+    assert partitioned.summary.endswith("f__epilogue__a (1 instruction)")
+    assert str(partitioned).endswith("SUBGRAPH f__epilogue__a {\n  ROOT %a = f32[4,8]{1,0} abs(%t)\n}")
+
+
+def test_a_root_that_is_its_hero_has_an_empty_epilogue():
+    body = """
+      p = f32[8,4] parameter(0)
+      ROOT t = f32[4,8] transpose(p), dimensions={1,0}
+    """
+    assert members(with_epilogue(body, "t", "t")) == ("", ["t", "p"])
+
+
+def test_an_epilogue_has_what_depends_on_the_hero_and_what_nobody_else_computes():
+    """`x` is read for `n` alone and goes with it; `y` is a function of its own, read at two indices."""
+    body = """
+      p = f32[8,8] parameter(0)
+      q = f32[8,8] parameter(1)
+      t = f32[8,8] transpose(p), dimensions={1,0}
+      x = f32[8,8] exponential(q)
+      n = f32[8,8] add(t, x)
+      y = f32[8,8] logistic(q)
+      z = f32[8,8] reverse(y), dimensions={0}
+      m = f32[8,8] multiply(n, y)
+      ROOT r = f32[8,8] subtract(m, z)
+    """
+    epilogue, others = members(with_epilogue(body, "r", "t"))
+    assert sorted(epilogue.split()) == ["m", "n", "r", "x", "z"]
+    assert "y" in others
+    assert "p" in others
+
+
+def test_one_epilogue_of_several_roots_and_heroes():
+    body = """
+      p = f32[8,8] parameter(0)
+      t = f32[8,8] transpose(p), dimensions={1,0}
+      n = f32[8,8] negate(p)
+      u = f32[8,8] transpose(n), dimensions={1,0}
+      a = f32[8,8] add(t, u)
+      b = f32[8,8] abs(u)
+      ROOT r = (f32[8,8], f32[8,8], f32[8,8]) tuple(a, b, t)
+    """
+    partitioned = with_epilogue(body, "a b t", "t u")
+    assert members(partitioned)[0] == "a b"
+    (epilogue,) = partitioned.epilogues
+    assert [op.instruction_name.data for op in (*epilogue.roots, *epilogue.injected)] == ["a", "b", "t", "t", "u"]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_epilogues_of_deep_diamonds_are_linear(swap: bool):
+    """2^60 paths, before and after the hero."""
+    lines = diamond(60, swap).replace("ROOT ", "").split("\n")
+    lines.append("hero = f32[8,8] transpose(x60), dimensions={1,0}")
+    lines += [f"y{i + 1} = f32[8,8] add({f'y{i}' if i else 'hero'}, {f'y{i}' if i else 'hero'})" for i in range(60)]
+    start = time.monotonic()
+    epilogue, _ = members(with_epilogue("\n".join([*lines[:-1], f"ROOT {lines[-1]}"]), "y60", "hero"))
+    assert epilogue.split() == [f"y{i + 1}" for i in range(60)]
+    assert time.monotonic() - start < 5

@@ -304,11 +304,18 @@ def test_unreachable_blocks_go() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("func.func @f(%x: f8E5M2) { func.return }", "no LLVM type for f8E5M2"),
+        ("func.func @f(%x: f6E3M2FN) { func.return }", "no LLVM type for f6E3M2FN"),
+        (
+            "func.func @f(%x: f8E5M2) { %0 = arith.addf %x, %x : f8E5M2\n func.return }",
+            "arith.addf computes with floats of eight bits or fewer",
+        ),
         ("func.func @f(%x: tensor<4xf32>) { func.return }", "no LLVM type for tensor<4xf32>"),
         ("func.func @f(%x: ui8) { func.return }", "no LLVM type for ui8"),
         ("func.func @f(%x: vector<2x4xf32>) { func.return }", "no LLVM type for vector<2x4xf32>"),
-        ("func.func @f(%x: i32) -> (i32, i32) { func.return %x, %x : i32, i32 }", "function f with 2 results"),
+        (
+            "func.func @f(%x: i32) { %0, %1 = gpu.shuffle down %x, %x, %x : i32\n func.return }",
+            "gpu.shuffle whose width is no constant from 1 to 32",
+        ),
         (
             "func.func @f(%x: i32) { %0 = builtin.unrealized_conversion_cast %x : i32 to f32\n func.return }",
             "a cast of i32 to f32 is left over",
@@ -322,6 +329,24 @@ def test_unreachable_blocks_go() -> None:
 def test_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(Unsupported, match=re.escape(message)):
         LowerToLlvmGpuPass().apply(make_context(), parse_ir(text))
+
+
+def test_narrow_floats_are_integers() -> None:
+    """1.0 of f8E4M3FN is 0x38, -2.0 of f4E2M1FN is 0xC; a bitcast to the integer is nothing any more."""
+    module = lowered("""
+    func.func @f(%x: f8E4M3FN, %p: i1, %i: index) -> (i8) {
+      %one = arith.constant 1.0 : f8E4M3FN
+      %v = arith.constant dense<[1.0, -2.0]> : vector<2xf4E2M1FN>
+      %w = vector.bitcast %v : vector<2xf4E2M1FN> to vector<2xi4>
+      %s = arith.select %p, %x, %one : f8E4M3FN
+      %b = arith.bitcast %s : f8E4M3FN to i8
+      func.return %b : i8
+    }""")
+    text = str(module)
+    assert "f8E4M3FN" not in text
+    assert "56 : i8" in text
+    assert "dense<[2, -4]> : vector<2xi4>" in text
+    assert [op.name for op in module.walk()][2:] == [*["llvm.mlir.constant"] * 2, "llvm.select", "llvm.return"]
 
 
 def test_device_is_checked() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import BFloat16Type, Float32Type, IntegerType
+from xdsl.dialects.builtin import BFloat16Type, ComplexType, Float32Type, IntegerType
 
 from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.runtime.tolerance import Bounds, bounds_after, ulps_of, widen
@@ -119,3 +119,52 @@ def test_what_is_admitted() -> None:
     assert bounds.admits(np.array([np.nan, 1, 3, np.nan], F32)).tolist() == [False, True, False, True]
     whole = Bounds(np.array([1, 2]), np.array([1, 2]))
     assert whole.admits(np.array([1, 3])).tolist() == [True, False]
+
+
+# ------------------------------------------------------------------------------------------- complex numbers
+
+C64 = ComplexType(Float32Type())
+
+
+def number(*values: complex) -> Bounds:
+    array = np.array(values, np.complex64)
+    return Bounds(array, array)
+
+
+def test_a_complex_function_is_off_by_units_of_the_modulus_in_both_parts() -> None:
+    """A part that is small beside the other is as far off as that one."""
+    found = bounds_after("sqrt", C64, [number(3 + 4j)], lambda one: np.full(1, 1024 + 1e-6j, np.complex64))
+    unit = 16 * 1024 * np.finfo(F32).eps
+    np.testing.assert_allclose(found.high - found.low, 2 * unit * (1 + 1j), rtol=1e-2)
+    assert found.admits(np.array([1024 + 1e-6j + 0.9 * unit * 1j], np.complex64)).all()
+    assert not found.admits(np.array([1024 + 1.1 * unit * 1j], np.complex64)).any()
+
+
+def test_the_modulus_itself_may_be_off_but_not_a_part() -> None:
+    found = bounds_after("abs", Float32Type(), [number(3 + 4j)], lambda one: np.abs(one[0]))
+    assert found.low[0] < 5 < found.high[0]
+    for opcode in ("real", "add", "multiply", "select", "compare"):
+        assert bounds_after(opcode, Float32Type(), [number(3 + 4j)], lambda one: np.real(one[0])).low[0] == 3
+
+
+def test_a_rectangle_has_four_corners() -> None:
+    """1 / z over the square from 1 - i to 2 + i: enumerated."""
+    low, high = np.array([1 - 1j], np.complex64), np.array([2 + 1j], np.complex64)
+    found = bounds_after("negate", C64, [Bounds(low, high)], lambda one: (1 / one[0]).astype(np.complex64))
+    values = [1 / complex(x, y) for x in (1, 2) for y in (-1, 1)]
+    np.testing.assert_allclose(found.low.real, min(value.real for value in values), rtol=1e-6)
+    np.testing.assert_allclose(found.high.imag, max(value.imag for value in values), rtol=1e-6)
+
+
+def test_powers_are_off_by_more_where_their_logarithm_is_large() -> None:
+    def width(exponent: complex) -> float:
+        found = bounds_after("power", C64, [number(2), number(exponent)], lambda pair: pair[0] ** pair[1])
+        return float((np.real(found.high) - np.real(found.low))[0] / abs(2**exponent))
+
+    assert 10 < width(30) / width(0.5) < 20  # 1 + 30 log 2 and 1 + 0.5 log 2
+
+
+def test_parts_are_admitted_apart() -> None:
+    bounds = Bounds(np.array([1 + 1j, complex(1, np.nan)]), np.array([2 + 2j, complex(2, np.nan)]))
+    assert bounds.admits(np.array([1.5 + 1.5j, complex(1.5, np.nan)])).tolist() == [True, True]
+    assert bounds.admits(np.array([1.5 + 3j, complex(3, np.nan)])).tolist() == [False, False]

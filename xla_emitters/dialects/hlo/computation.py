@@ -356,6 +356,16 @@ def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
             )
 
 
+def aliased_operands(aliasing: StringAttr) -> list[tuple[list[int], int, list[int]]]:
+    """The places that `output_to_operand_aliasing` speaks of: in the result, the operand's number, and in that operand.
+
+    >>> aliased_operands(StringAttr("{{0}: (1, {}), {1}: (2, {3})}"))
+    [([0], 1, []), ([1], 2, [3])]
+    """
+    text = "".join(aliasing.data.split())[1:-1]
+    return [(_numbers(output), int(operand), _numbers(inside)) for output, operand, inside in _ALIAS.findall(text)]
+
+
 def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",") if number]
 

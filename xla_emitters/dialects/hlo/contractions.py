@@ -2,14 +2,15 @@
 
     %s = hlo.reduce %x, %zero {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
 
-Scatter has a shape rule alone. Reductions and sums go one element after the other, in row-major order of what is summed.
-Source: spec/1 3.2, 3.6, 5.5, 6.8.
+Reductions and sums go one element after the other, in row-major order of what is summed; updates of a scatter in row-major order of the
+indices. A scatter has no map from results to operands, nor code for one element: which updates go to an element only the run knows.
+Source: spec/1 3.2, 3.6, 5.5, 6.8; spec/2 2.7.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any, ClassVar
@@ -731,6 +732,135 @@ class ScatterOp(CallingOp):
                     operand=i,
                     details=(f"updates are {type_text(update.type)}, indices {type_text(indices)}",),
                 )
+
+    @property
+    def arrays(self) -> Sequence[SSAValue]:
+        return self.operands[: len(self.operands) // 2]
+
+    @property
+    def indices(self) -> SSAValue:
+        return self.operands[len(self.operands) // 2]
+
+    @property
+    def updates(self) -> Sequence[SSAValue]:
+        return self.operands[len(self.operands) // 2 + 1 :]
+
+    @property
+    def has_unique_indices(self) -> bool:
+        """Whether the program promises that no element gets two updates."""
+        return self.unique_indices is not None and bool(self.unique_indices.value.data)
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the program promises that the windows come in ascending order."""
+        return self.indices_are_sorted is not None and bool(self.indices_are_sorted.value.data)
+
+    @property
+    def mapped(self) -> tuple[int, ...]:
+        """The dimensions of the arrays that a row of indices speaks of, in its order."""
+        return integers(self.scatter_dims_to_operand_dims)
+
+    @property
+    def scatter_dims(self) -> tuple[int, ...]:
+        """The dimensions of the updates that say which row of indices an update goes with."""
+        rank = len(dims_of(self.updates[0]))
+        return tuple(dim for dim in range(rank) if dim not in integers(self.update_window_dims))
+
+    @property
+    def window_sizes(self) -> tuple[int, ...]:
+        """How much of each dimension of the arrays a window covers."""
+        dropped = {*_numbers(self.inserted_window_dims), *_numbers(self.input_batching_dims)}
+        sizes = iter([dims_of(self.updates[0])[dim] for dim in integers(self.update_window_dims)])
+        return tuple(1 if dim in dropped else next(sizes) for dim in range(len(dims_of(self.arrays[0]))))
+
+    @property
+    def last_starts(self) -> tuple[int, ...]:
+        """The greatest start in each of the `mapped` dimensions of a window that lies inside."""
+        sizes, dims = self.window_sizes, dims_of(self.arrays[0])
+        return tuple(dims[dim] - sizes[dim] for dim in self.mapped)
+
+    def start_map(self) -> IndexingMap:
+        """From an index of the updates, and a number of a row of indices (range variable), to its place among the indices."""
+        whole, along = identity_map(dims_of(self.updates[0])), self.index_vector_dim.value.data
+        results = [whole.results[dim] for dim in self.scatter_dims]
+        if along < len(dims_of(self.indices)):
+            results.insert(along, Expr.variable(len(whole.dims)))
+        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, len(self.mapped) - 1)),))
+
+    def update_to_result(self) -> IndexingMap:
+        """From an index of the updates, and the starts of its window (run-time variables), to the arrays."""
+        whole = identity_map(dims_of(self.updates[0]))
+        inserted, batching = _numbers(self.inserted_window_dims), _numbers(self.input_batching_dims)
+        window = iter(integers(self.update_window_dims))
+        along = self.index_vector_dim.value.data
+        rows = [dim for dim in range(len(dims_of(self.indices))) if dim != along]
+        results = list[Expr]()
+        for dim in range(len(dims_of(self.arrays[0]))):
+            if dim in batching:
+                row = _numbers(self.scatter_indices_batching_dims)[batching.index(dim)]
+                at = whole.results[self.scatter_dims[rows.index(row)]]
+            else:
+                at = Expr.constant(0) if dim in inserted else whole.results[next(window)]
+            if dim in self.mapped:
+                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
+            results.append(at)
+        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
+        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+
+    def places(self, indices: Array) -> tuple[Array, Array]:
+        """Where updates go: numbers of the updates' elements (flat), window after window, and those of the arrays' elements.
+
+        What belongs to a window that does not lie inside the arrays is left out.
+        """
+        shape, windows = dims_of(self.updates[0]), integers(self.update_window_dims)
+        order = [*self.scatter_dims, *windows]
+        numbers = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape).transpose(order).reshape(-1)
+        where = np.unravel_index(numbers, shape) if shape else ()
+        inside = np.ones(numbers.shape, np.bool_)
+        starts = list[Array]()
+        for number, last in enumerate(self.last_starts):
+            place = tuple(
+                np.broadcast_to(part, numbers.shape) for part in self.start_map().evaluate([*where], [number])
+            )
+            # As Python numbers: not every integer type can be compared with `last`.
+            start = np.asarray(indices[place]).astype(object)
+            inside &= ((start >= 0) & (start <= last)).astype(np.bool_)
+            starts.append(np.where(inside, start, 0).astype(np.int64))
+        at = self.update_to_result().evaluate([*where], starts)
+        sizes = dims_of(self.arrays[0])
+        flat = (
+            np.ravel_multi_index(tuple(np.broadcast_to(part, numbers.shape) for part in at), sizes)
+            if sizes
+            else 0 * numbers
+        )
+        return numbers[inside], flat[inside]
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """Update after update, in row-major order of the indices; the k-th updates of all elements are combined at once."""
+        count = len(self.arrays)
+        updates, targets = self.places(operands[count])
+        results = [array.copy() for array in operands[:count]]
+        for turn in turns(targets):
+            at = np.unravel_index(targets[turn], results[0].shape) if results[0].ndim else ()
+            given = [array.reshape(-1)[updates[turn]] for array in operands[count + 1 :]]
+            old = [np.broadcast_to(result[at], turn.shape) for result in results]
+            for result, new in zip(results, apply_to_elements(self, self.to_apply, [*old, *given], call), strict=True):
+                result[at] = new if result.ndim else new[0]
+        return tuple(results) if count > 1 else results[0]
+
+
+def turns(keys: Array) -> Iterator[Array]:
+    """Positions in `keys`, which has one dimension, in groups: no key twice in a group, equal ones in order."""
+    order = np.argsort(keys, kind="stable")
+    first = np.ones(keys.size, np.bool_)
+    first[1:] = keys[order[1:]] != keys[order[:-1]]
+    place = np.arange(keys.size)
+    rounds = place - np.maximum.accumulate(np.where(first, place, 0))
+    by_round = order[np.argsort(rounds, kind="stable")]
+    start = 0
+    for size in np.bincount(rounds).tolist():
+        yield by_round[start : start + size]
+        start += size
 
 
 OPS: tuple[type[HloOp], ...] = (ReduceOp, ReduceWindowOp, DotOp, ConvolutionOp, GatherOp, ScatterOp)

@@ -15,16 +15,28 @@ Source: spec/1 5.4 "convert rules".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f16, f32
+from xdsl.dialects import arith, complex
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    ComplexType,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    f16,
+    f32,
+    f64,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dtypes import Array, DType, Kind, dtype_of
-from xla_emitters.errors import Unsupported
 
 # ---------------------------------------------------------------------------------------------------- NumPy
 
@@ -82,7 +94,7 @@ def wrap(x: Array, target: DType) -> Array:
 
 
 def integer_bits(target: DType) -> int:
-    """Bits an integer type computes with: its storage bits, but 1 for s1 and u1."""
+    """Bits a type computes with: its storage bits, but 1 for s1 and u1."""
     return 1 if target.name in ("s1", "u1") else target.bits
 
 
@@ -156,7 +168,10 @@ class Inserter(Protocol):
 
 
 def constant(e: Inserter, value: float, type: Attribute) -> SSAValue:
-    """`arith.constant` of a float or signless integer (or index) type; integers wrap to the width."""
+    """A constant of a float, complex or signless integer (or index) type; integers wrap to the width."""
+    if isa(type, ComplexType[AnyFloat]):
+        parts = [FloatAttr(part, type.element_type) for part in (float(value), 0.0)]
+        return e.insert(complex.ConstantOp(ArrayAttr(parts), type)).complex
     if isa(type, AnyFloat):
         return e.insert(arith.ConstantOp(FloatAttr(float(value), type))).result
     if isa(type, IntegerType):
@@ -170,25 +185,55 @@ def extend_i1(e: Inserter, bit: SSAValue) -> SSAValue:
 
 
 def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """Ops that turn `x`, one element of type `source` as kernels store it, into `target`.
-
-    raises Unsupported for complex, s1 and u1, which have no code yet.
-    """
+    """Ops that turn `x`, one element of type `source` as kernels store it, into `target`."""
     if source == target:
         return x
-    for type in (source, target):
-        if type.kind is Kind.COMPLEX or type.name in ("s1", "u1"):
-            raise Unsupported(
-                f"no code for convert from {source.name} to {target.name}",
-                help="supported: pred, s2 to s64, u2 to u64 and every float type",
-            )
+    if Kind.COMPLEX in (source.kind, target.kind):
+        return _convert_complex(e, x, source, target)
     if target.kind is Kind.PRED:
         return _to_pred(e, x, source)
+    if integer_bits(target) == 1:
+        return _to_one_bit(e, x, source, target)
+    if integer_bits(source) == 1:
+        x = low_bit(e, x)
     if source.kind is Kind.FLOAT:
         return emit_float_cast(e, x, target.storage_type) if target.kind is Kind.FLOAT else _to_int(e, x, target)
     if target.kind is Kind.FLOAT:
         return _int_to_float(e, x, source, target)
     return _int_to_int(e, x, source, target.storage_type)
+
+
+def _convert_complex(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
+    """To complex by parts, of which a real number's second is 0; to a real number by the real part."""
+    if isa(x.type, ComplexType[AnyFloat]):
+        part = dtype_of(x.type.element_type)
+        real: SSAValue = e.insert(complex.ReOp(x)).result
+        if target.kind is not Kind.COMPLEX:
+            return emit_convert(e, real, part, target)
+        imaginary: SSAValue | None = e.insert(complex.ImOp(x)).result
+    else:
+        part, real, imaginary = source, x, None
+    assert isa(target.ir_type, ComplexType[AnyFloat])
+    wanted = dtype_of(target.ir_type.element_type)
+    converted = (
+        emit_convert(e, real, part, wanted),
+        constant(e, 0.0, wanted.ir_type) if imaginary is None else emit_convert(e, imaginary, part, wanted),
+    )
+    return e.insert(complex.CreateOp(*converted, target.ir_type)).complex
+
+
+def _to_one_bit(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
+    """s1 and u1: a byte of which the low bit counts; the others are 0, as pred's are."""
+    if source.kind is Kind.FLOAT:
+        x = _to_int(e, x, target)
+    elif source.kind is Kind.PRED or integer_bits(source) == 1:
+        return x
+    return extend_i1(e, low_bit(e, x))
+
+
+def low_bit(e: Inserter, x: SSAValue) -> SSAValue:
+    """The number that an s1 or u1 is: an i1."""
+    return e.insert(arith.TruncIOp(x, i1)).result
 
 
 def _to_pred(e: Inserter, x: SSAValue, source: DType) -> SSAValue:
@@ -225,7 +270,7 @@ def _to_int(e: Inserter, x: SSAValue, target: DType) -> SSAValue:
     x = at_least_f16(e, x)
     float_type, int_type = x.type, target.storage_type
     assert isa(int_type, IntegerType)
-    bits = target.bits
+    bits = integer_bits(target)
     if target.kind is Kind.SIGNED:
         raw = e.insert(arith.FPToSIOp(x, int_type)).result
         lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -249,12 +294,29 @@ def nearest(value: int, type: Attribute) -> float:
 
 
 def _int_to_float(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    # No hardware converts to eight bits. By way of f32 is exact: what f32 cannot hold overflows f8 anyway.
+    # No hardware converts to eight bits. By way of f32 is exact: what f32 cannot hold overflows f8 anyway, but for f8e8m0fnu.
     through = f32 if target.bits < 16 else target.storage_type
+    if target.name == "f8e8m0fnu" and source.bits > 16:
+        x, through = _exact_in_f64(e, x), f64
     assert isa(through, AnyFloat)
     unsigned = source.kind is Kind.UNSIGNED
     value = e.insert(arith.UIToFPOp(x, through) if unsigned else arith.SIToFPOp(x, through)).result
     return emit_float_cast(e, value, target.storage_type)
+
+
+def _exact_in_f64(e: Inserter, x: SSAValue) -> SSAValue:
+    """Of a 64-bit integer from 2^53 up, the low bits as one sticky bit: see `_exact_float64`. Others as they are."""
+    if x.type != i64:
+        return x
+
+    def masked(make: Callable[..., arith.AndIOp | arith.OrIOp], a: SSAValue, b: int | SSAValue) -> SSAValue:
+        return e.insert(make(a, constant(e, b, i64) if isinstance(b, int) else b)).result
+
+    lost = e.insert(arith.CmpiOp(masked(arith.AndIOp, x, 0xFFF), constant(e, 0, i64), "ne")).result
+    sticky = e.insert(arith.SelectOp(lost, constant(e, 0x800, i64), constant(e, 0, i64))).result
+    folded = masked(arith.OrIOp, masked(arith.AndIOp, x, ~0xFFF), sticky)
+    large = e.insert(arith.CmpiOp(x, constant(e, 1 << 53, i64), "uge")).result
+    return e.insert(arith.SelectOp(large, folded, x)).result
 
 
 def _int_to_int(e: Inserter, x: SSAValue, source: DType, target: Attribute) -> SSAValue:

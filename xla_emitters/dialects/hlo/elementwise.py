@@ -7,8 +7,9 @@
 All operands have one shape, which is the result's; clamp's bounds and select's predicate may be scalars. The type of one operand
 decides what is computed (the first; for select, the second). Meaning: f16, bf16 and narrower floats are computed in float32 and
 rounded once to their own type; integers wrap; pred is a truth value. Code: the same op in the same type, so that both agree bit for
-bit where the function is not transcendental; floats of eight bits or fewer are extended to f32 and rounded back.
-A type without code (complex, but for real and imag of a real number) is refused by name.
+bit where the function is not transcendental; floats of eight bits or fewer are extended to f32 and rounded back. Complex numbers are
+computed in complex128, and ordered by the real part, then by the imaginary one.
+A type without code (asin of a complex number) is refused by name.
 
 To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.
 Source: spec/1 5.2-5.4.
@@ -22,11 +23,14 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i1
+from xdsl.dialects import arith, complex, math
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, StringAttr, f32, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.arith import RemfOp
+from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo import elementwise_code as code
 from xla_emitters.dialects.hlo import elementwise_meaning as meaning
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
@@ -36,6 +40,8 @@ from xla_emitters.dialects.hlo.convert import (
     emit_convert,
     emit_float_cast,
     extend_i1,
+    integer_bits,
+    low_bit,
     round_once,
     widen,
     wrap,
@@ -106,33 +112,48 @@ X, XY = ("operand",), ("lhs", "rhs")
 ROWS: tuple[Row, ...] = (
     # arithmetic
     Row("add", XY, (*NUMBERS, PRED), numpy(np.add),
-        {FLOAT: op(arith.AddfOp), **_integer(op(arith.AddiOp)), PRED: op(arith.OrIOp)}),
-    Row("subtract", XY, NUMBERS, numpy(np.subtract), {FLOAT: op(arith.SubfOp), **_integer(op(arith.SubiOp))}),
-    Row("multiply", XY, (*NUMBERS, PRED), numpy(np.multiply),
-        {FLOAT: op(arith.MulfOp), **_integer(op(arith.MuliOp)), PRED: op(arith.AndIOp)}),
-    Row("divide", XY, NUMBERS, meaning.divide, {FLOAT: op(arith.DivfOp), **_integer(code.divide)}),
-    Row("remainder", XY, (FLOAT, *INTEGERS), meaning.remainder, _integer(code.remainder)),
-    Row("power", XY, NUMBERS, meaning.power, {FLOAT: op(math.PowFOp), **_integer(code.power)}),
+        {FLOAT: op(arith.AddfOp), **_integer(op(arith.AddiOp)), PRED: op(arith.OrIOp),
+         COMPLEX: op(complex.AddOp)}),
+    Row("subtract", XY, NUMBERS, numpy(np.subtract),
+        {FLOAT: op(arith.SubfOp), **_integer(op(arith.SubiOp)), COMPLEX: op(complex.SubOp)}),
+    Row("multiply", XY, (*NUMBERS, PRED), meaning.multiply,
+        {FLOAT: op(arith.MulfOp), **_integer(op(arith.MuliOp)), PRED: op(arith.AndIOp),
+         COMPLEX: op(complex.MulOp)}),
+    Row("divide", XY, NUMBERS, meaning.divide,
+        {FLOAT: op(arith.DivfOp), **_integer(code.divide), COMPLEX: op(complex.DivOp)}),
+    Row("remainder", XY, (FLOAT, *INTEGERS), meaning.remainder,
+        {FLOAT: op(RemfOp), **_integer(code.remainder)}),
+    Row("power", XY, NUMBERS, meaning.power,
+        {FLOAT: op(math.PowFOp), **_integer(code.power), COMPLEX: op(complex.PowOp)}),
     Row("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
-    Row("atan2", XY, (FLOAT,), numpy(np.arctan2), {FLOAT: op(math.Atan2Op)}),
-    Row("negate", X, NUMBERS, numpy(np.negative), {FLOAT: op(arith.NegfOp), **_integer(code.negate)}),
-    Row("abs", X, WITH_SIGN, numpy(np.abs), {FLOAT: op(math.AbsFOp), SIGNED: code.absolute}, result=real_part),
-    Row("sign", X, WITH_SIGN, meaning.sign, {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer}),
+    Row("atan2", XY, REAL, meaning.arc_tangent_of_quotient,
+        {FLOAT: op(math.Atan2Op), COMPLEX: op(complex.Atan2Op)}),
+    Row("negate", X, NUMBERS, numpy(np.negative),
+        {FLOAT: op(arith.NegfOp), **_integer(code.negate), COMPLEX: op(complex.NegOp)}),
+    Row("abs", X, WITH_SIGN, numpy(np.abs),
+        {FLOAT: op(math.AbsFOp), SIGNED: code.absolute, COMPLEX: op(complex.AbsOp)}, result=real_part),
+    Row("sign", X, WITH_SIGN, meaning.sign,
+        {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer, COMPLEX: op(complex.SignOp)}),
 
     # order
     Row("maximum", XY, (*NUMBERS, PRED), meaning.maximum,
-        {FLOAT: op(arith.MaximumfOp), **_integer(op(arith.MaxSIOp), op(arith.MaxUIOp)), PRED: op(arith.OrIOp)}),
+        {FLOAT: op(arith.MaximumfOp), **_integer(op(arith.MaxSIOp), op(arith.MaxUIOp)), PRED: op(arith.OrIOp),
+         COMPLEX: code.extreme_complex("GE")}),
     Row("minimum", XY, (*NUMBERS, PRED), meaning.minimum,
-        {FLOAT: op(arith.MinimumfOp), **_integer(op(arith.MinSIOp), op(arith.MinUIOp)), PRED: op(arith.AndIOp)}),
+        {FLOAT: op(arith.MinimumfOp), **_integer(op(arith.MinSIOp), op(arith.MinUIOp)), PRED: op(arith.AndIOp),
+         COMPLEX: code.extreme_complex("LE")}),
     Row("clamp", ("min", "operand", "max"), EVERY, meaning.clamp,
         {FLOAT: code.clamp(arith.MaximumfOp, arith.MinimumfOp),
-         **_integer(code.clamp(arith.MaxSIOp, arith.MinSIOp), code.clamp(arith.MaxUIOp, arith.MinUIOp))},
+         **_integer(code.clamp(arith.MaxSIOp, arith.MinSIOp), code.clamp(arith.MaxUIOp, arith.MinUIOp)),
+         PRED: code.clamp(arith.OrIOp, arith.AndIOp), COMPLEX: code.clamp_complex},
         deciding=1, scalars=(0, 2)),
     Row("is-finite", X, (FLOAT,), numpy(np.isfinite), {FLOAT: code.is_finite}, result=truth),
 
     # parts of complex numbers
-    Row("real", X, REAL, numpy(np.real), {FLOAT: code.operand}, result=real_part),
-    Row("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero}, result=real_part),
+    Row("real", X, REAL, numpy(np.real), {FLOAT: code.operand, COMPLEX: op(complex.ReOp)},
+        result=real_part),
+    Row("imag", X, REAL, numpy(np.imag), {FLOAT: code.zero, COMPLEX: op(complex.ImOp)},
+        result=real_part),
 
     # bits and truth values
     Row("and", XY, BITS, numpy(np.bitwise_and), dict.fromkeys(BITS, op(arith.AndIOp))),
@@ -152,21 +173,26 @@ ROWS: tuple[Row, ...] = (
     Row("round-nearest-even", X, (FLOAT,), numpy(np.rint), {FLOAT: op(math.RoundEvenOp)}),
 
     # functions
-    Row("exponential", X, REAL, numpy(np.exp), {FLOAT: code.approximate(math.ExpOp)}),
-    Row("exponential-minus-one", X, REAL, numpy(np.expm1), {FLOAT: op(math.ExpM1Op)}),
-    Row("log", X, REAL, numpy(np.log), {FLOAT: code.approximate(math.LogOp)}),
-    Row("log-plus-one", X, REAL, numpy(np.log1p), {FLOAT: op(math.Log1pOp)}),
-    Row("logistic", X, REAL, meaning.logistic, {FLOAT: code.logistic}),
-    Row("sqrt", X, REAL, numpy(np.sqrt), {FLOAT: op(math.SqrtOp)}),
-    Row("rsqrt", X, REAL, meaning.reciprocal_sqrt, {FLOAT: op(math.RsqrtOp)}),
+    Row("exponential", X, REAL, numpy(np.exp),
+        {FLOAT: code.approximate(math.ExpOp), COMPLEX: op(complex.ExpOp)}),
+    Row("exponential-minus-one", X, REAL, meaning.exp_minus_one,
+        {FLOAT: op(math.ExpM1Op), COMPLEX: op(complex.Expm1Op)}),
+    Row("log", X, REAL, numpy(np.log),
+        {FLOAT: code.approximate(math.LogOp), COMPLEX: op(complex.LogOp)}),
+    Row("log-plus-one", X, REAL, meaning.log_plus_one,
+        {FLOAT: op(math.Log1pOp), COMPLEX: op(complex.Log1pOp)}),
+    Row("logistic", X, REAL, meaning.logistic, {FLOAT: code.logistic, COMPLEX: code.logistic_of_complex}),
+    Row("sqrt", X, REAL, numpy(np.sqrt), {FLOAT: op(math.SqrtOp), COMPLEX: op(complex.SqrtOp)}),
+    Row("rsqrt", X, REAL, meaning.reciprocal_sqrt,
+        {FLOAT: op(math.RsqrtOp), COMPLEX: op(complex.RsqrtOp)}),
     Row("cbrt", X, (FLOAT,), numpy(np.cbrt), {FLOAT: op(math.CbrtOp)}),
     Row("erf", X, (FLOAT,), meaning.error_function, {FLOAT: op(math.ErfOp)}),
-    Row("sine", X, REAL, numpy(np.sin), {FLOAT: op(math.SinOp)}),
-    Row("cosine", X, REAL, numpy(np.cos), {FLOAT: op(math.CosOp)}),
-    Row("tan", X, REAL, numpy(np.tan), {FLOAT: op(math.TanOp)}),
+    Row("sine", X, REAL, numpy(np.sin), {FLOAT: op(math.SinOp), COMPLEX: op(complex.SinOp)}),
+    Row("cosine", X, REAL, numpy(np.cos), {FLOAT: op(math.CosOp), COMPLEX: op(complex.CosOp)}),
+    Row("tan", X, REAL, numpy(np.tan), {FLOAT: op(math.TanOp), COMPLEX: op(complex.TanOp)}),
     Row("sinh", X, REAL, numpy(np.sinh), {FLOAT: op(math.SinhOp)}),
     Row("cosh", X, REAL, numpy(np.cosh), {FLOAT: op(math.CoshOp)}),
-    Row("tanh", X, REAL, numpy(np.tanh), {FLOAT: op(math.TanhOp)}),
+    Row("tanh", X, REAL, numpy(np.tanh), {FLOAT: op(math.TanhOp), COMPLEX: op(complex.TanhOp)}),
     Row("asin", X, REAL, numpy(np.arcsin), {FLOAT: op(math.AsinOp)}),
     Row("acos", X, REAL, numpy(np.arccos), {FLOAT: op(math.AcosOp)}),
     Row("asinh", X, REAL, numpy(np.arcsinh), {FLOAT: op(math.AsinhOp)}),
@@ -253,7 +279,10 @@ class ElementwiseOp(HloOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         with np.errstate(all="ignore"):
-            value = self.ROW.means(self.deciding, *(widen(np.asarray(operand)) for operand in operands))
+            values = [widen(np.asarray(operand)) for operand in operands]
+            if self.deciding.kind is COMPLEX:
+                values = [value.astype(np.complex128) for value in values]
+            value = self.ROW.means(self.deciding, *values)
             return fit(value, element_of(self.result))
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
@@ -268,15 +297,17 @@ class ElementwiseOp(HloOp):
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         deciding, result = self.deciding, element_of(self.result)
         emit = self.ROW.code.get(deciding.kind)
-        if emit is None or deciding.name in ("s1", "u1"):
+        if emit is None:
             raise self.unsupported(
                 f"no code in {deciding.name}",
-                help=f"'{self.opcode}' has code for: {_kinds(tuple(self.ROW.code)) or 'no type'}; not for s1 and u1",
+                help=f"'{self.opcode}' has code for: {_kinds(tuple(self.ROW.code)) or 'no type'}",
             )
         values = [e.operand(i, () if self._is_scalar(i) else None) for i in range(len(self.operands))]
         in_f32 = deciding.kind is FLOAT and deciding.bits < 16
         if in_f32:
             values = [emit_float_cast(e, value, f32) for value in values]
+        elif integer_bits(deciding) == 1:
+            values = [low_bit(e, value) for value in values]
         value = emit(e, deciding, *values)
         if value.type == i1:
             value = extend_i1(e, value)
@@ -429,15 +460,18 @@ class CompareOp(ElementwiseOp):
         x, y = (widen(np.asarray(operand)) for operand in operands)
         if self.is_total_order:
             x, y = meaning.total_order(x), meaning.total_order(y)
+        elif self.deciding.kind is COMPLEX and self.direction.data not in ("EQ", "NE"):
+            strictly = self.FUNCTIONS[self.direction.data.replace("E", "T")]
+            return np.asarray(complex_meaning.stands(strictly, self.FUNCTIONS[self.direction.data], x, y))
         return np.asarray(self.FUNCTIONS[self.direction.data](x, y))
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         deciding, direction = self.deciding, self.direction.data
-        if deciding.kind is COMPLEX or deciding.name in ("s1", "u1"):
-            raise self.unsupported(
-                f"no code in {deciding.name}", help="'compare' has code for pred, integers and floats"
-            )
         x, y = e.operand(0), e.operand(1)
+        if integer_bits(deciding) == 1:
+            x, y = low_bit(e, x), low_bit(e, y)
+        if deciding.kind is COMPLEX:
+            return (extend_i1(e, code.compare_complex(e, direction, x, y)),)
         if deciding.kind is FLOAT:
             x, y = at_least_f16(e, x), at_least_f16(e, y)
             return (extend_i1(e, code.compare_floats(e, direction, self.is_total_order, x, y)),)
@@ -462,14 +496,7 @@ class ConvertOp(ElementwiseOp):
         return convert_array(np.asarray(operands[0]), self.deciding, element_of(self.result))
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        source, target = self.deciding, element_of(self.result)
-        for type in (source, target):
-            if type.kind is COMPLEX or type.name in ("s1", "u1"):
-                raise self.unsupported(
-                    f"no code from {source.name} to {target.name}",
-                    help="'convert' has code for pred, s2 to s64, u2 to u64 and every float type",
-                )
-        return (emit_convert(e, e.operand(0), source, target),)
+        return (emit_convert(e, e.operand(0), self.deciding, element_of(self.result)),)
 
 
 @irdl_op_definition
@@ -562,6 +589,11 @@ class ComplexOp(ElementwiseOp):
         value = np.empty(np.shape(real), element_of(self.result).numpy)
         value.real, value.imag = real, imag
         return value
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        type = element_of(self.result).ir_type
+        assert isa(type, ComplexType[AnyFloat])
+        return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), type)).complex,)
 
 
 @irdl_op_definition

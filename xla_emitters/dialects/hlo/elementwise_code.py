@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, math, scf
+from xdsl.dialects import arith, complex, math, scf
 from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Block, Operation, SSAValue
@@ -119,13 +119,24 @@ def _safe_divisor(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> tuple[SSA
     return is_zero, _select(e, bad, 1, y)
 
 
+def _in_a_byte(code: Code, e: Inserter, dt: DType, *bits: SSAValue) -> SSAValue:
+    """`code` of one-bit numbers: in eight bits there is a 1 to divide s1 by."""
+    extend = arith.ExtSIOp if dt.kind is Kind.SIGNED else arith.ExtUIOp
+    wide = (e.insert(extend(bit, IntegerType(8))).results[0] for bit in bits)
+    return e.insert(arith.TruncIOp(code(e, dt, *wide), i1)).result
+
+
 def divide(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
+    if x.type == i1:
+        return _in_a_byte(divide, e, dt, x, y)
     is_zero, safe = _safe_divisor(e, dt, x, y)
     quotient = e.insert(arith.DivSIOp(x, safe) if dt.kind is Kind.SIGNED else arith.DivUIOp(x, safe)).result
     return _select(e, is_zero, -1, quotient)
 
 
 def remainder(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
+    if x.type == i1:
+        return _in_a_byte(remainder, e, dt, x, y)
     is_zero, safe = _safe_divisor(e, dt, x, y)
     rest = e.insert(arith.RemSIOp(x, safe) if dt.kind is Kind.SIGNED else arith.RemUIOp(x, safe)).result
     return _select(e, is_zero, x, rest)
@@ -218,6 +229,43 @@ def logistic(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
 def zero(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
     """The imaginary part of a real number."""
     return constant(e, 0.0, x.type)
+
+
+# ------------------------------------------------------------------------------------------- complex numbers
+
+
+def logistic_of_complex(e: Inserter, _: DType, z: SSAValue) -> SSAValue:
+    """1 / (1 + exp(-z))"""
+    one = constant(e, 1.0, z.type)
+    exponential = e.insert(complex.ExpOp(e.insert(complex.NegOp(z)).result)).result
+    return e.insert(complex.DivOp(one, e.insert(complex.AddOp(exponential, one)).result)).result
+
+
+def compare_complex(e: Inserter, direction: str, x: SSAValue, y: SSAValue) -> SSAValue:
+    """By the real part, then by the imaginary one; NaN is unequal to all, and unordered where it is looked at."""
+    if direction in ("EQ", "NE"):
+        return e.insert((complex.EqualOp if direction == "EQ" else complex.NotEqualOp)(x, y)).result
+    real, imaginary = (tuple(e.insert(part(z)).result for z in (x, y)) for part in (complex.ReOp, complex.ImOp))
+    is_tie = compare_floats(e, "EQ", False, *real)
+    of_tie = e.insert(arith.AndIOp(is_tie, compare_floats(e, direction, False, *imaginary))).result
+    strictly = {"GE": "GT", "LE": "LT"}.get(direction, direction)
+    return e.insert(arith.OrIOp(of_tie, compare_floats(e, strictly, False, *real))).result
+
+
+def extreme_complex(direction: str) -> Code:
+    """The first operand where it stands in `direction` to the second, else the second."""
+
+    def code(e: Inserter, _: DType, x: SSAValue, y: SSAValue) -> SSAValue:
+        return e.insert(arith.SelectOp(compare_complex(e, direction, x, y), x, y)).result
+
+    return code
+
+
+def clamp_complex(e: Inserter, dt: DType, lowest: SSAValue, x: SSAValue, highest: SSAValue) -> SSAValue:
+    return extreme_complex("LE")(e, dt, extreme_complex("GE")(e, dt, lowest, x), highest)
+
+
+# ------------------------------------------------------------------------------------------- order
 
 
 def compare_floats(e: Inserter, direction: str, total_order: bool, x: SSAValue, y: SSAValue) -> SSAValue:

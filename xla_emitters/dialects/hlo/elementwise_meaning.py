@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.convert import integer_bits, wrap
 from xla_emitters.dtypes import Array, DType, Kind
 
@@ -53,7 +54,16 @@ def _safe_divisor(dt: DType, x: Array, y: Array) -> Array:
     return np.where(bad, y.dtype.type(1), y)
 
 
+def multiply(dt: DType, x: Array, y: Array) -> Array:
+    """Complex numbers in their own type, by parts."""
+    if dt.kind is not Kind.COMPLEX:
+        return np.asarray(np.multiply(x, y))
+    return complex_meaning.product(x.astype(dt.numpy), y.astype(dt.numpy))
+
+
 def divide(dt: DType, x: Array, y: Array) -> Array:
+    if dt.kind is Kind.COMPLEX:
+        return complex_meaning.quotient(x, y)
     if not dt.is_integer:
         return np.asarray(np.divide(x, y))
     safe = _safe_divisor(dt, x, y)
@@ -70,6 +80,8 @@ def remainder(dt: DType, x: Array, y: Array) -> Array:
 
 def power(dt: DType, x: Array, y: Array) -> Array:
     """For integers modulo 2^bits, by squaring; a negative exponent gives 0 but for the bases 1 and -1."""
+    if dt.kind is Kind.COMPLEX:
+        return complex_meaning.power(x, y)
     if not dt.is_integer:
         return np.asarray(np.power(x, y))
     exponent = pattern(y, dt)
@@ -135,12 +147,16 @@ def count_leading_zeros(dt: DType, x: Array) -> Array:
 
 
 def maximum(dt: DType, x: Array, y: Array) -> Array:
+    if dt.kind is Kind.COMPLEX:
+        return np.where(complex_meaning.stands(np.greater, np.greater_equal, x, y), x, y)
     largest = np.asarray(np.maximum(x, y))
     # NumPy takes either of two equal zeros; adding them keeps -0 only if both are.
     return np.where((x == 0) & (y == 0), x + y, largest) if dt.kind is Kind.FLOAT else largest
 
 
 def minimum(dt: DType, x: Array, y: Array) -> Array:
+    if dt.kind is Kind.COMPLEX:
+        return np.where(complex_meaning.stands(np.less, np.less_equal, x, y), x, y)
     smallest = np.asarray(np.minimum(x, y))
     return np.where((x == 0) & (y == 0), -(-x - y), smallest) if dt.kind is Kind.FLOAT else smallest
 
@@ -168,12 +184,29 @@ def error_function(_: DType, x: Array) -> Array:
     return np.vectorize(math.erf, otypes=[np.float64])(x)
 
 
-def reciprocal_sqrt(_: DType, x: Array) -> Array:
-    return np.asarray(1 / np.sqrt(x)) if x.dtype.kind == "c" else np.asarray(x.dtype.type(1) / np.sqrt(x))
+def reciprocal_sqrt(dt: DType, x: Array) -> Array:
+    if dt.kind is Kind.COMPLEX:
+        return complex_meaning.reciprocal_sqrt(x)
+    return np.asarray(x.dtype.type(1) / np.sqrt(x))
 
 
-def logistic(_: DType, x: Array) -> Array:
-    return np.asarray(x.dtype.type(1) / (x.dtype.type(1) + np.exp(-x)))
+def exp_minus_one(dt: DType, x: Array) -> Array:
+    return complex_meaning.exp_minus_one(x) if dt.kind is Kind.COMPLEX else np.asarray(np.expm1(x))
+
+
+def log_plus_one(dt: DType, x: Array) -> Array:
+    return complex_meaning.log_plus_one(x) if dt.kind is Kind.COMPLEX else np.asarray(np.log1p(x))
+
+
+def arc_tangent_of_quotient(dt: DType, y: Array, x: Array) -> Array:
+    if dt.kind is Kind.COMPLEX:
+        return complex_meaning.arc_tangent_of_quotient(y, x)
+    return np.asarray(np.arctan2(y, x))
+
+
+def logistic(dt: DType, x: Array) -> Array:
+    one = x.dtype.type(1)
+    return divide(dt, np.asarray(one), one + np.exp(-x))
 
 
 def round_half_away(_: DType, x: Array) -> Array:

@@ -11,11 +11,12 @@ Source: spec/1 3.2, 5.5, 6.8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
@@ -425,7 +426,9 @@ class PadOp(HloOp):
 
     def input_to_output(self) -> tuple[IndexingMap, ...]:
         whole = identity_map(dims_of(self.operands[0]))
-        results = [index * (inner + 1) + low for index, (low, _, inner) in zip(whole.results, rows(self.edges), strict=True)]
+        results = [
+            index * (inner + 1) + low for index, (low, _, inner) in zip(whole.results, rows(self.edges), strict=True)
+        ]
         inside = [Interval(0, size - 1) for size in dims_of(self.result)]
         of_operand = IndexingMap(tuple(results), whole.dims, constraints=tuple(zip(results, inside, strict=True)))
         return of_operand, super().input_to_output()[1]
@@ -479,14 +482,14 @@ class DynamicOp(HloOp):
         """The greatest place of a window of that size, in each dimension."""
         return tuple(whole - size for whole, size in zip(dims_of(self.operands[0]), sizes, strict=True))
 
-    def clamped_starts(self, e: ElementContext, sizes: Sequence[int]) -> list[SSAValue]:
-        """Where the window is: an index per dimension."""
+    def clamped_starts(
+        self, builder: Builder, start: Callable[[int], SSAValue], sizes: Sequence[int]
+    ) -> list[SSAValue]:
+        """Where the window is: an index per dimension. `start` gives the element of an operand, by its number."""
         return [
-            clamp_index(
-                e.builder, e.operand(i, ()), last, is_unsigned=element_of(self.operands[i]).kind is Kind.UNSIGNED
-            )
+            clamp_index(builder, start(i), last, is_unsigned=element_of(self.operands[i]).kind is Kind.UNSIGNED)
             if last > 0
-            else constant_index(e.builder, 0)
+            else constant_index(builder, 0)
             for i, last in enumerate(self.last_starts(sizes), self.STARTS)
         ]
 
@@ -543,7 +546,7 @@ class DynamicSliceOp(DynamicOp):
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         sizes = integers(self.dynamic_slice_sizes)
-        starts = self.clamped_starts(e, sizes)
+        starts = self.clamped_starts(e.builder, lambda i: e.operand(i, ()), sizes)
         return (e.operand(0, apply_indexing(e.builder, self.moved(sizes, 1), [*e.indices, *starts])),)
 
 
@@ -580,6 +583,14 @@ class DynamicUpdateSliceOp(DynamicOp):
         """The update's map holds where the window is; elsewhere it leads out of the update."""
         return (identity_map(dims_of(self.result)), self.moved(dims_of(self.operands[1]), -1), *self.scalar_maps())
 
+    def update_to_result(self) -> IndexingMap:
+        """From an index of the update, and the window's clamped starts (run-time variables), to the result."""
+        sizes = dims_of(self.operands[1])
+        whole, rank = identity_map(sizes), len(sizes)
+        results = tuple(index + Expr.variable(rank + dim) for dim, index in enumerate(whole.results))
+        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
+        return IndexingMap(results, whole.dims, runtime_vars=starts)
+
     def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
         return self.starts_as_origins() if operand == 1 else ()
 
@@ -587,7 +598,7 @@ class DynamicUpdateSliceOp(DynamicOp):
         sizes = dims_of(self.operands[1])
         if 0 in sizes:
             return (e.operand(0),)
-        starts = self.clamped_starts(e, sizes)
+        starts = self.clamped_starts(e.builder, lambda i: e.operand(i, ()), sizes)
         places = apply_indexing(e.builder, self.moved(sizes, -1), [*e.indices, *starts])
         inside = e.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
         for place, size, last in zip(places, sizes, self.last_starts(sizes), strict=True):

@@ -13,11 +13,11 @@ from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import llvm
+from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
-from xla_emitters.runtime.simt.complex import from_parts
 from xla_emitters.runtime.simt.llvm import filled
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed

@@ -44,6 +44,7 @@ from xla_emitters.runtime.simt import (
     math,
     memref,
     nvvm,
+    nvvm_intrinsics,
     scalars,
     scf,
     tensor,
@@ -63,7 +64,7 @@ RULES = Rules(
     *(affine.RULES, arith.RULES, atomics.RULES, builtin.RULES, cf.RULES, complex_numbers.RULES, func.RULES, gpu.RULES),
     *(index.RULES, memref.RULES),
     *(llvm.RULES, llvm_atomics.RULES, llvm_intrinsics.RULES, llvm_memory_intrinsics.RULES),
-    *(math.RULES, nvvm.RULES, scf.RULES, tensor.RULES, vector.RULES),
+    *(math.RULES, nvvm.RULES, nvvm_intrinsics.RULES, scf.RULES, tensor.RULES, vector.RULES),
     *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
 )
 """What every op does."""
@@ -123,7 +124,9 @@ def written_elements(
     """
     entry = Entry.of(module, launch, results)
     bound = entry.bind(arguments)
-    touched = [np.zeros(argument.data.size, np.bool_) for argument in bound]
+    # Arguments that are one array are one buffer: what is written through the one is written for the other.
+    by_array = {id(argument.array): np.zeros(argument.data.size, np.bool_) for argument in bound}
+    touched = [by_array[id(argument.array)] for argument in bound]
 
     def listen(access: Access) -> None:
         if access.is_store and access.buffer.number < len(touched):

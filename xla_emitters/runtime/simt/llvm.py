@@ -560,11 +560,6 @@ def call(op: llvm.CallOp, scope: Scope) -> Step:
     return call_step(scope, op.callee.string_value(), op.args, op.results)
 
 
-@RULES.control(llvm.CallIntrinsicOp)
-def call_intrinsic(op: llvm.CallIntrinsicOp, scope: Scope) -> Step:
-    raise Unsupported(f"call of the intrinsic '{op.intrin.data}'", stage="simt", details=_place(op))
-
-
 def _place(op: Operation) -> tuple[str, ...]:
     return (f"at {place_of(op) or str(op).splitlines()[0]}",)
 

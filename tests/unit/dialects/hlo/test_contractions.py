@@ -120,11 +120,12 @@ def shaped(*dims: int, start: int = 0) -> np.ndarray:
     return np.arange(start, start + int(np.prod(dims)), dtype=np.int32).reshape(dims)
 
 
-def run(instruction: str, *arrays: Any) -> tuple[HloOp, list[np.ndarray]]:
-    """The instruction over parameters p0, p1 ..., and its value."""
+def run(instruction: str, *arrays: Any, computations: str = "") -> tuple[HloOp, list[np.ndarray]]:
+    """The instruction over parameters p0, p1 ..., and its value. `computations` are what it may call besides BODIES."""
     given = [np.asarray(array) for array in arrays]
     names = {
         "int8": "s8",
+        "uint8": "u8",
         "int32": "s32",
         "int64": "s64",
         "uint64": "u64",
@@ -136,7 +137,7 @@ def run(instruction: str, *arrays: Any) -> tuple[HloOp, list[np.ndarray]]:
         f"p{i} = {names[array.dtype.name]}[{','.join(map(str, array.shape))}] parameter({i})"
         for i, array in enumerate(given)
     ]
-    module = parse_hlo("\n".join([BODIES, "ENTRY e {", *lines, f"ROOT r = {instruction}", "}"]))
+    module = parse_hlo("\n".join([BODIES, computations, "ENTRY e {", *lines, f"ROOT r = {instruction}", "}"]))
     module.verify()
     entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
     root = entry.root.owner
@@ -426,3 +427,79 @@ def test_starts_beyond_every_index_are_clamped_and_not_wrapped():
     op, (got,) = run(f"s32[3] gather(p0, p1), {code}", x, rows)
     assert got.tolist() == [3, 3, 2]
     assert dims_of(op.result) == (3,)
+
+
+def scattered(x: np.ndarray, rows: np.ndarray, updates: np.ndarray, mapped: list[int]) -> np.ndarray:
+    """`x` with each update added at its row of indices, if it lies inside; rows along the last dimension, windows of full rank."""
+    result = x.copy()
+    for row, window in zip(rows.reshape(-1, len(mapped)), updates.reshape(-1, *updates.shape[-x.ndim :]), strict=True):
+        at = [0] * x.ndim
+        for dim, start in zip(mapped, row, strict=True):
+            at[dim] = int(start)
+        if all(0 <= a <= size - n for a, n, size in zip(at, window.shape, x.shape, strict=True)):
+            result[tuple(slice(a, a + n) for a, n in zip(at, window.shape, strict=True))] += window
+    return result
+
+
+PLUS = "plus { a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT sum = s32[] add(a, b) }\n"
+
+
+def test_scatter_adds_windows_and_skips_those_that_do_not_lie_inside():
+    x, updates = shaped(6, 8), shaped(5, 2, 3)
+    rows = np.array([[0, 0], [3, 2], [-1, 0], [5, 4], [6, 0]], np.int64)  # of dimensions 1 and 0; [-1, 0] and [6, 0] lie outside
+    code = "update_window_dims={1,2}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1, to_apply=plus"
+    _, (got,) = run(f"s32[6,8] scatter(p0, p1, p2), {code}", x, rows, updates, computations=PLUS)
+    assert got.tolist() == scattered(x, rows, updates, [1, 0]).tolist()
+    assert got.tolist() != x.tolist()
+
+
+def test_scatter_into_equal_places_goes_in_order_of_the_indices():
+    """(x * 2 + u) of one element after the other; the window dimension comes first."""
+    code = "update_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=twice"
+    body = (
+        "twice { a = s32[] parameter(0)\n b = s32[] parameter(1)\n two = s32[] constant(2)\n"
+        " m = s32[] multiply(a, two)\n ROOT sum = s32[] add(m, b) }\n"
+    )
+    updates = np.array([[1, 2, 3], [10, 20, 30]], np.int32)
+    rows = np.array([[1], [0], [1]], np.uint8)
+    _, (got,) = run(f"s32[4] scatter(p0, p1, p2), {code}", np.zeros(4, np.int32), rows, updates, computations=body)
+    # row 0: [., 1, 10, .]; row 1: [2, 2 * 1 + 20, 10, .]; row 2: [2, 2 * 22 + 3, 2 * 10 + 30, .]
+    assert got.tolist() == [2, 47, 50, 0]
+
+
+def test_scatter_drops_dimensions_and_keeps_batches():
+    x, rows = shaped(2, 6, 4), np.array([[1, 5], [0, 2], [9, -9]], np.int64)
+    updates = shaped(3, 2, 4) * 100
+    code = (
+        "update_window_dims={2}, inserted_window_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1},"
+        " scatter_dims_to_operand_dims={1}, index_vector_dim=2, to_apply=plus"
+    )
+    _, (got,) = run(f"s32[2,6,4] scatter(p0, p1, p2), {code}", x, rows, updates, computations=PLUS)
+    want = x.copy()
+    for row, batch in np.ndindex(2, 2):
+        want[batch, rows[row, batch]] += updates[row, batch]
+    assert got.tolist() == want.tolist()
+
+
+def test_a_scatter_of_several_arrays():
+    """Each takes the other's update: what is combined sees all old values and all updates."""
+    body = (
+        "swap { a = s32[] parameter(0)\n b = s32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] parameter(3)\n"
+        " e = s32[] add(a, d)\n f = s32[] subtract(b, c)\n ROOT both = (s32[], s32[]) tuple(e, f) }\n"
+    )
+    code = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=swap"
+    one, two = np.array([1, 2, 3], np.int32), np.array([4, 5, 6], np.int32)
+    rows, u, v = np.array([[2], [0]], np.int32), np.array([10, 20], np.int32), np.array([30, 40], np.int32)
+    _, (first, second) = run(
+        f"(s32[3], s32[3]) scatter(p0, p1, p2, p3, p4), {code}", one, two, rows, u, v, computations=body
+    )
+    assert (first.tolist(), second.tolist()) == ([41, 2, 33], [-16, 5, -4])
+
+
+def test_a_window_over_a_whole_dimension_needs_no_index():
+    code = "update_window_dims={0,1}, scatter_dims_to_operand_dims={1}, index_vector_dim=0, to_apply=plus"
+    x, update = shaped(2, 5), np.ones((2, 2), np.int32)
+    _, (got,) = run(f"s32[2,5] scatter(p0, p1, p2), {code}", x, np.array([3], np.int32), update, computations=PLUS)
+    want = x.copy()
+    want[:, 3:] += 1
+    assert got.tolist() == want.tolist()

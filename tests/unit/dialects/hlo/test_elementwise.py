@@ -437,6 +437,23 @@ def test_complex_parts():
     assert evaluate("imag", x, types="f32").tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(
+    ("opcode", "function"),
+    [("exponential", np.exp), ("log", np.log), ("sqrt", np.sqrt), ("sine", np.sin), ("tanh", np.tanh), ("tan", np.tan)],
+)
+def test_c64_is_computed_in_complex128_and_rounded_once(opcode: str, function: np.ufunc):
+    draw = np.random.default_rng(0)
+    z = (draw.normal(size=500) + 1j * draw.normal(size=500)).astype(np.complex64)
+    assert same(evaluate(opcode, z, types="c64"), function(z.astype(np.complex128)).astype(np.complex64))
+
+
+def test_complex_products_are_rounded_by_parts_and_ordered_by_the_real_part():
+    x, y = np.array([1 + 3j, 1 + 3j, 2 - 1j], np.complex64), np.array([1 + 2j, 3 - 1j, 2 - 1j], np.complex64)
+    assert evaluate("multiply", x, y, types="c64").tolist() == [-5 + 5j, 6 + 8j, 3 - 4j]
+    assert evaluate("maximum", x, y, types="c64").tolist() == [1 + 3j, 3 - 1j, 2 - 1j]
+    assert evaluate("minimum", x, y, types="c64").tolist() == [1 + 2j, 1 + 3j, 2 - 1j]
+
+
 def test_reduce_precision_to_bfloat16_is_rounding_to_it():
     rng = np.random.default_rng(1)
     x = rng.integers(0, 2**32, 100_000, dtype=np.uint32).view(np.float32)

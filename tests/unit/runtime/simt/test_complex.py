@@ -6,9 +6,10 @@ from unit.runtime.simt.kernels import per_thread
 from xdsl.dialects.builtin import ComplexType, f32
 
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import execute
-from xla_emitters.runtime.simt.complex import constant_lanes, from_parts
+from xla_emitters.runtime.simt.complex import constant_lanes
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -1,0 +1,120 @@
+"""The corpus: 410 fusions of JAX programs, what the real XLA did with each (`tests/corpus/xla.json`), and what is done here.
+
+    make corpus                                         every file, whole grids, PTX for four architectures; one row a file
+    PYTHONPATH=tests python -m runtime.corpus loop/tr_ --blocks 16
+
+    loop/act_gelu_f32.7a8ac9a5.hlo         loop      ok  8 stages: 4194304 of 4194304 elements ...  8192 x 128       18 18 18 18
+
+File, emitter, verdict on the numbers, launch, registers for each architecture.
+
+Ends with 1 when a row is not as it must be: numbers, emitter, launch, shared memory, or PTX that ptxas does not take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.explore.check import check
+from xla_emitters.lowering.toolchain import assemble
+from xla_emitters.pipeline import compile
+from xla_emitters.runtime.kernel import Program
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+
+
+@cache
+def by_xla() -> dict[str, Any]:
+    """What XLA did: emitter, and each kernel's grid, block and bytes of shared memory; by file."""
+    return json.loads((CORPUS / "xla.json").read_text())["files"]
+
+
+def files(*beginnings: str) -> list[str]:
+    """The files whose names begin so; all without any."""
+    return [name for name in by_xla() if not beginnings or name.startswith(beginnings)]
+
+
+OTHER_LAUNCH: dict[str, str] = {}
+"""The files whose launch is not XLA's, each with the rule behind it and what it gains: at most five."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found of one file; `problems` is empty when all is as it must be."""
+
+    file: str
+    emitter: str = ""
+    numbers: str = ""
+    launch: str = ""
+    registers: tuple[int, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def launches(program: Program) -> list[tuple[list[int], list[int], int]]:
+    """Grid, block and bytes of shared memory of each kernel, as `by_xla` has them."""
+    return [(list(k.launch.grid), list(k.launch.block), k.shared_bytes) for k in program.kernels]
+
+
+def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) -> Row:
+    """Compiles a file, runs every stage of it on at most `blocks` blocks (0: all), and compares with the reference and with XLA."""
+    path, theirs = CORPUS / name, by_xla()[name]
+    try:
+        verdict = check(path, blocks=blocks)
+        program = compile(path, stage="llvm-dialect", record="none")
+        (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")
+        problems = [] if verdict.ok else [verdict.summary, *verdict.details]
+        if " 0 of 0 " in verdict.summary:
+            problems.append("no element was compared")
+        if emitter.data["name"] != theirs["emitter"]:
+            problems.append(f"XLA's emitter is {theirs['emitter']}")
+        wanted = [(k["grid"], k["block"], k["shared_bytes"]) for k in theirs["kernels"]]
+        if wanted and launches(program) != wanted and name not in OTHER_LAUNCH:
+            problems.append(f"XLA launches {wanted}, here it is {launches(program)}")
+        registers = tuple(assembled(path, architecture, problems) for architecture in architectures)
+    except XlaEmittersError as error:
+        return Row(name, problems=tuple(error.render().splitlines()))
+    shown = " ".join(f"{k.launch.blocks} x {k.launch.threads}" for k in program.kernels)
+    return Row(name, emitter.data["name"], verdict.summary, shown, registers, tuple(problems))
+
+
+def assembled(path: Path, architecture: str, problems: list[str]) -> int:
+    """The most registers that a kernel takes there; spills are problems."""
+    most = 0
+    for kernel in compile(path, target=architecture, record="none").kernels:
+        for entry in assemble(kernel.ptx, architecture).entries:
+            most = max(most, entry.registers)
+            if entry.spill_bytes:
+                problems.append(f"{architecture}: {entry.spill_bytes} bytes spilled")
+    return most
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Every file of the corpus against NumPy and against what XLA did.")
+    parser.add_argument("beginnings", nargs="*", help="only files whose names begin so, such as loop/ or loop/tr_")
+    parser.add_argument("--blocks", type=int, default=0, help="run at most so many blocks of each grid; 0: all")
+    parser.add_argument("--architectures", default=",".join(ARCHITECTURES), help="assemble for these")
+    options = parser.parse_args()
+    names = files(*options.beginnings)
+    architectures = tuple(name for name in str(options.architectures).split(",") if name)
+    wrong = 0
+    with multiprocessing.Pool() as pool:
+        for row in pool.imap(partial(examine, blocks=options.blocks, architectures=architectures), names):
+            wrong += bool(row.problems)
+            registers = " ".join(map(str, row.registers))
+            print(f"{row.file:<58} {row.emitter:<12} {row.numbers:<80} {row.launch:<18} {registers}".rstrip(), flush=True)
+            for problem in row.problems:
+                print(f"    {problem}", flush=True)
+    print(f"{len(names) - wrong} of {len(names)} files are as they must be")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Functions of complex numbers that NumPy lacks, against identities, more digits and C's special values."""
+
+import numpy as np
+import pytest
+
+from xla_emitters.dialects.hlo import complex_meaning as meaning
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def numbers(scale: float) -> np.ndarray:
+    draw = np.random.default_rng(0)
+    return scale * (draw.normal(size=200) + 1j * draw.normal(size=200))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e-3, 1, 1e3])
+def test_log_plus_one_and_exp_minus_one_keep_small_numbers(scale: float):
+    """By their series where it converges at once, by definition elsewhere."""
+    z = numbers(scale)
+    small = scale < 1e-2
+    log = z - z**2 / 2 + z**3 / 3 - z**4 / 4 + z**5 / 5 if small else np.log(1 + z)
+    exp = z + z**2 / 2 + z**3 / 6 + z**4 / 24 + z**5 / 120 if small else np.exp(z) - 1
+    np.testing.assert_allclose(meaning.log_plus_one(z), log, rtol=1e-12)
+    finite = np.isfinite(exp)
+    np.testing.assert_allclose(meaning.exp_minus_one(z)[finite], exp[finite], rtol=1e-12)
+
+
+def test_log_plus_one_knows_on_which_side_of_the_cut_it_is():
+    got = meaning.log_plus_one(np.array([complex(-2, 0.0), complex(-2, -0.0)]))
+    assert got.imag.tolist() == [np.pi, -np.pi]
+
+
+def test_power():
+    a, b = numbers(1), numbers(2)[::-1]
+    np.testing.assert_allclose(meaning.power(a, b), np.exp(b * np.log(a)), rtol=1e-12)
+    np.testing.assert_allclose(meaning.power(a, np.full(200, 3 + 0j)), a * a * a, rtol=1e-12)
+    special = np.array([0, 0, 0, np.inf, np.inf, 2], complex), np.array([0, 2, -1, 2, -2, 0], complex)
+    assert meaning.power(*special).tolist() == [1, 0, np.inf, np.inf, 0, 1]
+
+
+def test_reciprocal_sqrt():
+    z = numbers(5)
+    np.testing.assert_allclose(meaning.reciprocal_sqrt(z) ** 2 * z, 1, rtol=1e-14)
+    at_zero, at_infinity = meaning.reciprocal_sqrt(np.array([0, complex(-np.inf, 1)]))
+    assert np.isposinf(at_zero.real)
+    assert np.isnan(at_zero.imag)
+    assert at_infinity == 0
+
+
+def test_arc_tangent_of_quotient():
+    """Of reals the usual one, in all quadrants; its tangent is the quotient."""
+    y, x = np.array([1, 1, -1, -1, 1e200], complex), np.array([1, -1, 1, -1, 1e200], complex)
+    np.testing.assert_allclose(meaning.arc_tangent_of_quotient(y, x), np.arctan2(y.real, x.real), rtol=1e-14)
+    y, x = numbers(1), numbers(1)[::-1]
+    np.testing.assert_allclose(np.tan(meaning.arc_tangent_of_quotient(y, x)), y / x, rtol=1e-10)
+
+
+@pytest.mark.parametrize("type", [np.complex64, np.complex128])
+def test_products_are_rounded_by_parts(type: type):
+    a, b = numbers(3).astype(type), numbers(2)[::-1].astype(type)
+    got = meaning.product(a, b)
+    assert got.dtype == type
+    assert np.array_equal(got.real, a.real * b.real - a.imag * b.imag)
+    assert np.array_equal(got.imag, a.real * b.imag + a.imag * b.real)
+
+
+def test_numbers_are_ordered_by_the_real_part_first():
+    """As pairs are in Python; NaN is in no order to anything."""
+    values = [complex(x, y) for x in (-1, 0, 1) for y in (-1, 0, 1)]
+    one, other = (np.array(side) for side in zip(*((a, b) for a in values for b in values), strict=True))
+    wanted = [(a.real, a.imag) <= (b.real, b.imag) for a in values for b in values]
+    assert meaning.stands(np.less, np.less_equal, one, other).tolist() == wanted
+    nan = np.array([complex(np.nan, 0), complex(0, np.nan)])
+    assert not meaning.stands(np.less, np.less_equal, nan, nan).any()

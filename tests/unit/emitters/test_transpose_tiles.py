@@ -1,0 +1,167 @@
+"""Tiles of a transpose, by enumeration: every element is read once, written once, and is the same in between."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from xla_emitters.analysis.fusion import view_of
+from xla_emitters.analysis.transposes import TransposeDescription, describe_transpose
+from xla_emitters.device import device
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.emitters.transpose_tiles import THREADS, PackedTiles, PlainTiles, plain_tiles
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.indexing import IndexingMap
+
+H200 = device("h200")
+Places = npt.NDArray[np.int64]
+
+
+def described(element: str, operand: tuple[int, ...], permutation: tuple[int, ...]) -> TransposeDescription:
+    result = [operand[dim] for dim in permutation]
+
+    def text(numbers: tuple[int, ...] | list[int]) -> str:
+        return ",".join(map(str, numbers))
+
+    body = (
+        f"ENTRY f {{\n p = {element}[{text(operand)}] parameter(0)\n"
+        f" ROOT t = {element}[{text(result)}] transpose(p), dimensions={{{text(permutation)}}}\n}}"
+    )
+    view = view_of(next(op for op in parse_hlo(body).ops if isinstance(op, ComputationOp)))
+    found = describe_transpose(view.instructions[-1])
+    assert isinstance(found, TransposeDescription), found
+    return found
+
+
+def tiles_of(description: TransposeDescription) -> PlainTiles | PackedTiles:
+    packed = description.packed
+    return plain_tiles(description, 1, H200) if packed is None else PackedTiles(packed)
+
+
+def points(domain: IndexingMap, *maps: IndexingMap) -> tuple[Places, list[Places]]:
+    """For each point of `domain`'s domain its ids and symbols, and what the maps give there: arrays of a row per point."""
+    variables = domain.variables
+    grids = np.meshgrid(*(np.arange(v.bounds.lower, v.bounds.upper + 1) for v in variables), indexing="ij")
+    flat = [grid.reshape(-1) for grid in grids]
+    dims, symbols = flat[: domain.num_dims], flat[domain.num_dims :]
+    inside = np.broadcast_to(domain.constraints_satisfied(dims, symbols), flat[0].shape)
+    flat = [values[inside] for values in flat]
+    dims, symbols = flat[: domain.num_dims], flat[domain.num_dims :]
+    results = [
+        np.stack([np.broadcast_to(value, flat[0].shape) for value in m.evaluate(dims, symbols)], axis=1) for m in maps
+    ]
+    return np.stack(flat, axis=1), results
+
+
+CASES = [
+    ("f32", (20, 6, 70), (2, 1, 0)),
+    ("f32", (64, 32), (1, 0)),
+    ("f32", (33, 17), (1, 0)),
+    ("f32", (2, 40, 3, 33), (0, 3, 2, 1)),
+    ("f32", (40, 50, 2), (1, 0, 2)),
+    ("f32", (3, 40, 5, 33, 2), (2, 3, 1, 0, 4)),
+    ("s8", (60, 134), (1, 0)),
+    ("s8", (70, 33), (1, 0)),
+    ("bf16", (30, 15, 30), (2, 1, 0)),
+    ("bf16", (3, 78, 100), (0, 2, 1)),
+    ("bf16", (66, 97, 3), (1, 2, 0)),
+    ("s8", (60, 133), (1, 0)),
+    ("s8", (8, 64, 68), (0, 2, 1)),
+    ("s4", (80, 264), (1, 0)),
+]
+
+
+@pytest.mark.parametrize(("element", "operand", "permutation"), CASES)
+def test_every_element_goes_through_the_tile_once(element: str, operand: tuple[int, ...], permutation: tuple[int, ...]):
+    """What a block puts somewhere into its tile is what it takes from there, and where it writes it NumPy's transpose has it."""
+    tiles = tiles_of(described(element, operand, permutation))
+    dims = tiles.read.num_dims
+    ids_in, (read, put) = points(tiles.read, tiles.read, tiles.put)
+    ids_out, (take, write) = points(tiles.write, tiles.take, tiles.write)
+    elements = np.arange(math.prod(operand))
+    source = elements.reshape(tiles.input_dims)[tuple(read.T)]
+    assert sorted(source) == list(elements)
+    blocks_in = ids_in[:, 1] if dims > 1 else np.zeros(len(ids_in), np.int64)
+    blocks_out = ids_out[:, 1] if dims > 1 else np.zeros(len(ids_out), np.int64)
+    keys = np.column_stack([blocks_in, put]).tolist()
+    tile: dict[tuple[int, ...], int] = {tuple(key): value for key, value in zip(keys, source.tolist(), strict=True)}
+    assert len(tile) == len(elements)
+    assert (put >= 0).all()
+    assert (put < tiles.shared_dims).all()
+    target = elements.reshape(tiles.output_dims)[tuple(write.T)]
+    assert sorted(target) == list(elements)
+    wanted = np.arange(math.prod(operand)).reshape(operand).transpose(permutation).reshape(-1)
+    got = np.array([tile[tuple(key)] for key in np.column_stack([blocks_out, take]).tolist()])
+    assert (got == wanted[target]).all()
+
+
+@pytest.mark.parametrize(("element", "operand", "permutation"), [case for case in CASES if case[0] != "f32"])
+def test_the_corner_is_where_the_first_element_is_taken(
+    element: str, operand: tuple[int, ...], permutation: tuple[int, ...]
+):
+    """ids[i, 0, 0] of the elements are ids[i] of the corners; the rest of a word lies behind its first, words below it."""
+    tiles = tiles_of(described(element, operand, permutation))
+    if not isinstance(tiles, PackedTiles) or not tiles.has_whole_words:
+        return
+    corners, (places,) = points(tiles.corner, tiles.corner)
+    elements, (taken,) = points(tiles.write, tiles.take)
+    first = {tuple(ids): place for ids, place in zip(corners, places, strict=True)}
+    assert Counter(tuple(ids[:-2]) for ids in elements) == dict.fromkeys(first, tiles.vector_size**2)
+    assert all(
+        tuple(place) == (first[tuple(ids[:-2])][0] + ids[-1], first[tuple(ids[:-2])][1] + ids[-2])
+        for ids, place in zip(elements, taken, strict=True)
+    )
+
+
+@pytest.mark.parametrize(("element", "operand", "permutation"), CASES)
+def test_no_bank_is_asked_for_two_words(element: str, operand: tuple[int, ...], permutation: tuple[int, ...]):
+    """The 32 threads of a warp touch different banks of 4 bytes, or the same word: in and out. Elements of 8 bytes take two turns."""
+    description = described(element, operand, permutation)
+    tiles = tiles_of(description)
+    # Rows of 33 bytes begin in one word with the end of the row before: two of 32 may share a bank.
+    is_narrow = description.bits < 32 and isinstance(tiles, PlainTiles)
+    most = 2 if is_narrow or description.keeps_minor else 1
+    strides = [math.prod(tiles.shared_dims[dim + 1 :]) for dim in range(len(tiles.shared_dims))]
+    for domain, shared in ((tiles.read, tiles.put), (tiles.write, tiles.take)):
+        ids, (places,) = points(domain, shared)
+        words = (places * strides).sum(axis=1) * description.bits // 32
+        warp = ids[:, 0] // 32
+        steps, step_of = np.unique(np.column_stack([warp, ids[:, 1:]]), axis=0, return_inverse=True)
+        for step in range(0, len(steps), max(1, len(steps) // 50)):
+            banks = np.bincount(np.unique(words[step_of.reshape(-1) == step]) % 32)
+            assert banks.max() <= most, (steps[step], banks)
+
+
+def test_launch_and_tile_are_the_seeds():
+    tiles = tiles_of(described("f32", (20, 160, 170), (2, 1, 0)))
+    assert isinstance(tiles, PlainTiles)
+    assert (tiles.tile, tiles.shared_dims, tiles.launch.grid) == ((32, 1, 32), (32, 1, 33), (960, 1, 1))
+    assert tiles.launch.block == (THREADS, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("operand", "vector_size"),
+    [
+        # What is left of 4098 rows after tiles of 128 is no whole word, so it is not packed. 4 do not divide, 2 do.
+        ((4098, 4096), 2),
+        # Not enough blocks to fill the chip with a quarter of them.
+        ((514, 512), 1),
+        # 4 divide both, and there are 16 times as many blocks as fill the chip.
+        ((32, 2**21), 4),
+    ],
+)
+def test_unpacked_bytes_are_vectors_where_blocks_abound(operand: tuple[int, int], vector_size: int):
+    tiles = tiles_of(described("s8", operand, (1, 0)))
+    assert isinstance(tiles, PlainTiles)
+    assert tiles.vector_size == vector_size
+    assert tiles.shared_dims == (32 * vector_size, 32 * vector_size + 1)
+
+
+def test_all_tiles_of_a_kernel_must_fit():
+    """Tiles of 32 x 33 bytes, 4 times as large: eleven of them are 46,464 bytes of the 49,152 that a block has, twelve are 50,688."""
+    description = described("s8", (4098, 4096), (1, 0))
+    assert [plain_tiles(description, count, H200).vector_size for count in (11, 12)] == [2, 1]

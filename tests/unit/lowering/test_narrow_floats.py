@@ -1,0 +1,85 @@
+"""The layouts of the narrow floats against ml_dtypes, and ops other than conversions. Values: tests/runtime/test_conversions.py."""
+
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import pytest
+from unit.runtime.simt.kernels import kernel
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.narrow_floats import EXPONENT_ONLY, FORMATS, is_number_op
+from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.runtime.simt import execute
+
+NUMPY = {name: getattr(ml_dtypes, f"float{name[1]}_{name[2:].lower()}") for name in (*FORMATS, EXPONENT_ONLY)}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_layout(name: str) -> None:
+    form, about = FORMATS[name], cast("Any", ml_dtypes.finfo(NUMPY[name]))
+    assert (form.bits, form.fraction) == (about.bits, about.nmant)
+    assert 2.0 ** (1 - form.bias) == float(about.smallest_normal)
+    codes = np.array([form.largest, form.nan], np.uint8).view(NUMPY[name])
+    assert codes[0] == about.max
+    infinite = np.array([np.inf], np.float32).astype(NUMPY[name]).view(np.uint8)
+    assert infinite[0] == form.beyond
+    if name != "f4E2M1FN":
+        assert np.isnan(codes[1])
+
+
+def expanded(ops: str, arguments: str) -> str:
+    module = parse_ir(f"func.func @f({arguments}) {{\n{ops}\nfunc.return }}")
+    with take_notes() as notes:
+        ExpandFloatOpsPass().apply(make_context(), module)
+    module.verify()
+    assert not any(is_number_op(op) for op in module.walk()) or notes.remarks
+    return "\n".join([*(op.name for op in module.walk()), *(remark.text for remark in notes.remarks)])
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "%r = arith.cmpf olt, %a, %b : f8E4M3FN",
+        "%r = arith.addf %a, %b : f8E4M3FN",
+        "%r = arith.fptosi %a : f8E4M3FN to i32",
+        "%r = arith.sitofp %n : i32 to f8E4M3FN",
+        "%r = math.absf %a : f8E4M3FN",
+        "%r = math.fma %a, %b, %a : f8E4M3FN",
+        "%r = math.tanh %a : f8E4M3FN",
+    ],
+)
+def test_every_op_goes_through_f32(op: str) -> None:
+    name = op.split()[2]
+    assert name == "math.tanh" or name in expanded(op, "%a: f8E4M3FN, %b: f8E4M3FN, %n: i32").split("\n")
+
+
+def test_moves_stay() -> None:
+    ops = """%c = arith.constant 1.0 : f8E5M2
+             %s = arith.select %p, %a, %c : f8E5M2
+             %r = arith.bitcast %s : f8E5M2 to i8"""
+    names = expanded(ops, "%a: f8E5M2, %p: i1").split("\n")
+    assert names[2:5] == ["arith.constant", "arith.select", "arith.bitcast"]
+
+
+@pytest.mark.parametrize(
+    ("op", "why"),
+    [
+        ("%r = arith.extf %a : vector<2xf8E5M2> to vector<2xf32>", "skipped arith.extf: it is of vectors"),
+        ("%r = arith.truncf %x downward : f32 to f8E5M2", "skipped arith.truncf: it does not round to nearest even"),
+    ],
+)
+def test_what_stays_says_why(op: str, why: str) -> None:
+    assert expanded(op, "%a: vector<2xf8E5M2>, %x: f32").endswith(why)
+
+
+def test_comparison_of_all_pairs() -> None:
+    """By way of f32, what `ml_dtypes` says."""
+    x, y = (
+        codes.reshape(-1).view(ml_dtypes.float8_e5m2) for codes in np.meshgrid(*[np.arange(256).astype(np.uint8)] * 2)
+    )
+    module = kernel("%r = arith.cmpf olt, %a, %b : f8E5M2", "i1", {"a": "f8E5M2", "b": "f8E5M2"}, x.size, 256)
+    ExpandFloatOpsPass().apply(make_context(), module)
+    (got,) = execute(module, [x, y, np.zeros(x.size, np.bool_)], results=1)
+    np.testing.assert_array_equal(got, x.astype(np.float32) < y.astype(np.float32))

@@ -1,0 +1,131 @@
+"""Bounds of reductions in any order: what threads give lies inside, what misses an element does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.tolerance import Bounds
+
+ROW = 4096
+
+
+def bounds(body: str, init: str, array: Array, element: str = "f32", before: str = "copy(p)") -> Bounds:
+    """Of a reduction of rows of `array`."""
+    text = f"""
+      combine {{ a = {element}[] parameter(0)
+                b = {element}[] parameter(1)
+                {body} }}
+      ENTRY f {{ p = {element}[{len(array)},{array.shape[1]}] parameter(0)
+                q = {element}[{len(array)},{array.shape[1]}] {before}
+                z = {element}[] constant({init})
+                ROOT r = {element}[{len(array)}] reduce(q, z), dimensions={{1}}, to_apply=combine }}"""
+    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    (found,) = evaluate_bounds(entry, [array])
+    return found
+
+
+def rows(element: str, count: int = 4, length: int = ROW, seed: int = 0) -> Array:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((count, length), dtype=np.float32).astype(dtype(element).numpy)
+
+
+def pairwise(array: Array) -> Array:
+    """Sums as threads do them: halves added to each other, each sum rounded."""
+    while array.shape[1] > 1:
+        half = array.shape[1] // 2
+        array = (array[:, :half] + array[:, half:]).astype(array.dtype)
+    return array[:, 0]
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "f16", "bf16"])
+def test_a_sum_in_another_order_is_admitted(element: str):
+    array = rows(element)
+    found = bounds(f"ROOT s = {element}[] add(a, b)", "0", array, element)
+    assert found.admits(pairwise(array)).all()
+    assert found.admits(pairwise(array[:, ::-1])).all()
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_a_sum_without_one_element_is_not(element: str):
+    array = rows(element)
+    found = bounds(f"ROOT s = {element}[] add(a, b)", "0", array, element)
+    at = np.argmax(abs(array), axis=1)
+    missing = array.copy()
+    missing[np.arange(len(array)), at] = 0
+    assert not found.admits(pairwise(missing)).any()
+
+
+def test_an_initial_value_counts_once():
+    array = rows("f32")
+    found = bounds("ROOT s = f32[] add(a, b)", "7", array)
+    assert found.admits(pairwise(array) + np.float32(7)).all()
+    assert not found.admits(pairwise(array)).any()
+    assert not found.admits(pairwise(array) + np.float32(14)).any()
+
+
+def test_what_is_chosen_is_exact():
+    array = rows("f32")
+    found = bounds("ROOT m = f32[] maximum(a, b)", "-inf", array)
+    assert np.array_equal(found.low, array.max(axis=1))
+    assert np.array_equal(found.high, array.max(axis=1))
+
+
+def test_bounds_of_the_elements_go_into_the_sum():
+    """tanh may be off by 6 ulp each."""
+    array = rows("f32")
+    exact = bounds("ROOT s = f32[] add(a, b)", "0", np.tanh(array))
+    found = bounds("ROOT s = f32[] add(a, b)", "0", array, before="tanh(p)")
+    assert (found.low < exact.low).all()
+    assert (found.high > exact.high).all()
+
+
+def test_a_product_is_relative():
+    array = np.where(rows("f32", 4, 64) > 0, np.float32(1.25), np.float32(0.8))
+    found = bounds("ROOT s = f32[] multiply(a, b)", "1", array)
+    exact = array.astype(np.float64).prod(axis=1)
+    assert found.admits(exact.astype(np.float32)).all()
+    assert not found.admits((exact * 1.001).astype(np.float32)).any()
+
+
+def test_infinity_and_nan_stay_what_they_are():
+    array = rows("f32", 3)
+    array[0, 5], array[1, 7], array[2, 9], array[2, 11] = np.inf, np.nan, np.inf, -np.inf
+    found = bounds("ROOT s = f32[] add(a, b)", "0", array)
+    assert found.admits(np.array([np.inf, np.nan, np.nan], np.float32)).all()
+    assert not found.admits(np.array([1, 1, np.inf], np.float32)).any()
+
+
+def test_where_a_part_may_overflow_anything_goes():
+    array = np.array([[3e38, 3e38, -3e38, -3e38] * 16], np.float32)
+    found = bounds("ROOT s = f32[] add(a, b)", "0", array)
+    assert found.admits(np.array([np.inf], np.float32)).all()
+    assert found.admits(np.array([0], np.float32)).all()
+
+
+def test_each_result_of_several_has_its_own_rule():
+    """A sum beside a maximum; element by element, in the reference's order, it would be exact."""
+    text = """
+      combine { a = f32[] parameter(0)
+                c = f32[] parameter(1)
+                b = f32[] parameter(2)
+                d = f32[] parameter(3)
+                s = f32[] add(a, b)
+                m = f32[] maximum(c, d)
+                ROOT t = (f32[], f32[]) tuple(s, m) }
+      ENTRY f { p = f32[4,LENGTH] parameter(0)
+                z = f32[] constant(0)
+                l = f32[] constant(-inf)
+                ROOT r = (f32[4], f32[4]) reduce(p, p, z, l), dimensions={1}, to_apply=combine }"""
+    for length, is_shared in ((64, True), (7, False)):
+        module = parse_hlo(text.replace("LENGTH", str(length)), "x.hlo")
+        entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+        array = rows("f32", 4, length)
+        total, most = evaluate_bounds(entry, [array])
+        assert bool((total.low < total.high).all()) == is_shared
+        assert np.array_equal(most.low, array.max(axis=1))
+        assert np.array_equal(most.high, array.max(axis=1))

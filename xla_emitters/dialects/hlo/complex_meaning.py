@@ -1,0 +1,105 @@
+"""What functions of complex numbers mean in NumPy, where NumPy has none, or one that is not exact enough.
+
+    quotient(a, b)        infinite over 0, 0 over infinity
+    product(a, b)         by parts, each operation rounded once: NumPy's own may be fused
+    exp_minus_one(z)      (expm1 re cos im - 2 sin(im / 2)^2, exp re sin im)
+    power(a, b)           exp(b log a)                      a^0 = 1      0^2 = 0       0^-1 = inf
+    log_plus_one(z)       log|1 + z| from |1 + z|^2 - 1 where that is small, which 1 + z would lose
+    reciprocal_sqrt(z)    conj(sqrt z) / |z|                0 at infinity; (inf, NaN) at 0
+
+All but `product` take and give complex128; what computes in complex64 rounds their value once. Special values are those of C's
+Annex G. Source: spec/1 5.2, 5.3; C 23, Annex G; Kahan, "Branch cuts for complex elementary functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+
+
+def from_parts(real: Array, imaginary: Array) -> Array:
+    """Complex numbers of float32 or float64 parts; infinities and NaNs stay as they are, which `real + 1j * imaginary` would mix."""
+    both = np.stack(np.broadcast_arrays(real, imaginary), axis=-1)
+    return both.view(np.result_type(real.dtype, np.complex64))[..., 0]
+
+
+def product(one: Array, other: Array) -> Array:
+    (a, b), (c, d) = (np.real(one), np.imag(one)), (np.real(other), np.imag(other))
+    return from_parts(a * c - b * d, a * d + b * c)
+
+
+def quotient(one: Array, other: Array) -> Array:
+    """NumPy's, but as C 23, G.5.1, for number / 0 and infinity / number, which are infinite, and number / infinity, which is 0."""
+    value = np.asarray(one / other)
+    real, imaginary = np.real(value), np.imag(value)
+    (a, b), (c, d) = (np.real(one), np.imag(one)), (np.real(other), np.imag(other))
+    with_number = ~(np.isnan(a) & np.isnan(b)) & (other == 0)
+    infinite, finite = np.isinf(one) & np.isfinite(other), np.isfinite(one) & np.isinf(other)
+    (p, q), (u, v) = _infinities_as_one(a, b), _infinities_as_one(c, d)
+    for applies, parts in (
+        (with_number, (np.copysign(np.inf, c) * a, np.copysign(np.inf, c) * b)),
+        (infinite, (np.inf * (p * c + q * d), np.inf * (q * c - p * d))),
+        (finite, (0 * (a * u + b * v), 0 * (b * u - a * v))),
+    ):
+        real, imaginary = np.where(applies, parts[0], real), np.where(applies, parts[1], imaginary)
+    return from_parts(real, imaginary)
+
+
+def _infinities_as_one(*parts: Array) -> tuple[Array, Array]:
+    """Infinite parts as 1, others as 0, with their signs."""
+    one, other = (np.copysign(np.isinf(part).astype(np.float64), part) for part in parts)
+    return one, other
+
+
+def power(base: Array, exponent: Array) -> Array:
+    """A real exponent takes no part of an infinite logarithm across."""
+    logarithm = np.log(base)
+    length, angle = np.real(logarithm), np.imag(logarithm)
+    real, imaginary = np.real(exponent), np.imag(exponent)
+    is_real = imaginary == 0
+    along = real * length - np.where(is_real, 0, imaginary * angle)
+    across = real * angle + np.where(is_real, 0, imaginary * length)
+    return np.where(exponent == 0, 1, np.exp(from_parts(along, across)))
+
+
+def exp_minus_one(z: Array) -> Array:
+    real, imaginary = np.real(z), np.imag(z)
+    half = np.sin(imaginary / 2)
+    along = np.expm1(real) * np.cos(imaginary) - 2 * half * half
+    return from_parts(np.where(real == -np.inf, -1, along), np.imag(np.exp(z)))
+
+
+def log_plus_one(z: Array) -> Array:
+    real, imaginary = np.real(z), np.imag(z)
+    moved = real + 1
+    size = np.hypot(moved, imaginary)
+    near = np.log1p(real * (real + 2) + imaginary * imaginary) / 2
+    return from_parts(np.where((size > 0.5) & (size < 2), near, np.log(size)), np.arctan2(imaginary, moved))
+
+
+def reciprocal_sqrt(z: Array) -> Array:
+    root = np.sqrt(z)
+    value = np.conj(root) / np.abs(root) / np.abs(root)
+    value = np.where(np.isinf(root), 0, value)
+    return np.where(z == 0, complex(np.inf, np.nan), value)
+
+
+def arc_tangent_of_quotient(y: Array, x: Array) -> Array:
+    """-i log((x + i y) / sqrt(x^2 + y^2)), of both over their largest part: their squares may be out of range."""
+    largest = np.maximum.reduce([np.abs(part) for z in (y, x) for part in (np.real(z), np.imag(z))])
+    y, x = y / largest, x / largest
+    turned = from_parts(np.real(x) - np.imag(y), np.imag(x) + np.real(y))
+    value = np.log(turned / np.sqrt(x * x + y * y))
+    return from_parts(np.imag(value), -np.real(value))
+
+
+def stands(strictly: Callable[..., Array], order: Callable[..., Array], one: Array, other: Array) -> Array:
+    """Whether `one` is in `order` to `other`: by the real part, then by the imaginary one.
+
+    strictly  the same order without equality
+    """
+    real = np.real(one), np.real(other)
+    return strictly(*real) | ((real[0] == real[1]) & order(np.imag(one), np.imag(other)))

@@ -1,0 +1,160 @@
+"""The concatenate emitter: one loop per operand, so that no thread has to ask which operand its element is from.
+
+    %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1) in #map iter_args(%iter = %output) {        operand 0
+      %pure_call = xla_gpu.pure_call @f_exp(%input, %input_0, %i, %j)             its element
+      %pure_call_0 = xla_gpu.pure_call @f__epilogue__abs(%input, %input_0, %dim0, %dim1, %pure_call)     what is made of it
+      %inserted = tensor.insert %pure_call_0 into %iter[%dim0, %dim1]
+      xla_gpu.yield %inserted
+    }
+    %xla_loop_1 = xla_gpu.loop (...) in #map1 iter_args(%iter = %xla_loop) { ... }                                     operand 1
+
+The grid visits the largest operand. A thread takes the same place in all operands, one after the other; those that are smaller have fewer
+threads at work. With many operands that would be a lot of code in which few threads do something: they go to the loop emitter.
+Source: seed document, "Concatenate emitter"; spec/2 1.3 point 7, 2.2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.heroes import find_non_trivial_hero, place_map, roots_of
+from xla_emitters.analysis.launch import launch_for, work_item_map
+from xla_emitters.analysis.unroll import unroll_factor
+from xla_emitters.device import Device
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp
+from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
+from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
+from xla_emitters.errors import InternalError
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.rewrite.notes import decide
+
+OPERANDS_MAX = 4
+
+
+class ConcatenateEmitter:
+    """See the file's head."""
+
+    name = "concatenate"
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None, or why not: the hero of the only result is no concatenate, or it has too many operands."""
+        root, *others = roots_of(view)
+        if others:
+            return f"{1 + len(others)} results"
+        hero = find_non_trivial_hero(view, root)
+        if not isinstance(hero, ConcatenateOp):
+            return f"the hero of %{root.instruction_name.data} is %{hero.instruction_name.data}, a '{hero.opcode}'"
+        if len(hero.operands) > OPERANDS_MAX:
+            return f"{len(hero.operands)} operands; more than {OPERANDS_MAX} would be a loop each in every thread"
+        return None
+
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """The operands, and what is made of the concatenate, each a function."""
+        return _partition(view, *_root_and_hero(view))
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """The kernel module.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
+        root, hero = _root_and_hero(view)
+        partitioned = _partition(view, root, hero)
+        largest, unroll = _largest(hero), _unroll(view, hero, device)
+        launch = launch_for(math.prod(dims_of(largest)), unroll, device, view.place)
+        operand = largest.owner
+        assert isinstance(operand, HloOp)
+        decide("hero", f"%{hero.instruction_name.data}", instructions=[hero.instruction_name.data])
+        decide(
+            "launch",
+            f"{launch}, over %{operand.instruction_name.data}",
+            grid=list(launch.grid),
+            block=list(launch.block),
+        )
+        decide("unroll", f"{unroll} a thread of each operand", elements_per_thread=unroll)
+        decide("partition", partitioned.summary, functions=partitioned.sizes)
+        visited = work_item_map(launch, dims_of(largest), minor_to_major(largest.type), unroll)
+        entry = entry_function(view, launch)
+        kernel = _Kernel(view, root, hero, partitioned, entry, visited)
+        output = entry.outputs[0]
+        for number, step in enumerate(hero.input_to_output()):
+            output = kernel.write(number, step, output)
+        entry.finish([output])
+        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _root_and_hero(view: FusionView) -> tuple[HloOp, ConcatenateOp]:
+    (root,) = roots_of(view)
+    hero = find_non_trivial_hero(view, root)
+    if not isinstance(hero, ConcatenateOp):
+        raise InternalError(f"no concatenate emitter for fusion %{view.name}", stage="emit")
+    return root, hero
+
+
+def _partition(view: FusionView, root: HloOp, hero: HloOp) -> PartitionedComputation:
+    return partition(view.computation, epilogues=[Epilogue((root,), (hero,), (identity_map(dims_of(root.result)),))])
+
+
+def _largest(hero: ConcatenateOp) -> SSAValue:
+    """The first of the operands that are longest along the dimension."""
+    return max(hero.operands, key=lambda operand: dims_of(operand)[hero.dimension])
+
+
+def _unroll(view: FusionView, hero: ConcatenateOp, device: Device) -> int:
+    """A thread's elements stand in one operand: no more than divide the lengths of all."""
+    unroll = unroll_factor(view, device, math.prod(dims_of(_largest(hero))))
+    return math.gcd(unroll, *(dims_of(operand)[hero.dimension] for operand in hero.operands))
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernel:
+    """The body of the entry.
+
+    visited  from ids and symbols to an index of the largest operand
+    """
+
+    view: FusionView
+    root: HloOp
+    hero: ConcatenateOp
+    partitioned: PartitionedComputation
+    entry: Entry
+    visited: IndexingMap
+
+    def write(self, number: int, step: IndexingMap, output: SSAValue) -> SSAValue:
+        """The loop that writes what is made of operand `number`, whose elements go to `step` of the concatenate."""
+        operand = self.hero.operands[number].owner
+        assert isinstance(operand, HloOp)
+        to_root = self.visited.compose(step).compose(place_map(self.hero, self.root)).simplify()
+        if to_root.is_known_empty:
+            return output
+        loop = LoopOp(self.entry.ids, [output], to_root)
+        for result in loop.results:
+            result.name_hint = "xla_loop"
+        body = FunctionBuilder(loop.body.block, self.view.location)
+        read_at = build.apply_indexing(body, self.visited, [*self.entry.ids, *loop.induction_vars])
+        element = self._call(body, self.partitioned.subgraph_of[operand], read_at)
+        (epilogue,) = self.partitioned.epilogues
+        (value,) = self._call(body, epilogue, [*loop.map_results, *element])
+        insertion = body.insert(tensor.InsertOp(value, loop.iter_args[0], list(loop.map_results)))
+        insertion.result.name_hint = "inserted"
+        body.insert(YieldOp(insertion.result))
+        self.entry.builder.insert(loop)
+        return loop.results[0]
+
+    def _call(self, body: FunctionBuilder, callee: Subgraph, arguments: list[SSAValue]) -> list[SSAValue]:
+        call = PureCallOp(callee.name, [*self.entry.inputs, *arguments], element_types(callee))
+        for result in call.results:
+            result.name_hint = "pure_call"
+        return list(body.insert(call).results)

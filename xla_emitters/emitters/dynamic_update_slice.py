@@ -1,0 +1,136 @@
+"""The in-place dynamic-update-slice emitter: the grid goes over the update, and the rest of the result is what the buffer holds already.
+
+    %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1) in #map iter_args(%iter = %output) -> (tensor<1024x64xf32>) {
+      %start = xla_gpu.pure_call @f_start(%input, %input_0) : (...) -> i32          clamped, so that the update lies inside
+      %pure_call = xla_gpu.pure_call @f_update(%input, %input_0, %dim0, %dim1)
+      %inserted = tensor.insert %pure_call into %iter[%dim0 + %start, %dim1]
+      xla_gpu.yield %inserted
+    }
+
+Several results have updates of one shape and share the loop; all elements are computed before the first is written.
+Source: seed document, "In-place dynamic-update-slice emitter"; spec/2 2.3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from xla_emitters.analysis.buffers import aliases_of
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.heroes import place_map
+from xla_emitters.analysis.in_place_updates import InPlaceUpdate, find_in_place_updates
+from xla_emitters.analysis.launch import launch_for, work_item_map
+from xla_emitters.analysis.unroll import unroll_factor
+from xla_emitters.device import Device
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
+from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.errors import InternalError
+from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.rewrite.notes import decide
+
+
+class DynamicUpdateSliceEmitter:
+    """See the file's head."""
+
+    name = "dynamic_update_slice"
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None, or why not: a result is no update, cannot be written in place, or has a buffer of its own."""
+        found = find_in_place_updates(view)
+        if isinstance(found, str):
+            return found
+        aliases = aliases_of(view)
+        for number, update in enumerate(found):
+            if number not in aliases:
+                return f"result {number} is not in the buffer of %{update.parameter.instruction_name.data}"
+        return None
+
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """Updates and start indices, each a function."""
+        return _partition(view, _updates(view))
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """The kernel module.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
+        updates = _updates(view)
+        partitioned = _partition(view, updates)
+        window = updates[0].op.operands[1]
+        elements = math.prod(dims_of(window))
+        unroll = unroll_factor(view, device, elements)
+        launch = launch_for(elements, unroll, device, view.place)
+        names = [update.op.instruction_name.data for update in updates]
+        decide("hero", ", ".join(f"%{name}" for name in names), instructions=names)
+        decide("launch", f"{launch}, over the update", grid=list(launch.grid), block=list(launch.block))
+        decide("unroll", f"{unroll} a thread", elements_per_thread=unroll)
+        decide("partition", partitioned.summary, functions=partitioned.sizes)
+        entry = entry_function(view, launch)
+        visited = work_item_map(launch, dims_of(window), minor_to_major(window.type), unroll)
+        loop = LoopOp(entry.ids, entry.outputs, visited)
+        for result in loop.results:
+            result.name_hint = "xla_loop"
+        _Body(entry, partitioned, FunctionBuilder(loop.body.block, view.location)).write(loop, updates)
+        entry.builder.insert(loop)
+        entry.finish(loop.results)
+        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _updates(view: FusionView) -> tuple[InPlaceUpdate, ...]:
+    found = find_in_place_updates(view)
+    if isinstance(found, str):
+        raise InternalError(f"no in-place update for fusion %{view.name}: {found}", stage="emit")
+    return found
+
+
+def _partition(view: FusionView, updates: tuple[InPlaceUpdate, ...]) -> PartitionedComputation:
+    # Nothing is made of the updates; the epilogues say that their own code is not wanted.
+    ends = [Epilogue((u.root,), (u.op,), (identity_map(dims_of(u.root.result)),)) for u in updates]
+    return partition(view.computation, epilogues=ends)
+
+
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """The body of the loop over the updates."""
+
+    entry: Entry
+    partitioned: PartitionedComputation
+    builder: FunctionBuilder
+
+    def write(self, loop: LoopOp, updates: tuple[InPlaceUpdate, ...]) -> None:
+        values = [self._element(update.op, 1, list(loop.map_results)) for update in updates]
+        places = [self._place(update, list(loop.map_results)) for update in updates]
+        written = list[SSAValue]()
+        for value, place, target in zip(values, places, loop.iter_args, strict=True):
+            insertion = self.builder.insert(tensor.InsertOp(value, target, place))
+            insertion.result.name_hint = "inserted"
+            written.append(insertion.result)
+        self.builder.insert(YieldOp(*written))
+
+    def _place(self, update: InPlaceUpdate, indices: list[SSAValue]) -> list[SSAValue]:
+        """Where an element of the update goes in the result."""
+        op = update.op
+        sizes = dims_of(op.operands[1])
+        starts = op.clamped_starts(self.builder, lambda number: self._element(op, number, []), sizes)
+        place = build.apply_indexing(self.builder, op.update_to_result(), [*indices, *starts])
+        return list(build.apply_indexing(self.builder, place_map(op, update.root), place))
+
+    def _element(self, op: HloOp, number: int, indices: list[SSAValue]) -> SSAValue:
+        """An element of one of its operands."""
+        operand = op.operands[number].owner
+        assert isinstance(operand, HloOp)
+        callee = self.partitioned.subgraph_of[operand]
+        call = PureCallOp(callee.name, [*self.entry.inputs, *indices], element_types(callee))
+        call.results[0].name_hint = "pure_call"
+        return self.builder.insert(call).results[0]

@@ -1,0 +1,413 @@
+"""The reduction emitter: threads share the work on each result, and meet by shuffles and in shared memory.
+
+    %xla_loop = xla_gpu.loop (%th_x, %bl_x)[%step, %vector_index] -> (...) in #map iter_args(%iter = %init) -> (f32) {
+      %pure_call = xla_gpu.pure_call @f_exp(%input, %i, %j)             what the reduction reads (prologue)
+      %next = xla_gpu.pure_call @add(%iter, %pure_call)
+      xla_gpu.yield %next                                               each thread's partial result
+    }
+    %0 = xla_gpu.shuffle_reduce(%xla_loop) to 16 combiner=@add          each warp's, in its first lane
+    %shmem = xla_gpu.allocate_shared : tensor<2x4xf32>                  written by first lanes, read by the first warps:
+    %synced_tensor = xla_gpu.sync_threads %written
+    %1 = xla_gpu.shuffle_reduce(%read) to 16 combiner=@add
+    %2 = xla_gpu.pure_call @f__epilogue__log(%input, %k, %1)            what is made of the result
+    %3 = xla_gpu.predicated_insert %2 into %output[%k] if %is_first     written by one thread
+
+Which thread does what is the plan's (`reduction_plans`). Several reductions of one shape share the loop, and so do results that are not
+reduced but as large as what is read (side outputs): written at the place that is read. Reductions with nothing in common get blocks of
+their own along z. What threads begin with makes an initial value count once (`analysis/reduction_starts`).
+Additions in bodies are nsz, so that 0 + x folds. Source: spec/2 2.4.3; XLA reduction.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, func, scf, tensor, vector
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, VectorType, i64
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.hints import isa
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.reduction_starts import identities_needed
+from xla_emitters.analysis.reductions import FusionReductions, find_reductions
+from xla_emitters.device import Device
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.hlo.types import as_array, default_order, dims_of, leaf_types, minor_to_major
+from xla_emitters.dialects.xla_gpu import (
+    AllocateSharedOp,
+    LoopOp,
+    PredicatedExtractOp,
+    PredicatedInsertOp,
+    PureCallOp,
+    ShuffleReduceOp,
+    SyncThreadsOp,
+    YieldOp,
+)
+from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions, leaf_map, result_types
+from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
+from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.shapes import bitcast_map, identity_map
+from xla_emitters.rewrite.notes import decide
+
+
+class ReductionEmitter:
+    """See the file's head."""
+
+    name = "reduction"
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None, or why not."""
+        found = find_reductions(view)
+        if isinstance(found, str):
+            return found
+        return next((why for hero in found.reduce_heroes if isinstance(why := identities_needed(hero), str)), None)
+
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """What reductions read, what is made of them, group by group, and side outputs, each a function."""
+        found = find_reductions(view)
+        assert not isinstance(found, str)
+        side_outputs = {root for number, root in enumerate(found.roots) if found.hero_of(number) is None}
+        epilogues = [_epilogue(found, group) for group in found.groups if found.heroes_of(group)]
+        return partition(view.computation, lambda op: op in side_outputs, epilogues)
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """The kernel module.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
+        found = find_reductions(view)
+        assert not isinstance(found, str)
+        plan = plan_for(found, device)
+        launch = replace(plan.launch, grid=(*plan.launch.grid[:2], len(found.groups)))
+        reducing = [group for group in found.groups if found.heroes_of(group)]
+        partitioned = self.partition(view, device)
+        names = [f"%{hero.instruction_name.data}" for hero in found.reduce_heroes]
+        decide("hero", f"{', '.join(names)}: {found.shape}", heroes=names, shape=list(found.shape.dims))
+        decide("reduction", f"{plan.name}, {plan.vector} partial results a thread", variant=plan.name)
+        decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
+        decide("partition", partitioned.summary, functions=partitioned.sizes)
+        entry = entry_function(view, launch)
+        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        ids = dict(zip((name for name, _ in launch.ids), entry.ids, strict=True))
+        epilogues = dict(zip(reducing, partitioned.epilogues, strict=True))
+        _ReductionKernel(found, plan, entry, ids, partitioned, epilogues, called).emit()
+        functions = emit_functions(entry.function, partitioned, called)
+        bodies = {hero.to_apply.root_reference.data for hero in found.reduce_heroes}
+        _let_zeros_fold(functions, [called[name] for name in bodies])
+        return kernel_module(view, entry.function, functions)
+
+
+def _let_zeros_fold(functions: Sequence[func.FuncOp], bodies: Sequence[PartitionedComputation]) -> None:
+    """The sign of a sum that is zero does not matter in a reduction: 0 + x is x."""
+    names = {subgraph.name for body in bodies for subgraph in body.subgraphs}
+    nsz = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
+    for function in functions:
+        if function.sym_name.data in names:
+            for op in function.walk():
+                if isinstance(op, arith.AddfOp):
+                    op.fastmath = nsz
+
+
+def _epilogue(found: FusionReductions, group: Sequence[int]) -> Epilogue:
+    """What is made of the results of a group's reductions: one element of each root of the group that comes from one."""
+    roots = [found.roots[number] for number in group if found.hero_of(number) is not None]
+    first = roots[0]
+    maps = tuple(identity_map(_first_dims(first)) if root is first else _between(first, root) for root in roots)
+    return Epilogue(tuple(roots), found.heroes_of(group), maps)
+
+
+def _first_dims(op: HloOp) -> tuple[int, ...]:
+    return dims_of(leaf_types(op.result.type)[0])
+
+
+def _between(source: HloOp, target: HloOp) -> IndexingMap:
+    """From an index of one result to that of another at the same place in memory; of what is a tuple the first array counts."""
+    one, other = (as_array(leaf_types(op.result.type)[0]) for op in (source, target))
+    return leaf_map(one, other) or identity_map(dims_of(one))
+
+
+Values: TypeAlias = dict[ReduceOp, Sequence[SSAValue]]
+"""For each reduction one value per array that it reduces."""
+
+
+@dataclass(frozen=True, eq=False)
+class _ReductionKernel:
+    """The body of one kernel.
+
+    ids        thread and block ids by name
+    epilogues  by group, for groups that reduce
+    called     the computations that instructions call for each element, by name
+    """
+
+    found: FusionReductions
+    plan: ReductionPlan
+    entry: Entry
+    ids: Mapping[str, SSAValue]
+    partitioned: PartitionedComputation
+    epilogues: Mapping[tuple[int, ...], Subgraph]
+    called: Mapping[str, PartitionedComputation]
+
+    @property
+    def builder(self) -> FunctionBuilder:
+        return self.entry.builder
+
+    @cached_property
+    def map_ids(self) -> list[SSAValue]:
+        """The ids that the plan's maps are over."""
+        return [self.ids[name] for name, _ in self.plan.launch.ids]
+
+    @cached_property
+    def thread_ids(self) -> list[SSAValue]:
+        """The ids that the maps of the shared stage are over."""
+        return [self.ids["th_x"]] if "th_x" in self.ids else []
+
+    @cached_property
+    def outputs_of(self) -> list[range]:
+        """For each root the kernel's outputs that are its results."""
+        ranges, at = list[range](), 0
+        for root in self.found.roots:
+            count = len(leaf_types(root.result.type))
+            ranges.append(range(at, at + count))
+            at += count
+        return ranges
+
+    def emit(self) -> None:
+        groups = self.found.groups
+        if len(groups) == 1:
+            self.entry.finish(self._group(groups[0]))
+            return
+        default, *cases = [Region(Block()) for _ in groups]
+        numbers = DenseArrayBase.from_list(i64, range(1, len(groups)))
+        types = [output.type for output in self.entry.outputs]
+        switch = self.builder.insert(scf.IndexSwitchOp(self.ids["bl_z"], numbers, default, cases, types))
+        for group, region in zip(groups, (default, *cases), strict=True):
+            with self.builder.inside(InsertPoint.at_end(region.block)):
+                self.builder.insert(scf.YieldOp(*self._group(group)))
+        self.entry.finish(switch.results)
+
+    def _group(self, group: tuple[int, ...]) -> list[SSAValue]:
+        """The outputs after what one group writes."""
+        heroes = self.found.heroes_of(group)
+        starts: Values = {hero: self._starts(hero) for hero in heroes}
+        partial, outputs = self._per_thread(group, starts)
+        if not heroes:
+            return outputs
+        partial = self._shuffled(partial, self.plan.distance)
+        if self.plan.shared is None:
+            return self._written(group, partial, (), outputs)
+        return self._through_shared(group, partial, starts, self.plan.shared, outputs)
+
+    def _starts(self, hero: ReduceOp) -> list[SSAValue]:
+        """What each thread begins with."""
+        with self.builder.located(hero.location):
+            identities = identities_needed(hero)
+            if isinstance(identities, tuple):
+                pairs = zip(identities, result_types(hero), strict=True)
+                return [constant(self.builder, identity, type) for identity, type in pairs]
+            return self._inits(hero)
+
+    def _inits(self, hero: ReduceOp) -> list[SSAValue]:
+        return [self._element(init, ()) for init in hero.operands[len(hero.arrays) :]]
+
+    def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        """An element of what a reduction or a result reads."""
+        assert isinstance(value.owner, HloOp)
+        callee = self.partitioned.subgraph_of[value.owner]
+        return self._call(callee, [*self.entry.inputs, *indices])[0]
+
+    def _call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        call = self.builder.insert(PureCallOp(callee.name, arguments, element_types(callee)))
+        for result in call.results:
+            result.name_hint = "pure_call"
+        return call.results
+
+    def _combined(self, hero: ReduceOp, ones: Sequence[SSAValue], others: Sequence[SSAValue]) -> list[SSAValue]:
+        return list(self._call(self._body(hero), [*ones, *others]))
+
+    def _body(self, hero: ReduceOp) -> Subgraph:
+        return self.called[hero.to_apply.root_reference.data].root
+
+    # ---- What one thread reads
+
+    def _per_thread(self, group: Sequence[int], starts: Values) -> tuple[Values, list[SSAValue]]:
+        """Each thread's partial results (vectors of them where the plan has several), and the outputs with side outputs written."""
+        sides = [number for number in group if self.found.hero_of(number) is None]
+        written = [output for number in sides for output in self.outputs_of[number]]
+        outputs = list(self.entry.outputs)
+        begun = [self._repeated(value) for values in starts.values() for value in values]
+        loop = self.builder.insert(LoopOp(self.map_ids, [*(outputs[n] for n in written), *begun], self.plan.input))
+        for result in loop.results:
+            result.name_hint = "xla_loop"
+        with self.builder.inside(InsertPoint.at_end(loop.body.block)):
+            tensors, carried = loop.iter_args[: len(written)], list(loop.iter_args[len(written) :])
+            combined = list[SSAValue]()
+            for hero in starts:
+                own, carried = carried[: len(hero.arrays)], carried[len(hero.arrays) :]
+                combined += self._step(hero, loop, own)
+            self.builder.insert(YieldOp(*self._side_outputs(sides, loop, tensors), *combined))
+        for number, result in zip(written, loop.results[: len(written)], strict=True):
+            outputs[number] = result
+        partial, rest = dict[ReduceOp, Sequence[SSAValue]](), list[SSAValue](loop.results[len(written) :])
+        for hero in starts:
+            partial[hero], rest = rest[: len(hero.arrays)], rest[len(hero.arrays) :]
+        return partial, outputs
+
+    def _repeated(self, value: SSAValue) -> SSAValue:
+        """`value` as a thread's partial results: a vector where it has several."""
+        if self.plan.vector == 1:
+            return value
+        return self.builder.insert(vector.BroadcastOp(value, VectorType(value.type, [self.plan.vector]))).vector
+
+    def _step(self, hero: ReduceOp, loop: LoopOp, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """The partial results after one more element of each array."""
+        with self.builder.located(hero.location):
+            so_far = self._chosen(carried, loop.induction_vars)
+            at = build.apply_indexing(self.builder, self._from_input(hero.operands[0].type), loop.map_results)
+            combined = self._combined(hero, so_far, [self._element(array, at) for array in hero.arrays])
+            if self.plan.vector == 1:
+                return combined
+            index = loop.induction_vars[-1]
+            pairs = zip(combined, carried, strict=True)
+            return [self.builder.insert(vector.InsertOp(new, old, [index])).result for new, old in pairs]
+
+    def _chosen(self, values: Sequence[SSAValue], symbols: Sequence[SSAValue]) -> list[SSAValue]:
+        """Of each value, a vector if the thread has several results, the element that the last symbol says."""
+        found = list[SSAValue]()
+        for value in values:
+            if isa(value.type, VectorType):
+                value = self.builder.insert(vector.ExtractOp(value, [symbols[-1]], value.type.element_type)).result
+            found.append(value)
+        return found
+
+    def _from_input(self, type: Attribute) -> IndexingMap:
+        """From an index of the plan's `input_shape` to that of an array with as many elements, at the same place in memory."""
+        shape = self.plan.input_shape
+        return bitcast_map(shape, default_order(len(shape)), dims_of(type), minor_to_major(type))
+
+    def _side_outputs(self, sides: Sequence[int], loop: LoopOp, tensors: Sequence[SSAValue]) -> list[SSAValue]:
+        """The side outputs' tensors after one more element each: all are computed before the first is written."""
+        places, values = list[Sequence[SSAValue]](), list[SSAValue]()
+        for number in sides:
+            root = self.found.roots[number]
+            with self.builder.located(root.location):
+                step = self._from_input(root.result.type)
+                places.append(build.apply_indexing(self.builder, step, loop.map_results))
+                values.append(self._element(root.result, places[-1]))
+        written = list[SSAValue]()
+        for tensor_so_far, value, place in zip(tensors, values, places, strict=True):
+            insertion = self.builder.insert(tensor.InsertOp(value, tensor_so_far, list(place)))
+            insertion.result.name_hint = "inserted"
+            written.append(insertion.result)
+        return written
+
+    # ---- Where threads meet
+
+    def _shuffled(self, values: Values, distance: int) -> Values:
+        """Combined over the lanes of each warp up to twice `distance` apart: the first lane of each run has the result."""
+        if distance == 0:
+            return values
+        found: Values = {}
+        for hero, own in values.items():
+            with self.builder.located(hero.location):
+                found[hero] = self.builder.insert(ShuffleReduceOp(own, self._body(hero).name, distance)).results
+        return found
+
+    def _through_shared(
+        self, group: tuple[int, ...], partial: Values, starts: Values, stage: SharedStage, outputs: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """Each thread's, or warp's, partial results go into a tile and come back to the threads of one warp, which combine them."""
+        own = [value for values in partial.values() for value in values]
+        fallbacks = [value for values in starts.values() for value in values]
+        tiles = [self._tile(value.type, stage) for value in fallbacks]
+
+        def write(inner: Builder, symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            with self.builder.inside(inner.insertion_point):
+                place = build.apply_indexing(self.builder, stage.write, [*self.thread_ids, *symbols])
+                return [
+                    self.builder.insert(tensor.InsertOp(value, tile, list(place))).result
+                    for value, tile in zip(self._chosen(own, symbols), carried, strict=True)
+                ]
+
+        written = build.loop_nest(self.builder, stage.write, self.thread_ids, tiles, write)
+        synced = self.builder.insert(SyncThreadsOp(written)).results
+        for result in synced:
+            result.name_hint = "synced_tensor"
+
+        def read(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> list[SSAValue]:
+            place = build.apply_indexing(self.builder, stage.read, [*self.thread_ids, *symbols])
+            condition = build.constraints_check(self.builder, stage.read, self.thread_ids, symbols)
+            extracted = [
+                self.builder.insert(PredicatedExtractOp(tile, place, condition, fallback)).result
+                for tile, fallback in zip(synced, fallbacks, strict=True)
+            ]
+            found: Values = {}
+            for hero in partial:
+                found[hero], extracted = extracted[: len(hero.arrays)], extracted[len(hero.arrays) :]
+            return self._written(group, self._shuffled(found, stage.distance), symbols, carried)
+
+        if not stage.read.range_vars:
+            return read((), outputs)
+
+        def each(inner: Builder, symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            with self.builder.inside(inner.insertion_point):
+                return read(symbols, carried)
+
+        # All lanes of a warp take part in shuffles: what is outside of the tile reads nothing, but comes along.
+        everyone = IndexingMap((), (), stage.read.range_vars)
+        return list(build.loop_nest(self.builder, everyone, (), list(outputs), each))
+
+    def _tile(self, type: Attribute, stage: SharedStage) -> SSAValue:
+        tile = self.builder.insert(AllocateSharedOp(TensorType(type, stage.tile))).result
+        tile.name_hint = "shmem"
+        return tile
+
+    # ---- What is written
+
+    def _written(
+        self, group: tuple[int, ...], totals: Values, symbols: Sequence[SSAValue], outputs: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """The outputs with the group's results, written by the threads that have them."""
+        totals = {hero: self._with_init(hero, values) for hero, values in totals.items()}
+        roots = [number for number in group if self.found.hero_of(number) is not None]
+        operands = [*self.map_ids, *symbols]
+        places = [build.apply_indexing(self.builder, self._output_map(number), operands) for number in roots]
+        arguments = [*self.entry.inputs, *places[0], *(value for values in totals.values() for value in values)]
+        results = list(self._call(self.epilogues[group], arguments))
+        condition = build.constraints_check(self.builder, self.plan.output, self.map_ids, symbols)
+        written = list(outputs)
+        for number, place in zip(roots, places, strict=True):
+            for output in self.outputs_of[number]:
+                insertion = PredicatedInsertOp(results.pop(0), written[output], place, condition)
+                written[output] = self.builder.insert(insertion).result
+                written[output].name_hint = "inserted"
+        return written
+
+    def _with_init(self, hero: ReduceOp, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The results with the initial values, where threads began with something else."""
+        if identities_needed(hero) is None:
+            return values
+        with self.builder.located(hero.location):
+            return self._combined(hero, self._inits(hero), values)
+
+    def _output_map(self, number: int) -> IndexingMap:
+        """From ids and symbols to the index of a root's results that a thread writes."""
+        hero, root = self.found.hero_of(number), self.found.roots[number]
+        assert hero is not None
+        gone = set(integers(hero.dimensions))
+        kept = [dim for dim in range(len(dims_of(hero.operands[0]))) if dim not in gone]
+        # The result's elements as the operand's layout has them, without the dims that are gone.
+        order = [kept.index(dim) for dim in minor_to_major(hero.operands[0].type) if dim not in gone]
+        shape = self.found.shape.kept
+        index = bitcast_map(shape, default_order(len(shape)), _first_dims(hero), order)
+        return self.plan.output.compose(index).compose(_between(hero, root)).simplify()

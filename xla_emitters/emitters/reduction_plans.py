@@ -1,0 +1,303 @@
+"""Which thread reduces what: the four ways to spread a reduction over threads, as launches and indexing maps.
+
+    row            f32[8,2048] -> f32[8]      128 threads a row, two rows a block; each sums 8 pairs 256 elements apart, then the lanes of
+                                              a warp meet by shuffles and the 4 warps of a row in shared memory
+    multi-row      f32[1024,4] -> f32[1024]   rows so short that a warp holds several: shuffles alone
+    column         f32[96,4096] -> f32[4096]  32 lanes side by side, 32 warps below each other; the 32 sums of a column are turned
+                                              through shared memory into the lanes of one warp
+    small column   f32[9000,8] -> f32[8]      columns so narrow that a warp holds several rows of them: a block walks all of it in order
+
+A plan is made of maps: `input` from ids and range variables to what a thread reads, `output` from ids to what it writes in the end.
+Between them the partial results of threads meet by shuffles over `distance`, 0 for none, and in a shared tile, written at
+`shared.write` and read at `shared.read`, transposed so that what belongs together is in one warp, over which shuffles go again.
+What is outside of a map's domain is not read, or not written.
+Source: spec/2 2.4.4-2.4.7; XLA reduction.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xla_emitters.analysis.launch import Launch
+from xla_emitters.analysis.reductions import ABSENT, ELEMENTS_PER_THREAD, WARP, FusionReductions, vector_size
+from xla_emitters.device import Device
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import delinearize_in_bounds
+
+ZERO = Expr.constant(0)
+WARPS_DOWN = 32
+"""Warps of a block of a column reduction, each starting one row below the one before."""
+SMALL_COLUMN_THREADS = 128
+FEW_THREADS = 256
+"""Rows are put together into blocks of at most so many threads."""
+
+
+@dataclass(frozen=True)
+class SharedStage:
+    """How partial results meet in shared memory.
+
+    write     ids and vector index -> place in the tile, for the threads that write
+    read      ids and vector index -> place in the tile, for the threads that have something to read
+    padding   elements to add to the tile's last dim, against bank conflicts
+    distance  the greatest of the shuffles that follow
+    """
+
+    write: IndexingMap
+    read: IndexingMap
+    padding: int
+    distance: int
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Sizes of the tile, padding included."""
+        sizes = [self.write.simplify().result_range(i).upper + 1 for i in range(self.write.num_results)]
+        return (*sizes[:-1], sizes[-1] + self.padding)
+
+
+@dataclass(frozen=True)
+class ReductionPlan:
+    """See the file's head.
+
+    name         of the variant
+    launch       blocks and threads of one group
+    input_shape  what is read, split so that maps are simple; row major, in the order of memory
+    input        ids and range variables -> index into `input_shape`
+    vector       partial results of one thread; where above 1, the last range variable says which
+    distance     the greatest of the shuffles of what threads have summed, 0 for none
+    shared       the second stage, None where a warp has it all
+    output       ids, and the range variables of `shared.read` -> index of what is kept, for the threads that write
+    """
+
+    name: str
+    launch: Launch
+    input_shape: tuple[int, ...]
+    input: IndexingMap
+    vector: int
+    distance: int
+    shared: SharedStage | None
+    output: IndexingMap
+
+
+def plan_for(found: FusionReductions, device: Device) -> ReductionPlan:
+    """The variant that suits a fusion's reductions, and its plan."""
+    _, _, minor = found.shape.dims
+    if found.shape.is_row:
+        return _multi_row(found, device) or _row(found, device)
+    return _small_column(found, device) if WARP % minor == 0 else _column(found, device)
+
+
+def split_grid(blocks: int, device: Device) -> tuple[int, int, int]:
+    """The grid of so many blocks: along x, and over twice as many rows along y until x is short enough."""
+    y = 1
+    while -(-blocks // y) > device.grid_max_x:
+        y = min(2 * y, device.grid_max_y)
+    return (-(-blocks // y), y, 1)
+
+
+@dataclass(frozen=True)
+class _Ids:
+    """Thread and block ids as the dims of maps."""
+
+    launch: Launch
+
+    @property
+    def dims(self) -> tuple[Variable, ...]:
+        return tuple(Variable(Interval(0, extent - 1), name) for name, extent in self.launch.ids)
+
+    @property
+    def thread(self) -> Expr:
+        return self._id("th_x")
+
+    @property
+    def block(self) -> Expr:
+        return self._id("bl_x") + self._id("bl_y") * self.launch.grid[0]
+
+    def _id(self, wanted: str) -> Expr:
+        names = [name for name, _ in self.launch.ids]
+        return Expr.variable(names.index(wanted)) if wanted in names else ZERO
+
+    def map(
+        self, results: Sequence[Expr], symbols: Sequence[tuple[str, int]], *bounds: tuple[Expr, int]
+    ) -> IndexingMap:
+        """`results` over the ids and the symbols (name, size), where each expression of `bounds` is below its number."""
+        ranges = tuple(Variable(Interval(0, size - 1), name) for name, size in symbols)
+        constraints = tuple((expression, Interval(0, size - 1)) for expression, size in bounds)
+        full = IndexingMap(tuple(results), self.dims, ranges, constraints=constraints)
+        simple = full.simplify().remove_unused_symbols()[0]
+        # Bounds that follow from the constraints would be checked beside them.
+        loose = replace(simple, dims=self.dims)
+        return loose if loose.simplify() == simple else simple
+
+    def of_threads(self, map: IndexingMap) -> IndexingMap:
+        """`map`, which reads no block id, over the thread id alone."""
+        threads = [number for number, (name, _) in enumerate(self.launch.ids) if name == "th_x"]
+        gone = {number: 0 for number in range(len(self.launch.ids)) if number not in threads}
+        return map.with_dims_fixed(gone)
+
+    def symbol(self, number: int) -> Expr:
+        return Expr.variable(len(self.launch.ids) + number)
+
+
+# ------------------------------------------------------------------------------------------------- rows
+
+
+def _row(found: FusionReductions, device: Device) -> ReductionPlan:
+    major, kept, minor = found.shape.dims
+    threads = min(device.threads_per_block_max, _rounded_up(-(-minor // ELEMENTS_PER_THREAD), WARP))
+    rows = _rows_per_block(kept, threads) if 2 * threads <= FEW_THREADS else 1
+    vector = vector_size(minor, threads, found.input_bits, found.reduce_heroes)
+    vectors = minor // vector
+    steps = min(ELEMENTS_PER_THREAD // vector, -(-vectors // threads))
+    launch = Launch(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
+    ids = _Ids(launch)
+    row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
+    row = ids.block * rows + row_in_block
+    shape = (major, kept, vectors, vector)
+    index = (ids.symbol(0), row, ids.symbol(1) * threads + along, ids.symbol(2))
+    warps = threads // WARP
+    shared = None
+    if warps > 1:
+        lane, warp = along % WARP, along // WARP
+        shared = SharedStage(
+            ids.of_threads(ids.map((row_in_block, warp), (), (lane, 1))),
+            ids.of_threads(ids.map((row_in_block, lane), (), (along, warps))),
+            padding=1 if warps % WARP == 0 else 0,
+            distance=WARP // 2,
+        )
+    return ReductionPlan(
+        "row",
+        launch,
+        shape,
+        ids.map(index, _range_vars(major, steps, vector), *zip(index, shape, strict=True)),
+        1,
+        WARP // 2,
+        shared,
+        ids.map((row,), (), (along, 1), (row, kept)),
+    )
+
+
+def _range_vars(major: int, steps: int, vector: int) -> list[tuple[str, int]]:
+    return [("major", major), ("step", steps), ("vector_index", vector)]
+
+
+def _rounded_up(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+def _rows_per_block(rows: int, threads: int) -> int:
+    """How many rows, of so many threads each, a block of few threads holds."""
+    return rows if rows * threads <= FEW_THREADS else FEW_THREADS // threads
+
+
+def _multi_row(found: FusionReductions, device: Device) -> ReductionPlan | None:
+    """None where a warp is too narrow for a row, or the row no power of two."""
+    major, kept, minor = found.shape.dims
+    smallest = min(found.input_bits, found.output_bits)
+    # Of a fusion without parameters the results decide; without results that are arrays nothing is narrow enough.
+    largest = found.output_bits if found.input_bits == ABSENT else max(found.input_bits, found.output_bits)
+    vector = min(minor, 64 // smallest)
+    if largest >= 32:
+        vector = min(vector, 128 // largest)
+    if minor & (minor - 1) or minor > WARP * vector:
+        return None
+
+    def blocks(vector: int) -> int:
+        return -(-kept // _rows_per_block(kept, minor // vector))
+
+    while vector > 1 and blocks(vector) < device.cores:
+        vector //= 2
+    if minor > WARP * vector:
+        return None
+    threads = minor // vector
+    rows = _rows_per_block(kept, threads)
+    launch = Launch(split_grid(blocks(vector), device), (rows * threads, 1, 1))
+    ids = _Ids(launch)
+    row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
+    row = ids.block * rows + row_in_block
+    shape = (major, kept, minor)
+    index = (ids.symbol(0), row, along * vector + ids.symbol(1))
+    return ReductionPlan(
+        "multi-row",
+        launch,
+        shape,
+        ids.map(index, (("major", major), ("vector_index", vector)), (row, kept)),
+        1,
+        threads // 2,
+        None,
+        ids.map((row,), (), (along, 1), (row, kept)),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- columns
+
+
+def _column(found: FusionReductions, device: Device) -> ReductionPlan:
+    major, middle, minor = found.shape.dims
+    vector = vector_size(minor, WARP, found.input_bits, found.reduce_heroes)
+    across = -(-minor // (WARP * vector))
+    launch = Launch(split_grid(major * across, device), (WARPS_DOWN * WARP, 1, 1))
+    ids = _Ids(launch)
+    warp, lane = ids.thread // WARP, ids.thread % WARP
+    outer, block = delinearize_in_bounds(ids.block, (major, across))
+    vectors = [("vector_index", vector)] if vector > 1 else []
+    steps, of_step = -(-middle // WARPS_DOWN), ids.symbol(0)
+    element = ids.symbol(1) if vector > 1 else ZERO
+    row, column = warp + of_step * WARPS_DOWN, (block * WARP + lane) * vector + element
+    # The tile and the result have the vector's index alone.
+    element = ids.symbol(0) if vector > 1 else ZERO
+    written = (block * WARP + warp) * vector + element
+    return ReductionPlan(
+        "column",
+        launch,
+        found.shape.dims,
+        ids.map((outer, row, column), [("step", steps), *vectors], (row, middle), (column, minor)),
+        vector,
+        0,
+        SharedStage(
+            ids.of_threads(ids.map((lane, warp * vector + element), vectors)),
+            ids.of_threads(ids.map((warp, lane * vector + element), vectors)),
+            padding=1,
+            distance=WARP // 2,
+        ),
+        ids.map((outer, written), vectors, (lane, 1), (written, minor)),
+    )
+
+
+def _small_column(found: FusionReductions, device: Device) -> ReductionPlan:
+    major, middle, minor = found.shape.dims
+    vector = vector_size(middle * minor, WARP, found.input_bits, found.reduce_heroes)
+    threads = SMALL_COLUMN_THREADS
+    rows = vector * threads // minor
+    while rows > WARP and vector > 1:
+        vector, rows = vector // 2, rows // 2
+    if rows > WARP:
+        threads, rows = threads * WARP // rows, WARP
+    launch = Launch(split_grid(major, device), (threads, 1, 1))
+    ids = _Ids(launch)
+    vectors = [("vector_index", vector)] if vector > 1 else []
+    steps = -(-(middle * minor) // (vector * threads))
+    element = ids.symbol(1) if vector > 1 else ZERO
+    place = (ids.thread + ids.symbol(0) * threads) * vector + element
+    index = (ids.block, place // minor, place % minor)
+    element = ids.symbol(0) if vector > 1 else ZERO
+    write = delinearize_in_bounds(ids.thread * vector + element, (rows, minor))
+    turned = ids.thread + element * threads
+    column, row = delinearize_in_bounds(turned, (minor, rows))
+    padding = 0 if threads == WARP and vector == 1 else -(-minor // (threads * vector))
+    input = ids.map(index, [("step", steps), *vectors], (place, middle * minor), (ids.block, major))
+    return ReductionPlan(
+        "small column",
+        launch,
+        found.shape.dims,
+        input,
+        vector,
+        0,
+        SharedStage(
+            ids.of_threads(ids.map(write, vectors)),
+            ids.of_threads(ids.map((row, column), vectors)),
+            padding,
+            distance=rows // 2,
+        ),
+        ids.map((ids.block, turned // rows), vectors, (ids.thread % rows, 1), (ids.block, major)),
+    )

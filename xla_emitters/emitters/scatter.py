@@ -1,0 +1,385 @@
+"""The scatter emitter: the grid goes over the updates; each is combined with the element of the result that its window's start leads to.
+
+    %row = xla_gpu.pure_call @f_rows(%input, ..., %window, %c0) : (...) -> i32
+    %start = arith.index_cast %row : i32 to index
+    %inside = arith.cmpi ule, %start, %c999                                  unsigned: no window that begins below 0 lies inside either
+    %0 = scf.if %inside -> (tensor<1000x128xf32>) {
+      %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1, %dim2) in #map iter_args(%iter = %output) {
+        %pure_call = xla_gpu.pure_call @f_updates(%input, ..., %dim0, %dim1, %dim2)
+        %1 = xla_gpu.atomic_rmw %iter[%start + %dim1, %dim2] : tensor<1000x128xf32> {
+        ^bb0(%current: f32):
+          %2 = xla_gpu.pure_call @add(%current, %pure_call)
+          xla_gpu.yield %2 : f32
+    ...
+
+The result lies in the array's buffer, and what is not updated stays as it is (`analysis/scatters.py`). Where the program promises that no
+element gets two updates, an element is read, combined and written; else that is one step, in which other threads wait.
+
+With distributed indices a warp goes through a run of windows, and each of its lanes through the same few places of every window:
+
+    starts of the run   7  7  7  9  9  -1  12        updates of window 0, + those of 1, + those of 2      combined with memory at 7
+                                                     updates of window 3, + those of 4                    combined with memory at 9 ...
+Source: seed document, "Scatter emitter"; spec/2 2.7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, VectorType
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.analysis.buffers import aliases_of
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.launch import Launch, launch_for, work_item_map
+from xla_emitters.analysis.scatters import (
+    WARPS,
+    DistributedIndices,
+    DistributedUpdates,
+    arrays_in_place,
+    distribution_of,
+    scatter_of,
+)
+from xla_emitters.device import Device
+from xla_emitters.dialects import build, vector
+from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.contractions import ScatterOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.xla_gpu import INDEX, AtomicRMWOp, LoopOp, PureCallOp, YieldOp
+from xla_emitters.dtypes import Kind
+from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.errors import InternalError
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import delinearize_in_bounds, identity_map
+from xla_emitters.rewrite.notes import decide
+
+
+class ScatterEmitter:
+    """See the file's head."""
+
+    name = "scatter"
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None, or why not: the root is no scatter, or does not lie where what it updates does."""
+        arrays = arrays_in_place(view)
+        if isinstance(arrays, str):
+            return arrays
+        aliases = aliases_of(view)
+        for number, array in enumerate(arrays):
+            if number not in aliases:
+                return f"result {number} is not in the buffer of %{array.instruction_name.data}"
+        return None
+
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """Indices and updates, each a function."""
+        return _partition(view, _scatter(view))
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """The kernel module.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
+        scatter = _scatter(view)
+        partitioned = _partition(view, scatter)
+        distribution = distribution_of(view, scatter, device)
+        name = scatter.instruction_name.data
+        if isinstance(distribution, DistributedUpdates):
+            elements = math.prod(dims_of(scatter.updates[0]))
+            launch = launch_for(elements, distribution.elements_per_thread, device, view.place)
+        else:
+            launch = Launch((distribution.blocks, 1, 1), (WARPS * device.threads_per_warp, 1, 1))
+        decide("hero", f"%{name}", instructions=[name])
+        decide("launch", f"{launch}, over the updates", grid=list(launch.grid), block=list(launch.block))
+        decide("unroll", str(distribution), elements_per_thread=distribution.elements_per_thread)
+        decide("partition", partitioned.summary, functions=partitioned.sizes)
+        entry = entry_function(view, launch)
+        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        kernel = _Kernel(scatter, partitioned, called, entry, launch)
+        if isinstance(distribution, DistributedUpdates):
+            results = kernel.distribute_updates(distribution)
+        else:
+            results = kernel.distribute_indices(distribution, device.threads_per_warp)
+        entry.finish(results)
+        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _scatter(view: FusionView) -> ScatterOp:
+    scatter = scatter_of(view)
+    if isinstance(scatter, str):
+        raise InternalError(f"no scatter emitter for fusion %{view.name}: {scatter}", stage="emit")
+    return scatter
+
+
+def _partition(view: FusionView, scatter: ScatterOp) -> PartitionedComputation:
+    # Nothing is made of the results; the epilogue says that the scatter's own code is not wanted.
+    end = Epilogue((scatter,), (scatter,), (identity_map(dims_of(scatter.arrays[0])),))
+    return partition(view.computation, epilogues=[end])
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernel:
+    """The body of the entry."""
+
+    scatter: ScatterOp
+    partitioned: PartitionedComputation
+    called: Mapping[str, PartitionedComputation]
+    entry: Entry
+    launch: Launch
+
+    @property
+    def builder(self) -> FunctionBuilder:
+        return self.entry.builder
+
+    # ---- distributed updates
+
+    def distribute_updates(self, distribution: DistributedUpdates) -> Sequence[SSAValue]:
+        """What the outputs are in the end."""
+        update = self.scatter.updates[0]
+        order = minor_to_major(update.type)
+        visited = work_item_map(self.launch, dims_of(update), order, distribution.elements_per_thread)
+        if visited.is_known_empty:
+            return self.entry.outputs
+
+        def run() -> Sequence[SSAValue]:
+            rows = build.apply_indexing(self.builder, _of_ids(visited, self.scatter.scatter_dims), self.entry.ids)
+            starts = self._starts(rows)
+            return self._where_inside(starts, self.entry.outputs, lambda: self._update(visited, starts))
+
+        # Beyond the last update there is no row of indices either.
+        last = _of_ids(visited, order[-1:])
+        if not visited.constraints or last.num_symbols:
+            return run()
+        (major,) = build.apply_indexing(self.builder, last, self.entry.ids)
+        count = build.constant_index(self.builder, dims_of(update)[order[-1]])
+        return self._if(self._insert(arith.CmpiOp(major, count, "ult")), self.entry.outputs, run)
+
+    def _update(self, visited: IndexingMap, starts: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The updates at `visited`, of windows that begin at `starts`, combined with the outputs."""
+
+        def body(loop: LoopOp) -> Sequence[SSAValue]:
+            values = [self._element(update, loop.map_results) for update in self.scatter.updates]
+            place = build.apply_indexing(self.builder, self.scatter.update_to_result(), [*loop.map_results, *starts])
+            return self._combined(loop.iter_args, place, values)
+
+        return self._loop(self.entry.outputs, visited, body)
+
+    # ---- distributed indices
+
+    def distribute_indices(self, distribution: DistributedIndices, lanes: int) -> Sequence[SSAValue]:
+        """What the output is in the end."""
+        (update,) = self.scatter.updates
+        (output,) = self.entry.outputs
+        run, positions = self._run_map(distribution, lanes), self._position_map(distribution, lanes)
+        outside = build.constant_index(self.builder, -1)
+        never = self._insert(arith.ConstantOp(IntegerAttr.from_bool(False)))
+        type = VectorType(element_of(update).storage_type, [distribution.steps * distribution.elements_per_thread])
+        nothing = self._insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type, [0])))
+        known = [outside] * len(self.scatter.mapped)
+
+        def flush(starts: Sequence[SSAValue], sums: SSAValue, target: SSAValue) -> Sequence[SSAValue]:
+            def body(loop: LoopOp) -> Sequence[SSAValue]:
+                *place, slot = loop.map_results
+                value = self._insert(vector.ExtractOp(sums, [slot], type.element_type))
+                zero = build.constant_index(self.builder, 0)
+                at = build.apply_indexing(self.builder, self.scatter.update_to_result(), [zero, *place, *starts])
+                return self._combined(loop.iter_args, at, [value])
+
+            return self._loop([target], positions, body)
+
+        def gather(window: SSAValue, sums: SSAValue, is_first: bool) -> Sequence[SSAValue]:
+            def body(loop: LoopOp) -> Sequence[SSAValue]:
+                *place, slot = loop.map_results
+                (sums_so_far,) = loop.iter_args
+                value = self._element(update, [window, *place])
+                if not is_first:
+                    old = self._insert(vector.ExtractOp(sums_so_far, [slot], type.element_type))
+                    (value,) = self._call_combiner([old, value])
+                return [self._insert(vector.InsertOp(value, sums_so_far, [slot]))]
+
+            return self._loop([sums], positions, body)
+
+        def body(loop: LoopOp) -> Sequence[SSAValue]:
+            *before, was_inside, sums, target = loop.iter_args
+            (window,) = loop.map_results
+            starts = self._starts([window])
+            changes = [self._insert(arith.CmpiOp(old, new, "ne")) for old, new in zip(before, starts, strict=True)]
+            changed = self._all(changes, arith.OrIOp)
+            is_end = self._insert(arith.AndIOp(changed, was_inside))
+            target = self._if(is_end, [target], lambda: flush(before, sums, target))[0]
+            is_inside = self._inside(starts)
+
+            def combine() -> Sequence[SSAValue]:
+                return self._if(
+                    changed, [sums], lambda: gather(window, sums, True), lambda: gather(window, sums, False)
+                )
+
+            sums = self._if(is_inside, [sums], combine)[0]
+            return [*starts, is_inside, sums, target]
+
+        *starts, is_inside, sums, target = self._loop([*known, never, nothing, output], run, body)
+        return self._if(is_inside, [target], lambda: flush(starts, sums, target))
+
+    def _run_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
+        """From ids and two symbols, which count the windows of a run, to the window's number."""
+        ids, dims = self._ids()
+        loads = distribution.windows_per_warp // distribution.starts_per_load
+        number = Expr.variable(len(dims)) * distribution.starts_per_load + Expr.variable(len(dims) + 1)
+        warp = ids["bl_x"] * WARPS + ids["th_x"] // lanes
+        window = warp * distribution.windows_per_warp + number
+        symbols = (
+            Variable(Interval(0, loads - 1), "index_id_loop"),
+            Variable(Interval(0, distribution.starts_per_load - 1), "index_vector_id"),
+        )
+        bounds = ((window, Interval(0, distribution.windows - 1)),)
+        return IndexingMap((window,), dims, symbols, constraints=bounds).simplify().remove_unused_symbols()[0]
+
+    def _position_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
+        """From ids and two symbols, which count a lane's elements of a window, to their place in it, and to their number."""
+        ids, dims = self._ids()
+        step, place = Expr.variable(len(dims)), Expr.variable(len(dims) + 1)
+        at_once = distribution.elements_per_thread
+        position = ids["th_x"] % lanes * at_once + step * (lanes * at_once) + place
+        results = delinearize_in_bounds(position, dims_of(self.scatter.updates[0])[1:])
+        symbols = (
+            Variable(Interval(0, distribution.steps - 1), "update_loop"),
+            Variable(Interval(0, at_once - 1), "vector_id"),
+        )
+        bounds = ((position, Interval(0, distribution.elements - 1)),)
+        full = IndexingMap((*results, step * at_once + place), dims, symbols, constraints=bounds)
+        return full.simplify().remove_unused_symbols()[0]
+
+    def _ids(self) -> tuple[dict[str, Expr], tuple[Variable, ...]]:
+        """The ids that there are, by name; those of extent 1 are 0."""
+        found = {name: Expr.variable(number) for number, (name, _) in enumerate(self.launch.ids)}
+        dims = tuple(Variable(Interval(0, extent - 1), name) for name, extent in self.launch.ids)
+        zero = Expr.constant(0)
+        return {"th_x": zero, "bl_x": zero} | found, dims
+
+    # ---- windows
+
+    def _starts(self, rows: Sequence[SSAValue]) -> list[SSAValue]:
+        """Where the window that goes with a row of indices begins, in each of the mapped dimensions, as indices."""
+        indices, along = self.scatter.indices, self.scatter.index_vector_dim.value.data
+        starts = list[SSAValue]()
+        for number in range(len(self.scatter.mapped)):
+            place = list(rows)
+            if along < len(dims_of(indices)):
+                place.insert(along, build.constant_index(self.builder, number))
+            value = self._element(indices, place)
+            is_unsigned = element_of(indices).kind is Kind.UNSIGNED
+            cast = IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX)
+            starts.append(self.builder.insert(cast).results[0])
+        return starts
+
+    def _inside(self, starts: Sequence[SSAValue]) -> SSAValue:
+        """i1: whether windows that begin at `starts` lie inside the array."""
+        checks = list[SSAValue]()
+        for start, last in zip(starts, self.scatter.last_starts, strict=True):
+            checks.append(self._insert(arith.CmpiOp(start, build.constant_index(self.builder, last), "ule")))
+        return self._all(checks, arith.AndIOp)
+
+    def _where_inside(
+        self, starts: Sequence[SSAValue], before: Sequence[SSAValue], body: Callable[[], Sequence[SSAValue]]
+    ) -> Sequence[SSAValue]:
+        return self._if(self._inside(starts), before, body) if starts else body()
+
+    # ---- elements
+
+    def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        """An element of an operand."""
+        owner = value.owner
+        assert isinstance(owner, HloOp)
+        callee = self.partitioned.subgraph_of[owner]
+        call = PureCallOp(callee.name, [*self.entry.inputs, *indices], element_types(callee))
+        call.results[0].name_hint = "pure_call"
+        return self.builder.insert(call).results[0]
+
+    def _combined(
+        self, targets: Sequence[SSAValue], place: Sequence[SSAValue], values: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """`targets` with the elements at `place` combined with `values`."""
+        if self.scatter.has_unique_indices:
+            old = [
+                self._insert(tensor.ExtractOp(target, list(place), value.type))
+                for target, value in zip(targets, values, strict=True)
+            ]
+            combined = self._call_combiner([*old, *values])
+            return [
+                self._insert(tensor.InsertOp(value, target, list(place)))
+                for value, target in zip(combined, targets, strict=True)
+            ]
+        (target,) = targets
+        update = self.builder.insert(AtomicRMWOp(target, place))
+        update.result.name_hint = "atomic_rmw"
+        with self.builder.inside(InsertPoint.at_end(update.body.block)):
+            self.builder.insert(YieldOp(*self._call_combiner([update.current, *values])))
+        return [update.result]
+
+    def _call_combiner(self, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """What an update makes of an element: of old elements and updates."""
+        callee = self.called[self.scatter.to_apply.root_reference.data].root
+        call = PureCallOp(callee.name, arguments, element_types(callee))
+        for result in call.results:
+            result.name_hint = "pure_call"
+        return self.builder.insert(call).results
+
+    # ---- structure
+
+    def _insert(
+        self,
+        op: arith.CmpiOp
+        | arith.AndIOp
+        | arith.OrIOp
+        | arith.ConstantOp
+        | tensor.ExtractOp
+        | tensor.InsertOp
+        | vector.ExtractOp
+        | vector.InsertOp,
+    ) -> SSAValue:
+        return self.builder.insert(op).results[0]
+
+    def _all(self, parts: Sequence[SSAValue], combine: type[arith.AndIOp] | type[arith.OrIOp]) -> SSAValue:
+        """The parts, of which there is one at least, combined."""
+        whole, *others = parts
+        for part in others:
+            whole = self._insert(combine(whole, part))
+        return whole
+
+    def _if(
+        self,
+        condition: SSAValue,
+        before: Sequence[SSAValue],
+        then: Callable[[], Sequence[SSAValue]],
+        otherwise: Callable[[], Sequence[SSAValue]] | None = None,
+    ) -> Sequence[SSAValue]:
+        """What `then` makes of the values `before`, where `condition` holds; elsewhere what `otherwise` does, or they themselves."""
+        regions = Region(Block()), Region(Block())
+        branch = self.builder.insert(scf.IfOp(condition, [value.type for value in before], *regions))
+        for region, emit in zip(regions, (then, otherwise), strict=True):
+            with self.builder.inside(InsertPoint.at_end(region.block)):
+                self.builder.insert(scf.YieldOp(*(emit() if emit else before)))
+        return branch.results
+
+    def _loop(
+        self, inits: Sequence[SSAValue], map: IndexingMap, body: Callable[[LoopOp], Sequence[SSAValue]]
+    ) -> Sequence[SSAValue]:
+        """`body` for all points of `map` over the ids."""
+        loop = self.builder.insert(LoopOp(self.entry.ids, inits, map))
+        for result in loop.results:
+            result.name_hint = "xla_loop"
+        with self.builder.inside(InsertPoint.at_end(loop.body.block)):
+            self.builder.insert(YieldOp(*body(loop)))
+        return loop.results
+
+
+def _of_ids(visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:
+    """The results `dims` of a map, without the symbols that these do not need."""
+    part = replace(visited, results=tuple(visited.results[dim] for dim in dims), constraints=())
+    return part.remove_unused_symbols()[0]

@@ -1,0 +1,338 @@
+"""Tiles of a transpose: which thread reads which element, where it lies in shared memory, and which thread writes it.
+
+    f32[20,160,170] -> [170,160,20]: 1 x 160 x 6 blocks of 128 threads, a tile f32[32,1,33] each
+
+    read      (th_x, bl_x)[i, j] -> input  (i * 4 + th_x floordiv 32, bl_x floordiv 6, (bl_x mod 6) * 32 + th_x mod 32)
+                                    tile   (th_x mod 32, 0, i * 4 + th_x floordiv 32)
+    write     (th_x, bl_x)[i, j] -> output ((bl_x mod 6) * 32 + i * 4 + th_x floordiv 32, bl_x floordiv 6, th_x mod 32)
+                                    tile   (i * 4 + th_x floordiv 32, 0, th_x mod 32)
+
+A warp reads a row of the input and puts it into a column of the tile; it takes a row of the tile and writes it to a row of the output. Rows
+of the tile are 33 long, so that a column lies in 32 different banks. `PackedTiles` have no padding: what a thread moves is a word of
+several elements, and words are rotated along the row by one for every row of words, which serves the same.
+
+Where a dim is not a multiple of its tile, the maps' constraints say which threads do something.
+Source: spec/2 2.5, 2.6; XLA transpose.cc; seed document, "Transpose emitter".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xla_emitters.analysis.launch import Launch
+from xla_emitters.analysis.transposes import TILE, PackedTranspose, TransposeDescription
+from xla_emitters.device import Device
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import delinearize_in_bounds
+
+THREADS = 128
+VECTOR_BYTES = 4
+"""What a thread of an unpacked transpose moves at once, at most."""
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The variables of a map over the ids of a launch of `blocks` times 128 threads; an id of extent 1 is no variable."""
+
+    blocks: int
+
+    @property
+    def dims(self) -> tuple[Variable, ...]:
+        thread, block = Variable(Interval(0, THREADS - 1), "th_x"), Variable(Interval(0, self.blocks - 1), "bl_x")
+        return (thread, block) if self.blocks > 1 else (thread,)
+
+    @property
+    def thread(self) -> Expr:
+        return Expr.variable(0)
+
+    @property
+    def block(self) -> Expr:
+        return Expr.variable(1) if self.blocks > 1 else Expr.constant(0)
+
+    def symbol(self, number: int) -> Expr:
+        return Expr.variable(len(self.dims) + number)
+
+
+def counts(dims: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
+    """Tiles along each dim."""
+    return tuple(-(-size // part) for size, part in zip(dims, tile, strict=True))
+
+
+def shared_bytes(description: TransposeDescription, transposes: int) -> int:
+    """What tiles of 32 x 33 take, one element wide: that of the largest choice starts from it."""
+    width = description.bits * (description.dims[-1] if description.keeps_minor else 1)
+    return transposes * -(-TILE * (TILE + 1) * width // 8)
+
+
+@dataclass(frozen=True, eq=False)
+class PlainTiles:
+    """Tiles of 32 x 32 elements, vectors of a few, or of the whole fastest dim where that stays.
+
+    vector_size  elements side by side that one thread reads
+    """
+
+    description: TransposeDescription
+    vector_size: int
+
+    @cached_property
+    def tile(self) -> tuple[int, ...]:
+        """Elements of a block in each input dim."""
+        rank = len(self.description.dims)
+        sizes = [1] * rank
+        if self.description.keeps_minor:
+            sizes[-1] = self.vector_size
+        side = TILE if self.description.keeps_minor else TILE * self.vector_size
+        for dim in self.tiled_dims:
+            sizes[dim] = side
+        return tuple(sizes)
+
+    @property
+    def tiled_dims(self) -> tuple[int, int]:
+        """The two input dims that change places: the one that runs fastest before, and the one that does after."""
+        last = len(self.description.dims) - (2 if self.description.keeps_minor else 1)
+        return last, self.description.permutation[last]
+
+    @property
+    def input_dims(self) -> tuple[int, ...]:
+        return self.description.input_dims
+
+    @property
+    def output_dims(self) -> tuple[int, ...]:
+        return self.description.dims
+
+    @property
+    def shared_dims(self) -> tuple[int, ...]:
+        padded = self.tiled_dims[0]
+        return tuple(size + (dim == padded) for dim, size in enumerate(self.tile))
+
+    @cached_property
+    def launch(self) -> Launch:
+        return Launch((math.prod(counts(self.input_dims, self.tile)), 1, 1), (THREADS, 1, 1))
+
+    @property
+    def summary(self) -> str:
+        moved = f"{self.vector_size} elements at once" if self.vector_size > 1 else "one element at a time"
+        return f"{'x'.join(map(str, self.tile))} of the input through {'x'.join(map(str, self.shared_dims))}, {moved}"
+
+    @property
+    def _ids(self) -> Ids:
+        return Ids(self.launch.blocks)
+
+    @property
+    def _symbols(self) -> tuple[Variable, ...]:
+        steps = math.prod(self.tile) // (THREADS * self.vector_size)
+        return Variable(Interval(0, steps - 1), "i"), Variable(Interval(0, self.vector_size - 1), "j")
+
+    def _map(self, results: Sequence[Expr], constraints: Sequence[tuple[Expr, Interval]] = ()) -> IndexingMap:
+        made = IndexingMap(tuple(results), self._ids.dims, self._symbols, constraints=tuple(constraints))
+        return made.simplify()
+
+    def _offsets(self, tile: Sequence[int]) -> tuple[Expr, ...]:
+        """Where in a tile a thread's element is, neighbours along the last dim first."""
+        ids, width = self._ids, self.vector_size
+        return delinearize_in_bounds(ids.symbol(0) * (THREADS * width) + ids.thread * width + ids.symbol(1), tile)
+
+    def _global(self, dims: Sequence[int], tile: Sequence[int], blocks: Sequence[Expr]) -> IndexingMap:
+        at = [block * size + offset for block, size, offset in zip(blocks, tile, self._offsets(tile), strict=True)]
+        inside = [(index, Interval(0, size - 1)) for index, size in zip(at, dims, strict=True)]
+        return self._map(at, inside)
+
+    @property
+    def _blocks(self) -> tuple[Expr, ...]:
+        """Number of the block's tile along each input dim."""
+        return delinearize_in_bounds(self._ids.block, counts(self.input_dims, self.tile))
+
+    @cached_property
+    def read(self) -> IndexingMap:
+        """ids[i, j] -> the element of the input."""
+        return self._global(self.input_dims, self.tile, self._blocks)
+
+    @cached_property
+    def put(self) -> IndexingMap:
+        """ids[i, j] -> where the thread puts what it has read into the tile: rows become columns."""
+        offsets = list(self._offsets(self.tile))
+        one, other = self.tiled_dims
+        offsets[one], offsets[other] = offsets[other], offsets[one]
+        return self._map(offsets)
+
+    @cached_property
+    def take(self) -> IndexingMap:
+        """ids[i, j] -> where the thread takes from the tile what it writes."""
+        return self._map(self._offsets(self.tile))
+
+    @cached_property
+    def write(self) -> IndexingMap:
+        """ids[i, j] -> the element of the output."""
+        order = self.description.permutation
+        return self._global(self.output_dims, [self.tile[k] for k in order], [self._blocks[k] for k in order])
+
+
+def plain_tiles(description: TransposeDescription, transposes: int, device: Device) -> PlainTiles:
+    """The tiles of a transpose that is not packed, of which a kernel does so many."""
+    if description.keeps_minor:
+        return PlainTiles(description, description.dims[-1])
+    narrow = PlainTiles(description, 1)
+    one, other = (description.input_dims[dim] for dim in narrow.tiled_dims)
+    for width in _halves(VECTOR_BYTES // max(1, description.bits // 8)):
+        fills_chip = narrow.launch.blocks * THREADS >= width**2 * device.threads_max
+        fits = shared_bytes(description, transposes) * width**2 <= device.shared_bytes_per_block
+        if fills_chip and fits and one % width == other % width == 0:
+            return PlainTiles(description, width)
+    return narrow
+
+
+def _halves(size: int) -> Iterator[int]:
+    while size > 1:
+        yield size
+        size //= 2
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTiles:
+    """Tiles of up to 32 x 32 words, each of `vector_size` elements, and 32 x 32 x `vector_size` of them behind each other.
+
+    A thread reads words along T1. What it writes are words along T2: it takes `vector_size` words of the tile, below each other,
+    and transposes them in registers.
+    """
+
+    packed: PackedTranspose
+
+    @property
+    def vector_size(self) -> int:
+        return self.packed.vector_size
+
+    @property
+    def input_dims(self) -> tuple[int, ...]:
+        return self.packed.input_dims
+
+    @property
+    def output_dims(self) -> tuple[int, ...]:
+        return self.packed.dims
+
+    @property
+    def shared_dims(self) -> tuple[int, ...]:
+        return self.packed.side, self.packed.side
+
+    @property
+    def launch(self) -> Launch:
+        return Launch((math.prod(counts(self.output_dims, self.packed.output_tile)), 1, 1), (THREADS, 1, 1))
+
+    @property
+    def summary(self) -> str:
+        packed = self.packed
+        columns = f"{packed.tile_a}x{packed.tile_t1}" if packed.tile_a > 1 else str(packed.tile_t1)
+        shared = "x".join(map(str, self.shared_dims))
+        return f"{packed.rows} rows of {columns} of the input through {shared}, {self.vector_size} elements at once"
+
+    @property
+    def has_whole_words(self) -> bool:
+        """Whether every word that a thread moves is inside, or none of its elements is."""
+        return self.input_dims[self.packed.t1] % self.vector_size == 0
+
+    @property
+    def _ids(self) -> Ids:
+        return Ids(self.launch.blocks)
+
+    @property
+    def _lane(self) -> Expr:
+        return self._ids.thread % TILE
+
+    def _output_index(self, row: Expr, column: Expr) -> tuple[Expr, ...]:
+        """The element of the output that is at `row` and `column` of the tile."""
+        packed = self.packed
+        blocks = delinearize_in_bounds(self._ids.block, counts(self.output_dims, packed.output_tile))
+        offsets = {packed.t1_of_output: column, packed.t2: row}
+        if packed.tile_a > 1:
+            offsets |= {packed.a: column // packed.tile_t1, packed.t1_of_output: column % packed.tile_t1}
+        return tuple(
+            block * tile + offsets.get(dim, 0)
+            for dim, (block, tile) in enumerate(zip(blocks, packed.output_tile, strict=True))
+        )
+
+    def _inside(self, row: Expr, column: Expr) -> tuple[tuple[Expr, Interval], ...]:
+        """What holds where the tile has an element of the arrays."""
+        indices = zip(self._output_index(row, column), self.output_dims, strict=True)
+        bounds = [*indices, (row, self.packed.rows), (column, self.packed.columns)]
+        return tuple((index, Interval(0, size - 1)) for index, size in bounds)
+
+    def _map(
+        self, results: Sequence[Expr], symbols: Sequence[Variable], constraints: Sequence[tuple[Expr, Interval]] = ()
+    ) -> IndexingMap:
+        return IndexingMap(tuple(results), self._ids.dims, tuple(symbols), constraints=tuple(constraints)).simplify()
+
+    def _swizzled(self, row: Expr, word: Expr, element: Expr) -> tuple[Expr, Expr]:
+        """Where element `element` of word `word` of a row of the tile lies in shared memory."""
+        return row, (word + row // self.vector_size) % TILE * self.vector_size + element
+
+    # On the way in: ids[i, e], a word of the input for each i
+
+    @property
+    def _in_symbols(self) -> tuple[Variable, ...]:
+        steps = -(-self.packed.rows // (THREADS // TILE))
+        return Variable(Interval(0, steps - 1), "i"), Variable(Interval(0, self.vector_size - 1), "j")
+
+    @property
+    def _row_in(self) -> Expr:
+        return self._ids.symbol(0) * (THREADS // TILE) + self._ids.thread // TILE
+
+    @cached_property
+    def read(self) -> IndexingMap:
+        """ids[i, e] -> the element of the input."""
+        word = self._lane * self.vector_size
+        column = word + self._ids.symbol(1)
+        at = self._output_index(self._row_in, column)
+        inside = self._inside(self._row_in, word if self.has_whole_words else column)
+        return self._map([at[self.packed.permutation.index(dim)] for dim in range(len(at))], self._in_symbols, inside)
+
+    @cached_property
+    def put(self) -> IndexingMap:
+        """ids[i, e] -> where the thread puts what it has read."""
+        return self._map(self._swizzled(self._row_in, self._lane, self._ids.symbol(1)), self._in_symbols)
+
+    # On the way out: ids[i, h, w], word i of the rows w below each other, in it element h
+
+    @property
+    def _out_symbols(self) -> tuple[Variable, ...]:
+        steps = -(-self.packed.columns // (THREADS // TILE * self.vector_size))
+        within = Interval(0, self.vector_size - 1)
+        return Variable(Interval(0, steps - 1), "i"), Variable(within, "h"), Variable(within, "w")
+
+    @property
+    def _word_out(self) -> Expr:
+        return self._ids.symbol(0) * (THREADS // TILE) + self._ids.thread // TILE
+
+    @cached_property
+    def corner(self) -> IndexingMap:
+        """ids[i] -> the first element in shared memory of the first of the words that the thread takes."""
+        row = self._lane * self.vector_size
+        at = self._swizzled(row, self._word_out, Expr.constant(0))
+        return self._map(at, self._out_symbols[:1], self._inside(row, self._word_out * self.vector_size))
+
+    @property
+    def first_row(self) -> Variable:
+        """The rows that a corner can be in."""
+        return Variable(Interval(0, self.packed.side - self.vector_size))
+
+    def within_corner(self, map: IndexingMap) -> IndexingMap:
+        """A map of ids[i, h, w] as one of (ids, i)[h, w], for a loop in one over `corner`, which has checked the domain."""
+        word, *within = self._out_symbols
+        return IndexingMap(map.results, (*self._ids.dims, word), tuple(within))
+
+    @cached_property
+    def take(self) -> IndexingMap:
+        """ids[i, h, w] -> where the thread takes what it writes."""
+        row = self._lane * self.vector_size + self._ids.symbol(2)
+        return self._map(self._swizzled(row, self._word_out, self._ids.symbol(1)), self._out_symbols)
+
+    @cached_property
+    def write(self) -> IndexingMap:
+        """ids[i, h, w] -> the element of the output."""
+        first = self._lane * self.vector_size
+        column = self._word_out * self.vector_size + self._ids.symbol(1)
+        # Rows are whole words; `first` is in the same as `first + w`.
+        return self._map(
+            self._output_index(first + self._ids.symbol(2), column), self._out_symbols, self._inside(first, column)
+        )

@@ -1,0 +1,154 @@
+"""f8E4M3FN and f8E5M2 are converted by the hardware, on chips that can: Ada (8.9), Hopper (9.0) and later.
+
+    %y = arith.truncf %x : f32 to f8E4M3FN                          %y = arith.extf %x : f8E5M2 to f32
+->                                                              ->
+    %p = llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%x, %x)    %c = arith.extui (arith.bitcast %x : f8E5M2 to i8) : i8 to i16
+    %c = arith.trunci %p : i16 to i8                                %p = llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c)
+    %y = 464 < |%x| <= inf ? sign | 0x7F : %c                       %y = arith.extf %p[0] : f16 to f32
+
+The instructions convert two numbers, of which one is used, and give the largest finite value for what is beyond it: a select puts infinity
+there (f8E4M3FN has NaN in its place). Left to xla-expand-float-ops: the other formats; f64, which would be rounded twice by way of f32;
+conversions between narrow floats; f4E2M1FN, whose instructions only chips with an `a` to their name have, and no target here is one.
+Source: spec/2 3.3 "xla-gpu-convert-float-nvidia"; PTX ISA, "cvt".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    VectorType,
+    f16,
+    f32,
+    i8,
+    i16,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.device import device
+from xla_emitters.dialects import llvm
+from xla_emitters.dialects.arith import rounds_to_nearest_even
+from xla_emitters.dialects.vector import FromElementsOp
+from xla_emitters.lowering.narrow_floats import FORMATS, Format, is_narrow
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+FIRST_CAPABILITY = (8, 9)
+_NAMES = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
+_PAIR = VectorType(f16, [2])
+_WIDE = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+
+
+@dataclass(frozen=True)
+class ConvertFloatNvidiaPass(KernelPass):
+    """device  what the kernel will run on: a name or an architecture"""
+
+    name = "xla-gpu-convert-float-nvidia"
+
+    device: str = "h200"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = device(self.device)
+        can = target.compute_capability >= FIRST_CAPABILITY
+        for found in list(op.walk()):
+            if not isinstance(found, arith.ExtFOp | arith.TruncFOp):
+                continue
+            types = (found.input.type, found.result.type)
+            if not any(is_narrow(type) for type in types):
+                continue
+            if not can:
+                self.skip(found, f"{target.name} has no instruction for it")
+            elif reason := _refusal(found, *types):
+                self.skip(found, reason)
+            else:
+                _convert(found)
+
+
+def _refusal(op: Operation, source: Attribute, target: Attribute) -> str | None:
+    """Why a conversion stays, or None."""
+    if not rounds_to_nearest_even(op):
+        return "it does not round to nearest even"
+    if isinstance(source, Float64Type):
+        return "it would round twice"
+    wide = source if target.name in _NAMES else target
+    if isinstance(wide, _WIDE) and {source.name, target.name} & _NAMES.keys():
+        return None
+    return f"there is no instruction from {source} to {target}"
+
+
+def _convert(op: arith.ExtFOp | arith.TruncFOp) -> None:
+    b = located_builder(InsertPoint.before(op), op)
+    value = _narrowed(b, op.input, op.result.type) if is_narrow(op.result.type) else _widened(b, op)
+    value.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+def _widened(b: Builder, op: arith.ExtFOp | arith.TruncFOp) -> SSAValue:
+    target = op.result.type
+    code = b.insert(arith.ExtUIOp(b.insert(arith.BitcastOp(op.input, i8)).result, i16)).result
+    pair = _call(b, f"{_NAMES[op.input.type.name]}.to.f16x2.rn", [code], _PAIR)
+    half = b.insert(vector.ExtractOp(pair, [0], f16)).result
+    match target:
+        case Float16Type():
+            return half
+        case BFloat16Type():
+            return b.insert(arith.TruncFOp(b.insert(arith.ExtFOp(half, f32)).result, target)).result
+        case _:
+            return b.insert(arith.ExtFOp(half, target)).result
+
+
+def _narrowed(b: Builder, x: SSAValue, target: Attribute) -> SSAValue:
+    name, form = _NAMES[target.name], FORMATS[target.name]
+    if isinstance(x.type, BFloat16Type):
+        x = b.insert(arith.ExtFOp(x, f32)).result
+    if isinstance(x.type, Float16Type):
+        pair = _call(b, f"f16x2.to.{name}.rn", [b.insert(FromElementsOp([x, x], _PAIR)).results[0]], i16)
+    else:
+        pair = _call(b, f"ff.to.{name}.rn", [x, x], i16)
+    code = b.insert(arith.TruncIOp(pair, i8)).result
+
+    width, numpy = (16, np.float16) if isinstance(x.type, Float16Type) else (32, np.float32)
+    type = IntegerType(width)
+
+    def constant(value: int, type: IntegerType = type) -> SSAValue:
+        return b.insert(arith.ConstantOp(IntegerAttr(value, type, truncate_bits=True))).result
+
+    bits = b.insert(arith.BitcastOp(x, type)).result
+    size = b.insert(arith.AndIOp(bits, constant((1 << width - 1) - 1))).result
+    # A tie goes to the even number: that beyond the largest, where the largest is odd.
+    beyond = b.insert(arith.CmpiOp(size, constant(_pattern(_tie(form), numpy) - form.largest % 2), "ugt")).result
+    number = b.insert(arith.CmpiOp(size, constant(_pattern(np.inf, numpy)), "ule")).result
+    sign = b.insert(arith.ShRUIOp(bits, constant(width - 8))).result
+    sign = b.insert(arith.AndIOp(b.insert(arith.TruncIOp(sign, i8)).result, constant(form.sign, i8))).result
+    special = b.insert(arith.OrIOp(sign, constant(form.beyond, i8))).result
+    too_large = b.insert(arith.AndIOp(beyond, number)).result
+    return b.insert(arith.BitcastOp(b.insert(arith.SelectOp(too_large, special, code)).result, target)).result
+
+
+def _tie(form: Format) -> float:
+    """Half a unit above the largest finite value."""
+    one = 1 << form.fraction
+    exponent = (form.largest >> form.fraction) - form.bias - form.fraction
+    return ((form.largest & one - 1) + one + 0.5) * 2.0**exponent
+
+
+def _pattern(value: float, numpy: type[np.floating]) -> int:
+    return int.from_bytes(numpy(value).tobytes(), "little")
+
+
+def _call(b: Builder, name: str, operands: list[SSAValue], result: Attribute) -> SSAValue:
+    return b.insert(llvm.CallIntrinsicOp(f"llvm.nvvm.{name}", operands, [result])).results[0]

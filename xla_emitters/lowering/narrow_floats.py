@@ -1,0 +1,253 @@
+"""Floats of eight bits and of four as integers: the code that widens one to f32 and rounds f32 or f64 to one.
+
+    f8E4M3FN  s eeee mmm     value, e > 0:  1.mmm * 2^(e - bias)          e = 0:  0.mmm * 2^(1 - bias)
+
+    widen     mmm moves to the top of f32's fraction, the exponent gets the difference of the biases. With e = 0 the bits are put into
+              1.mmm * 2^(1 - bias) instead, and the 1 is subtracted: exact, and no number on the way is subnormal.
+    narrow    the bits that are lost are rounded to nearest even by adding half of the last bit kept to the whole pattern: a carry goes
+              into the exponent by itself. A result with e = 0 is the last bits of |x| + 2^k, where f32's own addition has rounded it.
+              f64 is cut to f32 first, to odd: what follows rounds as if it were the only rounding.
+
+What lies beyond the largest finite value, and NaN:
+
+    IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4: the highest exponent is theirs
+    TOP_NAN    NaN; NaN          f8E4M3FN: all ones is NaN
+    ZERO_NAN   NaN; NaN          f8E5M2FNUZ, f8E4M3FNUZ, f8E4M3B11FNUZ: what would be -0 is NaN, zero has no sign
+    SATURATE   largest; a zero   f4E2M1FN
+
+f8E8M0FNU is an exponent and nothing else: no sign, no zero. Ties go up; zero, negative numbers, infinity and NaN are its NaN, 255.
+Every function gives bit for bit what `ml_dtypes`, and so XLA, gives. Scalars only.
+Source: spec/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating point and microscaling formats; ml_dtypes. How it is computed is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import AnyFloat, Float64Type, FloatAttr, IntegerAttr, IntegerType, f32, f64, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.type import get_element_type_or_self
+
+SIGN = 1 << 31
+FRACTION, BIAS = 23, 127
+INFINITY, QUIET_NAN = 0x7F800000, 0x7FC00000
+
+
+class Specials(Enum):
+    """Where a format keeps infinity and NaN; see the head of the file."""
+
+    IEEE = "ieee"
+    TOP_NAN = "top_nan"
+    ZERO_NAN = "zero_nan"
+    SATURATE = "saturate"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A narrow float with a sign.
+
+    bits      in all
+    fraction  bits of it
+    bias      what its exponent is above the power of two
+    """
+
+    bits: int
+    fraction: int
+    bias: int
+    specials: Specials
+
+    @property
+    def sign(self) -> int:
+        return 1 << self.bits - 1
+
+    @property
+    def largest(self) -> int:
+        """The pattern of the largest finite value."""
+        match self.specials:
+            case Specials.IEEE:
+                return self.sign - (1 << self.fraction) - 1
+            case Specials.TOP_NAN:
+                return self.sign - 2
+            case Specials.ZERO_NAN | Specials.SATURATE:
+                return self.sign - 1
+
+    @property
+    def beyond(self) -> int:
+        """The pattern, without sign, of what is larger."""
+        return self.largest if self.specials is Specials.SATURATE else self.largest + 1
+
+    @property
+    def nan(self) -> int:
+        """The pattern that NaN is rounded to, its sign apart."""
+        match self.specials:
+            case Specials.IEEE:
+                return self.beyond | 1 << self.fraction - 1
+            case Specials.TOP_NAN:
+                return self.sign - 1
+            case Specials.ZERO_NAN | Specials.SATURATE:
+                return self.sign
+
+
+FORMATS: dict[str, Format] = {
+    "f8E5M2": Format(8, 2, 15, Specials.IEEE),
+    "f8E4M3": Format(8, 3, 7, Specials.IEEE),
+    "f8E3M4": Format(8, 4, 3, Specials.IEEE),
+    "f8E4M3FN": Format(8, 3, 7, Specials.TOP_NAN),
+    "f8E5M2FNUZ": Format(8, 2, 16, Specials.ZERO_NAN),
+    "f8E4M3FNUZ": Format(8, 3, 8, Specials.ZERO_NAN),
+    "f8E4M3B11FNUZ": Format(8, 3, 11, Specials.ZERO_NAN),
+    "f4E2M1FN": Format(4, 1, 1, Specials.SATURATE),
+}
+EXPONENT_ONLY = "f8E8M0FNU"
+
+
+def is_narrow(type: Attribute) -> bool:
+    """Whether `type` is one of the formats that are integers here."""
+    return type.name == EXPONENT_ONLY or type.name in FORMATS
+
+
+CONVERSIONS = (arith.ExtFOp, arith.TruncFOp)
+MOVES = (arith.ConstantOp, arith.SelectOp, arith.BitcastOp)
+
+
+def is_number_op(op: Operation) -> bool:
+    """Whether `op` takes or gives narrow floats as numbers: more than to move their bits."""
+    if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
+        return False
+    return any(is_narrow(get_element_type_or_self(type)) for type in (*op.operand_types, *op.result_types))
+
+
+def widen(b: Builder, x: SSAValue) -> SSAValue:
+    """A narrow float as f32; exact."""
+    assert isinstance(x.type, AnyFloat)
+    bits = _Integers(b)
+    code = b.insert(arith.ExtUIOp(b.insert(arith.BitcastOp(x, IntegerType(x.type.bitwidth))).result, i32)).result
+    if x.type.name == EXPONENT_ONLY:
+        value = bits.shift_left(code, FRACTION)
+        value = bits.select("eq", code, 0, bits.constant(1 << FRACTION - 1), value)
+        return bits.as_float(bits.select("eq", code, 255, bits.constant(QUIET_NAN), value))
+
+    form = FORMATS[x.type.name]
+    magnitude = bits.and_(code, form.sign - 1)
+    shifted = bits.shift_left(magnitude, FRACTION - form.fraction)
+    normal = bits.add(shifted, BIAS - form.bias << FRACTION)
+    with_one = bits.as_float(bits.or_(shifted, bits.constant(BIAS + 1 - form.bias << FRACTION)))
+    one = b.insert(arith.ConstantOp(FloatAttr(2.0 ** (1 - form.bias), f32))).result
+    subnormal = bits.of_float(b.insert(arith.SubfOp(with_one, one)).result)
+    value = bits.select("ult", magnitude, 1 << form.fraction, subnormal, normal)
+    match form.specials:
+        case Specials.IEEE:
+            special = bits.or_(shifted, bits.constant(INFINITY))
+            value = bits.select("ugt", magnitude, form.largest, special, value)
+        case Specials.TOP_NAN:
+            value = bits.select("eq", magnitude, form.nan, bits.constant(QUIET_NAN), value)
+        case Specials.ZERO_NAN:
+            value = bits.select("eq", code, form.nan, bits.constant(QUIET_NAN), value)
+        case Specials.SATURATE:
+            pass
+    sign = bits.shift_left(bits.and_(code, form.sign), 32 - form.bits)
+    return bits.as_float(bits.or_(value, sign))
+
+
+def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
+    """f32 or f64 rounded once, to nearest even, to a narrow float."""
+    bits = _Integers(b)
+    pattern = _rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
+    magnitude = bits.and_(pattern, SIGN - 1)
+    if target.name == EXPONENT_ONLY:
+        value = _exponent(bits, pattern, magnitude)
+    else:
+        form = FORMATS[target.name]
+        value = _rounded(bits, magnitude, form)
+        sign = bits.and_(bits.shift_right(pattern, 32 - form.bits), form.sign)
+        signed = bits.or_(value, sign)
+        nan = bits.constant(form.nan)
+        if form.specials is Specials.ZERO_NAN:
+            signed = bits.select("eq", value, 0, value, signed)
+        elif form.specials is Specials.SATURATE:
+            nan = b.insert(arith.XOrIOp(sign, nan)).result
+        value = bits.select("ugt", magnitude, INFINITY, nan, signed)
+    code = b.insert(arith.TruncIOp(value, IntegerType(target.bitwidth))).result
+    return b.insert(arith.BitcastOp(code, target)).result
+
+
+def _rounded(bits: _Integers, magnitude: SSAValue, form: Format) -> SSAValue:
+    """The pattern, without sign, of the magnitude that f32 has as `magnitude`; anything for NaN."""
+    dropped = FRACTION - form.fraction
+    odd = bits.and_(bits.shift_right(magnitude, dropped), 1)
+    raised = bits.add(bits.add(magnitude, (1 << dropped - 1) - 1 - (BIAS - form.bias << FRACTION)), odd)
+    normal = bits.shift_right(raised, dropped)
+    # 2^last is the last bit of a subnormal, and of a sum that lies above 2^(last + FRACTION).
+    last = 1 - form.bias - form.fraction
+    anchor = bits.b.insert(arith.ConstantOp(FloatAttr(2.0 ** (last + FRACTION), f32))).result
+    total = bits.of_float(bits.b.insert(arith.AddfOp(bits.as_float(magnitude), anchor)).result)
+    subnormal = bits.add(total, -(BIAS + last + FRACTION << FRACTION))
+    value = bits.select("ult", magnitude, BIAS + 1 - form.bias << FRACTION, subnormal, normal)
+    return bits.select("ugt", value, form.largest, bits.constant(form.beyond), value)
+
+
+def _exponent(bits: _Integers, pattern: SSAValue, magnitude: SSAValue) -> SSAValue:
+    """f8E8M0FNU's pattern; 2^-127, its least value, is f32's only subnormal that does not go up to 2^-126 or down to it."""
+    half = 1 << FRACTION - 1
+    value = bits.shift_right(bits.add(magnitude, half), FRACTION)
+    value = bits.select("eq", magnitude, half, bits.constant(0), value)
+    value = bits.select("ugt", value, 254, bits.constant(255), value)
+    # Not positive, or NaN: as unsigned numbers, what is not 0 < pattern <= infinity.
+    return bits.select("ugt", bits.add(pattern, -1), INFINITY - 1, bits.constant(255), value)
+
+
+def _rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
+    """The bits of f64 as f32, rounded toward zero with the last bit set where anything was lost: no tie then where there was none.
+
+    Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008).
+    """
+    bits = _Integers(b)
+    near = b.insert(arith.TruncFOp(x, f32)).result
+    back = b.insert(arith.ExtFOp(near, f64)).result
+    size, wanted = (b.insert(math.AbsFOp(value)).result for value in (back, x))
+    too_large = b.insert(arith.ExtUIOp(b.insert(arith.CmpfOp(size, wanted, "ogt")).result, i32)).result
+    lost = b.insert(arith.ExtUIOp(b.insert(arith.CmpfOp(back, x, "une")).result, i32)).result
+    toward_zero = b.insert(arith.SubiOp(bits.of_float(near), too_large)).result
+    return bits.or_(toward_zero, lost)
+
+
+@dataclass(frozen=True)
+class _Integers:
+    """i32 arithmetic by a builder."""
+
+    b: Builder
+
+    def constant(self, value: int) -> SSAValue:
+        return self._insert(arith.ConstantOp(IntegerAttr(value, i32, truncate_bits=True)))
+
+    def of_float(self, x: SSAValue) -> SSAValue:
+        return self._insert(arith.BitcastOp(x, i32))
+
+    def as_float(self, x: SSAValue) -> SSAValue:
+        return self._insert(arith.BitcastOp(x, f32))
+
+    def add(self, x: SSAValue, y: SSAValue | int) -> SSAValue:
+        return self._insert(arith.AddiOp(x, self.constant(y) if isinstance(y, int) else y))
+
+    def and_(self, x: SSAValue, mask: int) -> SSAValue:
+        return self._insert(arith.AndIOp(x, self.constant(mask)))
+
+    def or_(self, x: SSAValue, y: SSAValue) -> SSAValue:
+        return self._insert(arith.OrIOp(x, y))
+
+    def shift_left(self, x: SSAValue, places: int) -> SSAValue:
+        return self._insert(arith.ShLIOp(x, self.constant(places)))
+
+    def shift_right(self, x: SSAValue, places: int) -> SSAValue:
+        return self._insert(arith.ShRUIOp(x, self.constant(places)))
+
+    def select(self, predicate: str, x: SSAValue, y: int, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+        """then where `x predicate y`, else otherwise."""
+        holds = self._insert(arith.CmpiOp(x, self.constant(y), predicate))
+        return self._insert(arith.SelectOp(holds, then, otherwise))
+
+    def _insert(self, op: Operation) -> SSAValue:
+        return self.b.insert(op).results[0]

@@ -1,0 +1,72 @@
+"""LLVM's NVIDIA intrinsics that no dialect has as ops, called by name: conversions of pairs of eight-bit floats.
+
+    llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %b) : (f32, f32) -> i16           %a in the upper byte, %b in the lower
+    llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c) : (i16) -> vector<2xf16>       the lower byte is element 0
+
+To nearest even; what is beyond the largest finite value, infinity too, becomes that; NaN is 0x7F.
+Source: PTX ISA, "cvt" with .satfinite; LLVM's IntrinsicsNVVM.td.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from xla_emitters.dialects import llvm
+from xla_emitters.dtypes import Array, NumpyType
+from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.vector import Elements
+
+RULES = Rules()
+
+E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+E5M2 = np.dtype(ml_dtypes.float8_e5m2)
+
+
+def _code(format: NumpyType, x: Array) -> Array:
+    """f32 or f16 as the byte of a format, uint8."""
+    largest = float(cast("Any", ml_dtypes.finfo(format)).max)
+    code = np.clip(x.astype(np.float32), -largest, largest).astype(format).view(np.uint8)
+    return np.where(np.isnan(x), np.uint8(0x7F), code)
+
+
+def _two_numbers(format: NumpyType, upper: Array, lower: Array) -> Array:
+    pair = _code(format, upper).astype(np.uint16) << np.uint16(8) | _code(format, lower)
+    return pair.view(np.int16)
+
+
+def _vector(format: NumpyType, pair: Elements) -> Array:
+    return _two_numbers(format, pair[1], pair[0])
+
+
+def _halves(format: NumpyType, pair: Array) -> Value:
+    codes = (pair.view(np.uint16) >> np.uint16(shift) & np.uint16(0xFF) for shift in (0, 8))
+    return tuple(code.astype(np.uint8).view(format).astype(np.float16) for code in codes)
+
+
+INTRINSICS: dict[str, Callable[..., Value]] = {
+    f"llvm.nvvm.{name.format(word)}": partial(function, format)
+    for word, format in (("e4m3x2", E4M3), ("e5m2x2", E5M2))
+    for name, function in (("ff.to.{}.rn", _two_numbers), ("f16x2.to.{}.rn", _vector), ("{}.to.f16x2.rn", _halves))
+}
+"""By name: what an intrinsic gives."""
+
+
+@RULES.op(llvm.CallIntrinsicOp)
+def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
+    """raises Unsupported for an intrinsic that is not in the table"""
+    if (function := INTRINSICS.get(op.intrin.data)) is None:
+        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+        raise Unsupported(f"call of the intrinsic '{op.intrin.data}'", stage="simt", details=place)
+
+    def run(machine: Machine, *operands: Value) -> Value:
+        return function(*operands)
+
+    return run

@@ -1,0 +1,176 @@
+"""Guarded elements become branches; combining over a warp becomes shuffles and calls.
+
+    %t = predicated_insert %v into %d[%i] if %c        %t = scf.if %c { %n = tensor.insert %v into %d[%i]; yield %n } else { yield %d }
+    %e = predicated_extract %s[%i] if %c else %f  ->   %e = scf.if %c { %x = tensor.extract %s[%i]; yield %x } else { yield %f }
+
+    %r = shuffle_reduce(%a) to 2 combiner=@add    ->   %b = gpu.shuffle down %a, 2, 32;  %c = pure_call @add(%a, %b)
+                                                       %d = gpu.shuffle down %c, 1, 32;  %r = pure_call @add(%c, %d)
+
+Shuffles move 32 bits. A value of another width goes as one or more words:
+
+    f64    bitcast to i64, to vector<2xi32>; each word; back           i8, bf16   bitcast to i8 / i16, extui to i32; trunci, bitcast back
+    complex   its parts, each as its type says
+
+What lies between is the low end of the word: 24 bits go in 32, 40 in 64. Whether the partner exists is not asked: who has none keeps
+its own value, which nobody uses. `warp_size` is the number of lanes.
+Source: spec/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, complex, scf, tensor
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    VectorType,
+    i32,
+)
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects import vector
+from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
+from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.folders import hoist_constants
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder, place_of
+
+WORD = 32
+"""Bits that one shuffle moves."""
+
+
+@dataclass(frozen=True)
+class LowerXlaToScfPass(KernelPass):
+    """See the head of the file.
+
+    warp_size  lanes of a warp
+    raises     Unsupported for a shuffle_reduce whose distance is no power of two or reaches beyond a warp, or of a type without bits
+    """
+
+    name = "xla-lower-xla-to-scf"
+
+    warp_size: int = 32
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in list(op.walk()):
+            match found:
+                case PredicatedInsertOp():
+                    _lower_insert(found)
+                case PredicatedExtractOp():
+                    _lower_extract(found)
+                case ShuffleReduceOp():
+                    _lower_shuffle_reduce(found, self.warp_size)
+                case _:
+                    pass
+        hoist_constants(op)
+
+
+def _lower_insert(op: PredicatedInsertOp) -> None:
+    def insert(inner: Builder) -> SSAValue:
+        return inner.insert(tensor.InsertOp(op.value, op.dest, list(op.indices))).result
+
+    _replace_by_branch(op, op.condition, insert, op.dest)
+
+
+def _lower_extract(op: PredicatedExtractOp) -> None:
+    def extract(inner: Builder) -> SSAValue:
+        return inner.insert(tensor.ExtractOp(op.src, list(op.indices), op.result.type)).result
+
+    _replace_by_branch(op, op.condition, extract, op.fallback)
+
+
+def _replace_by_branch(
+    op: PredicatedInsertOp | PredicatedExtractOp,
+    condition: SSAValue,
+    then: Callable[[Builder], SSAValue],
+    other: SSAValue,
+) -> None:
+    """Replaces `op` by a branch: what `then` builds where the condition holds, else `other`."""
+    regions = Region(Block()), Region(Block())
+    branch = located_builder(InsertPoint.before(op), op).insert(scf.IfOp(condition, [op.result.type], *regions))
+    inside, outside = (located_builder(InsertPoint.at_end(region.block), op) for region in regions)
+    value = then(inside)
+    value.name_hint = op.result.name_hint
+    inside.insert(scf.YieldOp(value))
+    outside.insert(scf.YieldOp(other))
+    Rewriter.replace_op(op, (), branch.results)
+
+
+# ------------------------------------------------------------------------------------------------- shuffles
+
+
+def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
+    distance = op.max_distance
+    if distance & (distance - 1) or distance >= warp_size:
+        raise _unsupported(op, f"a distance of {distance} lanes; it must be a power of two below {warp_size}")
+    builder = located_builder(InsertPoint.before(op), op)
+    width = builder.insert(arith.ConstantOp(IntegerAttr(warp_size, i32))).result
+    values: Sequence[SSAValue] = op.arguments
+    while distance:
+        offset = builder.insert(arith.ConstantOp(IntegerAttr(distance, i32))).result
+        others = [_shuffled(builder, op, value, offset, width) for value in values]
+        call = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types))
+        for result in call.results:
+            result.name_hint = "pure_call"
+        values = call.results
+        distance //= 2
+    Rewriter.replace_op(op, (), values)
+
+
+def _shuffled(builder: Builder, op: Operation, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
+    """`value` of the lane `offset` above."""
+    type = value.type
+    if isa(type, ComplexType):
+        parts = [builder.insert(part(value)).result for part in (complex.ReOp, complex.ImOp)]
+        real, imaginary = (_shuffled(builder, op, part, offset, width) for part in parts)
+        return builder.insert(complex.CreateOp(real, imaginary, type)).results[0]
+    if not isa(type, IntegerType | AnyFloat):
+        raise _unsupported(op, f"shuffles {type}")
+    bits = type.bitwidth
+    if bits == WORD:
+        return _shuffled_word(builder, value, offset, width)
+    words = -(-bits // WORD)
+    exact, whole = IntegerType(bits), IntegerType(WORD * words)
+    integer = value if type == exact else builder.insert(arith.BitcastOp(value, exact)).result
+    padded = integer if exact == whole else builder.insert(arith.ExtUIOp(integer, whole)).result
+    moved = (
+        _shuffled_word(builder, padded, offset, width)
+        if words == 1
+        else _shuffled_words(builder, padded, offset, width)
+    )
+    cut = moved if exact == whole else builder.insert(arith.TruncIOp(moved, exact)).result
+    return cut if type == exact else builder.insert(arith.BitcastOp(cut, type)).result
+
+
+def _shuffled_words(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
+    """An integer of several words, word by word."""
+    assert isa(value.type, IntegerType)
+    type = IntegerType(value.type.bitwidth)
+    count = type.bitwidth // WORD
+    many, one = VectorType(i32, [count]), VectorType(type, [1])
+    lone = builder.insert(vector.FromElementsOp([value], one)).dest
+    vector_of_words = builder.insert(vector.BitcastOp(lone, many)).result
+    words = [builder.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
+    moved = [_shuffled_word(builder, word, offset, width) for word in words]
+    together = builder.insert(vector.FromElementsOp(moved, many)).dest
+    back = builder.insert(vector.BitcastOp(together, one)).result
+    return builder.insert(vector.ExtractOp(back, [0], type)).result
+
+
+def _shuffled_word(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
+    return builder.insert(ShuffleOp(ShuffleMode.Down, value, offset, width)).shuffle_result
+
+
+def _unsupported(op: Operation, message: str) -> Unsupported:
+    place = place_of(op)
+    return Unsupported(f"{op.name}: {message}", stage="xla-lower-xla-to-scf", details=(f"at {place}",) if place else ())

@@ -1,0 +1,421 @@
+"""A reduction that one block cannot do becomes two: of parts of it, and of what these give. On HLO, before kernels are planned.
+
+    r = f32[8192] reduce(p, z), dimensions={0}              partial: q = f32[1,64,128,8192] bitcast(p)
+                                                                     s = f32[1,64,8192] reduce(q, z), dimensions={2}
+    of p = f32[8192,8192]                            ->     rest:    t = f32[64,8192] bitcast(s)
+                                                                     r = f32[8192] reduce(t, z), dimensions={0}
+
+The first kernel also writes the fusion's other results, which are as large as what is read; the second makes of the reductions what the
+fusion made of them. Where the length is no product of two like numbers, the operand is padded with what leaves everything as it is: the
+initial value if it may be there more than once, else the identity, and then the initial value comes in the second kernel alone.
+What comes out may have to be split again. A reduction without known identity is left: one thread makes each of its results.
+Source: spec/2 1.8; XLA tree_reduction_rewriter.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.analysis.fusion import view_of
+from xla_emitters.analysis.program_plan import called_computation, computation_of, entry_of, kernel_sources
+from xla_emitters.analysis.reduction_starts import identities_needed
+from xla_emitters.analysis.reductions import FusionReductions, Reduction, Split, find_reductions
+from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    ReturnOp,
+    TupleOp,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp
+from xla_emitters.dialects.hlo.types import (
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    leaf_types,
+    minor_to_major,
+    tuple_type,
+)
+from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class SplitReductionsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-split-reductions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split_reductions(op)
+
+
+def needs_split(computation: ComputationOp) -> FusionReductions | None:
+    """The reductions of what becomes a kernel, if they are to be split and can be."""
+    if not any(isinstance(op, ReduceOp) for op in computation.instructions):
+        return None
+    try:
+        found = find_reductions(view_of(computation), are_split=True)
+    except Unsupported:
+        return None
+    if isinstance(found, str) or found.shape.split is None:
+        return None
+    heroes = found.reduce_heroes
+    if any(isinstance(identities_needed(hero), str) or not _is_uniform(hero) for hero in heroes):
+        return None
+    return found
+
+
+def _is_uniform(hero: ReduceOp) -> bool:
+    """Whether all that it reduces lies in the same order in memory."""
+    return len({minor_to_major(array.type) for array in hero.arrays}) == 1
+
+
+def split_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
+    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be split.
+
+    returns  a module, and the name of the fusion to compile, None for all of them
+    """
+    sources = kernel_sources(module, fusion)
+    if not any(needs_split(computation_of(source)) for source in sources):
+        return module, fusion
+    copy = module.clone()
+    if fusion is not None:
+        _leave_only(copy, fusion)
+    split_reductions(copy)
+    return copy, None
+
+
+def _leave_only(module: ModuleOp, fusion: str) -> None:
+    """ENTRY becomes a call of one of its fusions, with a parameter for each operand."""
+    entry = entry_of(module)
+    (called,) = (op for op in entry.instructions if isinstance(op, FusionOp) and op.instruction_name.data == fusion)
+    parameters = [ParameterOp(number, value.type, f"p{number}") for number, value in enumerate(called.operands)]
+    alone = called.clone()
+    alone.operands = [parameter.result for parameter in parameters]
+    for op in (*parameters, alone):
+        op.location = called.location
+    made = ComputationOp(entry.sym_name.data, Block([*parameters, alone, ReturnOp(alone.result)]), entry=True)
+    made.location = entry.location
+    Rewriter.insert_op(made, InsertPoint.after(entry))
+    Rewriter.erase_op(entry)
+
+
+def split_reductions(module: ModuleOp) -> None:
+    """Splits what ENTRY's fusions, or ENTRY itself, reduce, until each block can do its part."""
+    entry = entry_of(module)
+    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+        if needs_split(entry) is None:
+            return
+        entry = _wrapped(entry)
+    pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
+    while pending:
+        fusion = pending.pop()
+        callee = called_computation(fusion)
+        if (found := needs_split(callee)) is not None:
+            pending += _Splitting(module, fusion, callee, found).split()
+
+
+def _wrapped(entry: ComputationOp) -> ComputationOp:
+    """A new ENTRY that calls the old one as a fusion of the same name."""
+    name = entry.sym_name.data
+    block = Block()
+    parameters = [ParameterOp(n, p.result.type, p.instruction_name.data) for n, p in enumerate(entry.parameters)]
+    entry.properties["sym_name"] = StringAttr(f"{name}.fused")
+    entry.entry = None
+    fusion = _fusion([p.result for p in parameters], entry, name)
+    block.add_ops([*parameters, fusion, ReturnOp(fusion.result)])
+    made = ComputationOp(name, block, entry=True)
+    for op, old in zip(parameters, entry.parameters, strict=True):
+        op.location = old.location
+    made.location = fusion.location = entry.location
+    Rewriter.insert_op(made, InsertPoint.after(entry))
+    return made
+
+
+def _fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -> FusionOp:
+    properties = {"calls": SymbolRefAttr(callee.sym_name.data), "kind": StringAttr("kInput")}
+    return FusionOp(operands, callee.root.type, name, properties)
+
+
+@dataclass(eq=False)
+class _Part:
+    """A computation under construction that takes over instructions of another, and those parameters that these need.
+
+    source      the other
+    taken       its values, and what they are here
+    parameters  for each parameter here the number of the one that it is there, -1 for one that is not
+    names       that no new instruction may have
+    """
+
+    source: ComputationOp
+    block: Block = field(default_factory=Block)
+    taken: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    parameters: list[int] = field(default_factory=list[int])
+    names: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = {op.instruction_name.data for op in self.source.instructions}
+
+    def insert(self, op: HloOp, of: Operation) -> SSAValue:
+        """Adds a new instruction, under a name of its own."""
+        _rename(op, self.names)
+        return self._add(op, of)
+
+    def _add(self, op: HloOp, of: Operation) -> SSAValue:
+        op.location = of.location
+        self.block.add_op(op)
+        return op.result
+
+    def take(self, value: SSAValue) -> SSAValue:
+        """What `value` of the other computation is here."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            owner = current.owner
+            assert isinstance(owner, HloOp)
+            missing = [operand for operand in owner.operands if operand not in self.taken]
+            if current in self.taken:
+                pending.pop()
+            elif missing:
+                pending += missing
+            elif isinstance(owner, ParameterOp):
+                own = ParameterOp(len(self.parameters), current.type, owner.instruction_name.data)
+                self.parameters.append(owner.number.value.data)
+                self.taken[current] = self._add(own, owner)
+            else:
+                copy = owner.clone()
+                copy.operands = [self.taken[operand] for operand in owner.operands]
+                self.taken[current] = self._add(copy, owner)
+        return self.taken[value]
+
+    def finish(self, name: str, results: Sequence[SSAValue], of: Operation) -> ComputationOp:
+        root = results[0]
+        if len(results) > 1:
+            root = self.insert(TupleOp(results, tuple_type([result.type for result in results]), "results"), of)
+        self.block.add_op(ReturnOp(root))
+        made = ComputationOp(name, self.block)
+        made.location = of.location
+        return made
+
+
+def _rename(op: HloOp, names: set[str]) -> None:
+    """Gives `op` its name, or with a number the first that is not among `names`, and adds that to them."""
+    name = _fresh(op.instruction_name.data, names)
+    names.add(name)
+    op.properties["name"] = StringAttr(name)
+
+
+def _fresh(name: str, names: AbstractSet[str]) -> str:
+    return name if name not in names else next(f"{name}.{n}" for n in count(1) if f"{name}.{n}" not in names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Splitting:
+    """One fusion on its way to two."""
+
+    module: ModuleOp
+    fusion: FusionOp
+    callee: ComputationOp
+    found: FusionReductions
+
+    @property
+    def shape(self) -> Reduction:
+        return self.found.shape
+
+    @property
+    def parts(self) -> Split:
+        assert self.shape.split is not None
+        return self.shape.split
+
+    def split(self) -> list[FusionOp]:
+        """Puts two fusions for the one, and answers them."""
+        heroes = self.found.reduce_heroes
+        sides = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is None]
+        reduced = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is not None]
+        name = self.callee.sym_name.data
+
+        first = _Part(self.callee)
+        results = [self._partial(first, hero) for hero in heroes] + [first.take(root.result) for root in sides]
+        partial = self._call(first, f"{name}.partial", results, [], ".partial")
+        leaves = self._leaves(partial.result)
+        arrays = sum(len(hero.arrays) for hero in heroes)
+        given, side_leaves = leaves[:arrays], leaves[arrays:]
+
+        second = _Part(self.callee)
+        inputs = [
+            second.insert(ParameterOp(number, value.type, f"partial.{number}"), self.callee)
+            for number, value in enumerate(given)
+        ]
+        second.parameters.extend(len(inputs) * [-1])
+        for hero in heroes:
+            own, inputs = inputs[: len(hero.arrays)], inputs[len(hero.arrays) :]
+            second.taken[hero.result] = self._rest(second, hero, own)
+        rest = self._call(second, f"{name}.rest", [second.take(root.result) for root in reduced], given, "")
+        self._replace(dict(zip(sides, side_leaves, strict=True)), dict(self._by_root(reduced, rest)))
+        return [partial, rest]
+
+    def _partial(self, part: _Part, hero: ReduceOp) -> SSAValue:
+        """The reduction of runs of what `hero` reduces."""
+        starts = self._starts(part, hero)
+        major, middle, minor = self.shape.dims
+        outer, inner = self.parts.outer, self.parts.inner
+        if self.shape.is_row:
+            lengths, padded, split = (
+                (major, middle, minor),
+                (major, middle, outer * inner),
+                (major, middle, outer, inner),
+            )
+        else:
+            lengths, padded, split = (major, middle, minor), (major, outer * inner, minor), (major, outer, inner, minor)
+        name = hero.instruction_name.data
+        operands = list[SSAValue]()
+        for array, start in zip(hero.arrays, starts, strict=True):
+            element = as_array(array.type).element_type
+            value = part.insert(BitcastOp([part.take(array)], array_type(element, lengths), f"{name}.flat"), hero)
+            if padded != lengths:
+                edges = [integer_array([0, more - size, 0]) for size, more in zip(lengths, padded, strict=True)]
+                properties = {"padding": ArrayAttr(edges)}
+                value = part.insert(
+                    PadOp([value, start], array_type(element, padded), f"{name}.padded", properties), hero
+                )
+            operands.append(part.insert(BitcastOp([value], array_type(element, split), f"{name}.parts"), hero))
+        gone = 3 if self.shape.is_row else 2
+        dims = [size for dim, size in enumerate(split) if dim != gone]
+        return part.insert(_reduce(hero, [*operands, *starts], [gone], dims, f"{name}.partial"), hero)
+
+    def _starts(self, part: _Part, hero: ReduceOp) -> list[SSAValue]:
+        """What partial results begin with, and what operands are padded with."""
+        inits = hero.operands[len(hero.arrays) :]
+        identities = identities_needed(hero)
+        if identities is None:
+            return [part.take(init) for init in inits]
+        assert isinstance(identities, tuple)
+        made = list[SSAValue]()
+        for init, identity in zip(inits, identities, strict=True):
+            row = element_of(init)
+            constant = ConstantOp.from_array(np.asarray(identity).astype(row.numpy), row, f"identity.{identity}")
+            made.append(part.insert(constant, hero))
+        return made
+
+    def _rest(self, part: _Part, hero: ReduceOp, partials: Sequence[SSAValue]) -> SSAValue:
+        """The reduction of partial results, which are as `_partial` makes them, to what `hero` is."""
+        array = hero.operands[0].type
+        sizes, gone = dims_of(array), set(integers(hero.dimensions))
+        order = list(reversed(minor_to_major(array)))
+        kept = [dim for dim in range(len(sizes)) if dim not in gone]
+        in_memory = [kept.index(dim) for dim in order if dim in kept]
+        if self.shape.is_row:
+            before, extra = [], [self.shape.dims[0], self.parts.outer]
+            sequence = [len(kept), *in_memory, len(kept) + 1]
+        else:
+            first = next(place for place, dim in enumerate(order) if dim in gone)
+            before, extra = in_memory[: sum(dim in kept for dim in order[:first])], [self.parts.outer]
+            sequence = [*before, len(kept), *in_memory[len(before) :]]
+        dims = [*(sizes[dim] for dim in kept), *extra]
+        name = hero.instruction_name.data
+        operands = [
+            part.insert(
+                BitcastOp(
+                    [value],
+                    array_type(as_array(value.type).element_type, dims, sequence[::-1]),
+                    f"{name}.regrouped",
+                ),
+                hero,
+            )
+            for value in partials
+        ]
+        inits = [part.take(init) for init in hero.operands[len(hero.arrays) :]]
+        reduced = list(range(len(kept), len(dims)))
+        part.names.discard(name)
+        return part.insert(_reduce(hero, [*operands, *inits], reduced, None, name), hero)
+
+    # ---- ENTRY
+
+    def _call(
+        self, part: _Part, name: str, results: Sequence[SSAValue], first: Sequence[SSAValue], suffix: str
+    ) -> FusionOp:
+        """Adds the computation of `part` to the module, and before the fusion one that calls it."""
+        computations = {op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp)}
+        callee = part.finish(_fresh(name, computations), results, self.callee)
+        Rewriter.insert_op(callee, InsertPoint.before(self.callee))
+        operands = [*first, *(self.fusion.operands[number] for number in part.parameters if number >= 0)]
+        made = _fusion(operands, callee, f"{self.fusion.instruction_name.data}{suffix}")
+        self._before(made)
+        return made
+
+    def _before(self, op: HloOp) -> SSAValue:
+        around = self.fusion.parent_op()
+        assert isinstance(around, ComputationOp)
+        _rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
+        op.location = self.fusion.location
+        Rewriter.insert_op(op, InsertPoint.before(self.fusion))
+        return op.result
+
+    def _leaves(self, value: SSAValue) -> list[SSAValue]:
+        """The arrays in `value`."""
+        if not isinstance(value.type, TupleType):
+            return [value]
+        owner = value.owner
+        assert isinstance(owner, HloOp)
+        name = owner.instruction_name.data
+        elements = [
+            self._before(GetTupleElementOp([value], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
+            for n, type in enumerate(value.type.types)
+        ]
+        return [leaf for element in elements for leaf in self._leaves(element)]
+
+    def _by_root(self, reduced: Sequence[HloOp], rest: FusionOp) -> Iterator[tuple[HloOp, SSAValue]]:
+        """The values of ENTRY that roots are, from what the second fusion gives."""
+        if len(reduced) == 1:
+            yield reduced[0], rest.result
+            return
+        assert isinstance(rest.result.type, TupleType)
+        for n, (root, type) in enumerate(zip(reduced, rest.result.type.types, strict=True)):
+            name = f"{rest.instruction_name.data}.{n}"
+            yield root, self._before(GetTupleElementOp([rest.result], type, name, {"index": IntegerAttr(n, i64)}))
+
+    def _replace(self, sides: Mapping[HloOp, SSAValue], reduced: Mapping[HloOp, SSAValue]) -> None:
+        """ENTRY uses the new values for the fusion's."""
+        found = {**sides, **reduced}
+
+        def together(value: SSAValue) -> SSAValue:
+            owner = value.owner
+            assert isinstance(owner, HloOp)
+            if owner in found:
+                return found[owner]
+            assert isinstance(owner, TupleOp)
+            parts = [together(operand) for operand in owner.operands]
+            return self._before(TupleOp(parts, owner.result.type, owner.instruction_name.data))
+
+        Rewriter.replace_op(self.fusion, (), [together(self.callee.root)])
+        if not any(op.calls.root_reference.data == self.callee.sym_name.data for op in self._fusions()):
+            Rewriter.erase_op(self.callee)
+
+    def _fusions(self) -> list[FusionOp]:
+        return [op for op in self.module.walk() if isinstance(op, FusionOp)]
+
+
+def _reduce(
+    hero: ReduceOp, operands: Sequence[SSAValue], gone: Sequence[int], dims: Sequence[int] | None, name: str
+) -> ReduceOp:
+    """A reduction by the same computation; `dims` are those of its results, None for what `hero` gives."""
+    type = hero.result.type
+    if dims is not None:
+        leaves = [array_type(as_array(leaf).element_type, dims) for leaf in leaf_types(type)]
+        type = tuple_type(leaves) if isinstance(type, TupleType) else leaves[0]
+    return ReduceOp(operands, type, name, {"dimensions": integer_array(gone), "to_apply": hero.to_apply})
