@@ -12,11 +12,13 @@ integers below eight bits take a byte each. An elided constant parses and prints
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
+from xdsl.dialects import arith, tensor
 from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import (
+    AnyDenseElement,
     AnyFloat,
     ArrayAttr,
     BytesAttr,
@@ -124,10 +126,15 @@ class ConstantOp(HloOp):
         return ()
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        array = self.array()
-        if array.size != 1:
-            raise self.unsupported("no code for an array", help="only constants of one element are compiled")
-        return (emit_scalar(e, array.reshape(()), element_of(self.result)),)
+        """A literal of one element is a number in the code; a larger one is a table, read at the element's index."""
+        array, element = self.array(), element_of(self.result)
+        if array.size == 1:
+            return (emit_scalar(e, array.reshape(()), element),)
+        assert is_dense(self.value)
+        data = BytesAttr(array.astype(np.uint8).tobytes()) if element.kind is Kind.PRED else self.value.data
+        held = cast("AnyDenseElement", element.storage_type)
+        table = e.insert(arith.ConstantOp(DenseIntOrFPElementsAttr(TensorType(held, array.shape), data))).result
+        return (e.insert(tensor.ExtractOp(table, e.indices, element.storage_type)).result,)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
