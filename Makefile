@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny lint filecheck-subprocess bless docs notebook bench clean
+.PHONY: help run install tools test tiny corpus lint filecheck-subprocess bless docs notebook bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -60,6 +60,9 @@ test: install $(TESTS_STAMP) lint  ## everything: lint, types, unit, FileCheck a
 
 tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
+
+corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures
+	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus
 
 lint: $(TESTS_STAMP)
 	@$(BIN)/ruff check .

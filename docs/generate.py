@@ -13,7 +13,8 @@ import mkdocs_gen_files
 import xla_emitters as xe
 from xla_emitters.device import DEVICES, device
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dtypes import DTYPES
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.emitters.emit import EMITTERS, opcodes_with_code
 from xla_emitters.pipeline import PASSES, STAGES
 from xla_emitters.tools.main import build_parser
@@ -110,20 +111,55 @@ def commands() -> str:
     return "\n".join(parts)
 
 
+def elementwise_table() -> str:
+    """By elementwise opcode and kind of type: whether there is code, or only a meaning, or HLO itself does not allow it."""
+    lines = [f"| opcode | {' | '.join(KINDS.values())} |", "|---" * (len(KINDS) + 1) + "|"]
+    for opcode, op in sorted(HLO_OPS.items()):
+        if not issubclass(op, ElementwiseOp):
+            continue
+        row, is_special = op.ROW, op.emit_element is not ElementwiseOp.emit_element
+        cells = [
+            "yes" if kind in row.takes and (is_special or kind in row.code) else "no" if kind in row.takes else "-"
+            for kind in KINDS
+        ]
+        lines.append(f"| `{opcode}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+KINDS = {
+    Kind.PRED: "pred",
+    Kind.SIGNED: "signed",
+    Kind.UNSIGNED: "unsigned",
+    Kind.FLOAT: "float",
+    Kind.COMPLEX: "complex",
+}
+
+
+def types_table() -> str:
+    """Every element type: how an array of it is stored, and the type of an element in kernels."""
+    lines = ["| type | bits in memory | in kernels | NumPy |", "|---|---|---|---|"]
+    lines += [f"| `{t.name}` | {t.bits} | `{t.storage_type}` | `{t.numpy.name}` |" for t in DTYPES]
+    return "\n".join(lines) + "\n"
+
+
 def supported() -> str:
     """What compiles, what only parses, and what is refused."""
     code = opcodes_with_code()
     without = sorted(set(HLO_OPS) - set(code))
-    stored = [dtype.name for dtype in DTYPES]
+    others = [opcode for opcode in code if not issubclass(HLO_OPS[opcode], ElementwiseOp)]
     parts = [
         "# What is supported, and what is not\n",
         "What is not supported is refused by name, with its place in the HLO text, and exit code 1.\n",
-        "## Opcodes with code\n",
-        ", ".join(f"`{opcode}`" for opcode in code) + "\n",
+        "## Elementwise opcodes\n",
+        "By the kind of the type that decides: **yes**, there is code; **no**, HLO allows it and emission refuses it; -, HLO does not allow it.\n",
+        elementwise_table(),
+        "## Other opcodes with code\n",
+        "Those that move elements take every type.\n",
+        ", ".join(f"`{opcode}`" for opcode in others) + "\n",
         "## Opcodes that are read, verified and printed, and refused by emission\n",
         ", ".join(f"`{opcode}`" for opcode in without) + "\n",
         "## Element types\n",
-        "With arrays: " + ", ".join(f"`{name}`" for name in stored) + ".\n",
+        types_table(),
         "## Emitters\n",
         ", ".join(f"`{emitter.name}`" for emitter in EMITTERS) + ". The first that takes a fusion makes its kernel.\n",
         "## Stages\n",
