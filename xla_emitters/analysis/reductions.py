@@ -247,6 +247,8 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
     shape = describe(first)
     assert shape is not None
     read = math.prod(dims_of(first.operands[0]))
+    if not read:
+        return f"%{first.instruction_name.data} reads no elements"
     for root, hero, reason in zip(roots, heroes, reasons, strict=True):
         name = f"%{root.instruction_name.data}"
         if reason is not None:

@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
-from xla_emitters.dtypes import Array
+from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
@@ -38,10 +38,7 @@ from xla_emitters.indexing.shapes import identity_map
 def apply_to_elements(op: CallingOp, symbol: SymbolRefAttr, arrays: Sequence[Array], call: Call) -> tuple[Array, ...]:
     """A computation of scalars applied to the elements of `arrays`, which have one shape: an array per leaf of its root."""
     name, shape = symbol.root_reference.data, arrays[0].shape
-    module = enclosing_module(op)
-    callee = module and SymbolTable.lookup_symbol(module, name)
-    if not isinstance(callee, ComputationOp):
-        raise RuleBroken(f"no computation named '{name}'")
+    callee = _callee(op, symbol)
     if all(isinstance(inner, ElementwiseOp | ParameterOp | TupleOp | ConstantOp) for inner in callee.instructions):
         return tuple(np.broadcast_to(np.asarray(leaf), shape) for leaf in _leaves(call(name, arrays)))
     found = [np.empty(shape, element_of(leaf).numpy) for leaf in leaf_types(callee.root.type)]
@@ -50,6 +47,68 @@ def apply_to_elements(op: CallingOp, symbol: SymbolRefAttr, arrays: Sequence[Arr
         for array, value in zip(found, _leaves(values), strict=True):
             array[index] = value
     return tuple(found)
+
+
+def _callee(op: CallingOp, symbol: SymbolRefAttr) -> ComputationOp:
+    name, module = symbol.root_reference.data, enclosing_module(op)
+    callee = module and SymbolTable.lookup_symbol(module, name)
+    if not isinstance(callee, ComputationOp):
+        raise RuleBroken(f"no computation named '{name}'")
+    return callee
+
+
+FOLDS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+"""Ops that NumPy applies all along an array by itself: a million steps at once."""
+ROWS_AT_ONCE = 1 << 22
+
+
+def fold(op: CallingOp, symbol: SymbolRefAttr, init: Array, array: Array) -> Array | None:
+    """`init` combined with `array[0]`, `array[1]` ... in this order, rounded each time; None where NumPy has no function that is the body.
+
+    init  of the shape that the steps have
+    """
+    root = _callee(op, symbol).root.owner
+    if not isinstance(root, ElementwiseOp) or len(root.operands) != 2 or root.operands[0] is root.operands[1]:
+        return None
+    if not all(isinstance(operand.owner, ParameterOp) for operand in root.operands):
+        return None
+    function, type = FOLDS.get(root.opcode), element_of(root.result)
+    if (
+        function is None
+        or type.numpy.kind not in "biufc"
+        or (type.kind is Kind.PRED and root.opcode in ("add", "multiply"))
+    ):
+        return None
+    if type.kind is Kind.COMPLEX and root.opcode != "add":
+        return None
+    if not len(array):
+        return init.copy()
+    if root.opcode in ("maximum", "minimum") and type.kind is Kind.FLOAT:
+        return _extreme(function, np.concatenate([init[np.newaxis], array]))
+    if type.kind not in (Kind.FLOAT, Kind.COMPLEX):
+        return function(init, function.reduce(array, axis=0, dtype=array.dtype))
+    rows = max(1, ROWS_AT_ONCE // max(1, init.size))
+    for first in range(0, len(array), rows):
+        # `reduce` would add in pairs.
+        init = function.accumulate(np.concatenate([init[np.newaxis], array[first : first + rows]]), axis=0)[-1]
+    return init.copy()
+
+
+def _extreme(function: np.ufunc, array: Array) -> Array:
+    """The largest or smallest along the first dimension: NumPy leaves open which zero that is, HLO takes +0 as the larger one."""
+    found = np.asarray(function.reduce(array, axis=0))
+    zeros, is_negative = array == 0, np.signbit(array)
+    wanted = (zeros & (~is_negative if function is np.maximum else is_negative)).any(axis=0)
+    sign = np.where(wanted == (function is np.maximum), 1, -1).astype(found.dtype)
+    return np.where(found == 0, np.copysign(np.zeros_like(found), sign), found)
 
 
 def _leaves(value: Any) -> tuple[Array, ...]:

@@ -24,7 +24,7 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
-from xla_emitters.dialects.hlo.called import apply_to_elements
+from xla_emitters.dialects.hlo.called import apply_to_elements, fold
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert, wrap
 from xla_emitters.dialects.hlo.types import (
@@ -145,6 +145,12 @@ class ReduceOp(ReducingOp):
         kept = [dim for dim in range(operands[0].ndim) if dim not in reduced]
         moved = [array.transpose([*reduced, *kept]) for array in operands[:count]]
         sizes = moved[0].shape[: len(reduced)]
+        if count == 1:
+            shape = moved[0].shape[len(reduced) :]
+            steps_first = moved[0].reshape(-1, *shape) if moved[0].size else np.empty((0, *shape), moved[0].dtype)
+            folded = fold(self, self.to_apply, np.broadcast_to(operands[1], shape), steps_first)
+            if folded is not None:
+                return folded
         steps = ([array[index] for array in moved] for index in np.ndindex(*sizes))
         return self.reduced_value(steps, operands[count:], call)
 

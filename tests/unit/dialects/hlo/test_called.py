@@ -37,3 +37,47 @@ def test_map_is_its_computation_of_every_element(body: str, shape: tuple[int, ..
     want = [BODIES[body](int(x[index]), int(y[index])) for index in np.ndindex(*shape)]
     assert got.shape == shape
     assert got.reshape(-1).tolist() == want
+
+
+def one_by_one(opcode: str, init: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Each row of `x` combined with what came before, by HLO's elementwise op of two arrays."""
+    name = {"float32": "f32", "float16": "f16", "int8": "s8", "bool": "pred", "complex64": "c64"}[x.dtype.name]
+    dims = ",".join(map(str, init.shape))
+    text = f"ENTRY e {{ a = {name}[{dims}] parameter(0) b = {name}[{dims}] parameter(1) ROOT r = {name}[{dims}] {opcode}(a, b) }}"
+    (step,) = (op for op in parse_hlo(text).ops if isinstance(op, ComputationOp))
+    for row in x:
+        (init,) = evaluate(step, [init, row])
+    return init
+
+
+@pytest.mark.parametrize("opcode", ["add", "multiply", "maximum", "minimum", "and", "or", "xor"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.bool_, np.complex64])
+def test_a_fold_of_whole_arrays_rounds_after_every_step(opcode: str, dtype: type[np.generic]) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((200, 4)) * 3
+    if dtype is np.complex64:
+        x = x + 1j * rng.standard_normal(x.shape)
+    x = (x > 0 if dtype is np.bool_ else x).astype(dtype)
+    is_real = x.dtype.kind == "f"
+    if opcode in ("and", "or", "xor") and x.dtype.kind not in "ib":
+        return
+    if is_real:
+        # NaN wins; of zeros the sign counts.
+        x[7, 1] = np.nan
+        x[:, 2], x[:, 3] = -0.0, 0.0
+        x[100, 2] = 0.0
+        x[50, 3] = -0.0
+    name = {"float32": "f32", "float16": "f16", "int8": "s8", "bool": "pred", "complex64": "c64"}[x.dtype.name]
+    module = parse_hlo(
+        f"f {{ a = {name}[] parameter(0) b = {name}[] parameter(1) ROOT r = {name}[] {opcode}(b, a) }}\n"
+        f"ENTRY e {{ x = {name}[200,4] parameter(0) z = {name}[] parameter(1)"
+        f" ROOT r = {name}[4] reduce(x, z), dimensions={{0}}, to_apply=f }}"
+    )
+    entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    init = x[3, 0]
+    (got,) = evaluate(entry, [x, init])
+    want = one_by_one(opcode, np.broadcast_to(init, (4,)).copy(), x)
+    assert got.dtype == x.dtype
+    assert np.array_equal(got, want, equal_nan=x.dtype.kind in "fc")
+    if is_real:
+        assert np.signbit(got[2:]).tolist() == np.signbit(want[2:]).tolist()
