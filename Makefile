@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny corpus lint filecheck-subprocess bless docs notebook bench clean
+.PHONY: help run install tools test tiny corpus fuzz lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -64,6 +64,9 @@ tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures
 	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus
 
+fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, PTX through ptxas for two architectures (FUZZ="--first 5000 --cases 100")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.fuzz $(FUZZ)
+
 lint: $(TESTS_STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -80,11 +83,17 @@ docs: install $(TESTS_STAMP)  ## build the documentation into build/site
 	@DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
 	@echo "build/site/index.html"
 
-notebook: install $(TESTS_STAMP)  ## open the notebook in a browser
-	@$(BIN)/marimo edit notebooks/01_gelu_pass_by_pass.py
+NOTEBOOK ?= 01
+
+notebook: install $(TESTS_STAMP)  ## open a notebook in a browser: NOTEBOOK=02 a transpose, NOTEBOOK=03 a reduction
+	@$(BIN)/marimo edit notebooks/$(NOTEBOOK)_*.py
 
 bench: install  ## all tables: compile time (against the real XLA's where the extra 'xla' is installed), growth, maps, executor
 	@for table in compile_time growth indexing executor; do $(BIN)/python -m benchmarks.$$table || exit; echo; done
+
+KINDS ?= loop
+code-quality: install  ## machine code against the real XLA's over KINDS of the corpus (needs the extra 'xla')
+	@$(BIN)/python -m benchmarks.code_quality $(KINDS)
 
 clean:  ## remove everything that make has made
 	rm -rf $(VENV) build xe-dump *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -65,6 +65,7 @@ from xla_emitters.transforms.peel_loops import PeelLoopsPass
 from xla_emitters.transforms.propagate_slice_indices import PropagateSliceIndicesPass
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass
 from xla_emitters.transforms.split_reductions import split_for_program
+from xla_emitters.transforms.split_scatters import split_scatters_for_program
 from xla_emitters.transforms.symbol_dce import SymbolDcePass
 from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
@@ -149,6 +150,7 @@ def compile(
     record: str = "stages",
     verify: bool = False,
     cache: bool = True,
+    hero_rules: str = "current",
 ) -> Program:
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
@@ -159,6 +161,7 @@ def compile(
     record   what the trace keeps of the IR: "none", "stages" (the boundaries), or "passes" (all)
     verify   run the IR verifier after every pass; then the cache is left aside
     cache    whether a program that was compiled before may be the answer
+    hero_rules  by which an emitter is chosen: "current" as today's XLA, "seed" as the seed document
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
 
     >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
@@ -166,23 +169,30 @@ def compile(
     """
     text, name = read_text(source)
     store = open_cache() if cache and not verify else None
-    key = _cache_key(text, name, target, fusion, stage, record) if store else None
+    key = _cache_key(text, name, target, fusion, stage, record, hero_rules) if store else None
     if store is None or key is None:
         module = parse_hlo(text, name)
-        return compile_module(module, target=target, fusion=fusion, stage=stage, record=record, verify=verify)
+        return compile_module(
+            module, target=target, fusion=fusion, stage=stage, record=record, verify=verify, hero_rules=hero_rules
+        )
     if (program := store.get(key)) is None:
-        program = compile_module(parse_hlo(text, name), target=target, fusion=fusion, stage=stage, record=record)
+        module = parse_hlo(text, name)
+        program = compile_module(
+            module, target=target, fusion=fusion, stage=stage, record=record, hero_rules=hero_rules
+        )
         store.put(key, program)
     return program
 
 
-def _cache_key(text: str, name: str, target: str, fusion: str | None, stage: str, record: str) -> str | None:
+def _cache_key(
+    text: str, name: str, target: str, fusion: str | None, stage: str, record: str, hero_rules: str
+) -> str | None:
     """What a program depends on; None where a tool is missing, which is for the compilation to say."""
     try:
         tools = tools_fingerprint() if stage in ("llvm", "ptx") else ""
     except ToolError:
         return None
-    return key_of(text, name, repr(device(target)), str(fusion), stage, record, own_fingerprint(), tools)
+    return key_of(text, name, repr(device(target)), str(fusion), stage, record, hero_rules, own_fingerprint(), tools)
 
 
 @lru_cache
@@ -219,6 +229,7 @@ def compile_module(
     record: str = "stages",
     verify: bool = False,
     observers: Callable[[PlannedKernel], Observer] | None = None,
+    hero_rules: str = "current",
 ) -> Program:
     """`compile` for a module of the `hlo` dialect, which is left as it was.
 
@@ -227,14 +238,14 @@ def compile_module(
     if stage not in STAGES:
         raise UsageError(f"unknown stage '{stage}'", help=f"one of: {', '.join(STAGES)}")
     chip = device(target)
-    plan = plan_program(*split_for_program(module, fusion))
+    plan = plan_program(*split_scatters_for_program(*split_for_program(module, fusion)))
     text = print_hlo(module)
     kernels: list[Kernel] = []
     traces: list[Trace] = []
     for planned in plan.kernels:
         recorder = Recorder(planned.name, record, verify, observers(planned) if observers else None)
         recorder.text("hlo", lambda: text, computation_of(planned.source))
-        kernels += _compile_kernel(planned, chip, stage, recorder)
+        kernels += _compile_kernel(planned, chip, stage, recorder, hero_rules)
         traces.append(recorder.trace)
     return Program(
         name=module.sym_name.data if module.sym_name else plan.kernels[0].name,
@@ -249,18 +260,20 @@ def compile_module(
     )
 
 
-def _compile_kernel(planned: PlannedKernel, chip: Device, stage: str, recorder: Recorder) -> list[Kernel]:
+def _compile_kernel(
+    planned: PlannedKernel, chip: Device, stage: str, recorder: Recorder, hero_rules: str
+) -> list[Kernel]:
     """Straight down, as far as `stage`. Before "xla_gpu" there is no kernel."""
     wanted = STAGES.index(stage)
     ptx = ""
     # The tool takes longer to start than to work: it starts now and waits for the module.
     with start_compile(chip.architecture) if stage == "ptx" else nullcontext() as pending:
         if wanted >= STAGES.index("partition"):
-            recorder.text("partition", lambda: str(partition_fusion(planned.source, chip)))
+            recorder.text("partition", lambda: str(partition_fusion(planned.source, chip, hero_rules)))
         if wanted < STAGES.index("xla_gpu"):
             return []
         context = make_context()
-        kernel = recorder.emission(lambda: emit_fusion(planned.source, chip))
+        kernel = recorder.emission(lambda: emit_fusion(planned.source, chip, hero_rules))
         for row in PASSES[: rows_until(stage)]:
             recorder.run(row.make(chip), row.stage, context, kernel)
         if stage == "llvm":

@@ -36,6 +36,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-lower-tensors": ("lowering", "lower_tensors"),
     "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
     "xla-split-reductions": ("transforms", "split_reductions"),
+    "xla-split-scatters": ("transforms", "split_scatters"),
     "xla-gpu-peel-loops": ("transforms", "peel_loops"),
     "xla-lower-xla-to-scf": ("transforms", "lower_xla_to_scf"),
     "xla-lower-xla-loops-to-scf": ("transforms", "lower_xla_loops_to_scf"),

@@ -67,6 +67,8 @@ def root_of(value: SSAValue) -> SSAValue | None:
                 pending.append(op.dest)
             case OpResult(op=vector.TransferWriteOp() as op):
                 pending.append(op.source)
+            case OpResult(op=xla_gpu.AtomicRMWOp() as op):
+                pending.append(op.input)
             case OpResult(op=xla_gpu.SyncThreadsOp() as op):
                 pending.append(op.arguments[value.index])
             case OpResult(op=scf.ForOp() as op):
@@ -140,6 +142,11 @@ def accesses_of(op: Operation) -> Iterator[Access]:
             yield Access(op, op.source, False, *_transfer(op, op.indices, op.result.type))
         case vector.TransferWriteOp() if is_tensor(op.source):
             yield Access(op, op.source, True, *_transfer(op, op.indices, op.vector.type))
+        case xla_gpu.AtomicRMWOp():
+            old = op.current.type
+            yield Access(
+                op, op.input, True, _only(op.indices), math.prod(old.get_shape()) if isa(old, VectorType) else 1
+            )
         case xla_gpu.PureCallOp() | func.CallOp() if not has_tensor(op.results):
             # A function that wrote an argument would have to return it.
             yield from (Access(op, value, False, None) for value in op.operands if is_tensor(value))

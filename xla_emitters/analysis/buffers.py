@@ -102,9 +102,15 @@ def _wanted_by_module(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
             continue
         result = _leaf_at(entry.root, alias.output, call)
         operand = entry.parameters[alias.parameter].result
-        if result is not None and operand in view.operands:
+        if result is not None and operand in view.operands and _is_as_the_fusion_has_it(view, operand):
             wanted[result] = operand
     return wanted
+
+
+def _is_as_the_fusion_has_it(view: FusionView, operand: SSAValue) -> bool:
+    """Whether ENTRY's array and the fusion's are one in memory: HLO may say of one of them that its elements are packed."""
+    given = zip(view.operands, view.parameters, strict=True)
+    return all(parameter.result.type == operand.type for value, parameter in given if value is operand)
 
 
 def _wanted_by_call(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
@@ -113,9 +119,10 @@ def _wanted_by_call(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
         return {}
     wanted = dict[int, SSAValue]()
     for output, operand, inside in aliased_operands(call.output_to_operand_aliasing):
-        result = _leaf_at(call.result, output, call)
-        if result is not None and not inside:
-            wanted[result] = view.operands[operand]
+        result, value = _leaf_at(call.result, output, call), view.operands[operand]
+        # A parameter is the caller's, and kept for others; what a fusion makes is gone when another one goes on with it.
+        if result is not None and not inside and (isinstance(value.owner, ParameterOp) or value.has_one_use()):
+            wanted[result] = value
     return wanted
 
 

@@ -74,7 +74,7 @@ class _Found(Exception):
 
 Version = int
 ACCESSES: frozenset[type[Operation]] = frozenset(
-    (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp)
+    (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp)
 )
 KNOWN = ACCESSES | {func.CallOp, xla_gpu.PureCallOp, scf.YieldOp}
 STALE_WRITE = "it updates an older value of a tensor that has been updated in place"
@@ -310,6 +310,9 @@ def _writes_before(value: SSAValue) -> set[Operation]:
             case OpResult(op=vector.TransferWriteOp() as op):
                 found.add(op)
                 value = op.source
+            case OpResult(op=xla_gpu.AtomicRMWOp() as op):
+                found.add(op)
+                value = op.input
             case OpResult(op=scf.ForOp() as op):
                 found.update(access.op for access in accesses_in(op) if access.is_write)
                 value = op.iter_args[value.index]

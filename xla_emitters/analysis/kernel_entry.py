@@ -24,7 +24,15 @@ from collections.abc import Iterator
 from math import prod
 
 from xdsl.dialects import func, gpu
-from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, IntegerAttr, IntegerType, ModuleOp, TensorType, VectorType
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FixedBitwidthType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    VectorType,
+)
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 

@@ -19,6 +19,8 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import SymbolTable
 
+from xla_emitters.analysis.buffers import aliases_of
+from xla_emitters.analysis.fusion import view_of
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
@@ -43,12 +45,14 @@ class Slot:
 class PlannedKernel:
     """What becomes a kernel, with the arrays it reads, one per operand, and those it writes, one per leaf of its result.
 
-    source   a fusion instruction, or an ENTRY without fusions, which is emitted as if a fusion called it
+    source       a fusion instruction, or an ENTRY without fusions, which is emitted as if a fusion called it
+    overwritten  those of the results that a later kernel goes on with in place
     """
 
     source: FusionOp | ComputationOp
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
+    overwritten: frozenset[Slot] = frozenset()
 
     @property
     def name(self) -> str:
@@ -149,6 +153,8 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
     written = _result_numbers(entry)
     temporaries: list[Attribute] = []
     kernels: list[PlannedKernel] = []
+    goes_on = _overwriting(entry)
+    made_in: dict[tuple[HloOp, int], Slot] = {}
     for op in entry.instructions:
         match op:
             case ParameterOp():
@@ -166,20 +172,37 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
                     operands += slots[operand]
                 made: list[Slot] = []
                 for leaf, type in enumerate(leaf_types(op.result.type)):
-                    number = written.get((op, leaf))
-                    if number is None:
-                        number = len(temporaries)
-                        temporaries.append(type)
-                        made.append(Slot("temporary", number))
-                    else:
-                        made.append(Slot("result", number))
+                    last = (op, leaf)
+                    while last in goes_on:
+                        last = goes_on[last]
+                    if last not in made_in:
+                        number = written.get(last)
+                        if number is None:
+                            temporaries.append(type)
+                        is_result = number is not None
+                        made_in[last] = Slot("result", number) if is_result else Slot("temporary", len(temporaries) - 1)
+                    made.append(made_in[last])
                 slots[op.result] = tuple(made)
-                kernels.append(PlannedKernel(op, tuple(operands), tuple(made)))
+                overwritten = frozenset(slot for leaf, slot in enumerate(made) if (op, leaf) in goes_on)
+                kernels.append(PlannedKernel(op, tuple(operands), tuple(made), overwritten))
             case _:
                 raise _outside(op)
     return ProgramPlan(
         tuple(parameter.result.type for parameter in parameters), results, tuple(temporaries), tuple(kernels)
     )
+
+
+def _overwriting(entry: ComputationOp) -> dict[tuple[HloOp, int], tuple[HloOp, int]]:
+    """What a fusion makes, by leaf of its result -> the fusion that goes on with it in place, and which leaf of its result it is there."""
+    found: dict[tuple[HloOp, int], tuple[HloOp, int]] = {}
+    for op in entry.instructions:
+        if not isinstance(op, FusionOp) or op.output_to_operand_aliasing is None:
+            continue
+        for leaf, operand in aliases_of(view_of(op)).items():
+            (producer,) = _producers(operand)
+            if isinstance(producer[0], FusionOp):
+                found[producer] = (op, leaf)
+    return found
 
 
 def _outside(op: HloOp) -> Unsupported:

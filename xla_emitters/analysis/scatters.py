@@ -105,12 +105,10 @@ def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> Dis
     update = scatter.updates[0]
     windows = math.prod(dims_of(update)[dim] for dim in scatter.scatter_dims)
     elements = math.prod(scatter.window_sizes)
-    if (
-        is_canonical(scatter)
-        and scatter.has_sorted_indices
-        and not scatter.has_unique_indices
-        and _is_associative(view, scatter)
-    ):
+    kind, bits = element_of(update).kind, element_of(update).bits
+    may_be_summed = kind is not Kind.COMPLEX and bits >= 8 and _is_associative(view, scatter)
+    is_repeated = scatter.has_sorted_indices and not scatter.has_unique_indices
+    if is_repeated and is_canonical(scatter) and may_be_summed:
         lanes = device.threads_per_warp
         vector = math.gcd(elements, VECTOR_BITS // bits)
         while vector > 1 and lanes * vector > elements:

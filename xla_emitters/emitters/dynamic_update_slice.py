@@ -51,7 +51,7 @@ class DynamicUpdateSliceEmitter:
             return found
         aliases = aliases_of(view)
         for number, update in enumerate(found):
-            if number not in aliases:
+            if aliases.get(number) is not view.operands[update.parameter.number.value.data]:
                 return f"result {number} is not in the buffer of %{update.parameter.instruction_name.data}"
         return None
 

@@ -8,6 +8,7 @@ Source: seed document, "Hero-based codegen"; spec/2 1.3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
@@ -21,12 +22,14 @@ from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
 from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
+from xla_emitters.emitters.input_slices import InputSlicesEmitter
 from xla_emitters.emitters.loop import LoopEmitter
+from xla_emitters.emitters.memcpy import MemcpyEmitter
 from xla_emitters.emitters.partitioner import PartitionedComputation
 from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.rewrite.notes import decide
 
 
@@ -53,18 +56,29 @@ EMITTERS: tuple[Emitter, ...] = (
     TransposeEmitter(),
     ScatterEmitter(),
     ConcatenateEmitter(),
+    MemcpyEmitter(),
     DynamicUpdateSliceEmitter(),
     LoopEmitter(),
 )
 
 
-def emitter_for(view: FusionView, device: Device) -> Emitter:
+HERO_RULES: Mapping[str, tuple[Emitter, ...]] = {
+    "current": EMITTERS,
+    "seed": (*EMITTERS[:2], InputSlicesEmitter(), *EMITTERS[2:]),
+}
+"""Name of rules -> the emitters in their order: today's XLA, and the seed document, which has one more."""
+
+
+def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emitter:
     """The first emitter that takes the fusion.
 
-    raises   Unsupported with every emitter's reason
+    rules    a key of HERO_RULES
+    raises   Unsupported with every emitter's reason; UsageError for rules that there are not
     """
+    if rules not in HERO_RULES:
+        raise UsageError(f"unknown hero rules '{rules}'", help=f"one of: {', '.join(HERO_RULES)}")
     reasons = list[str]()
-    for emitter in EMITTERS:
+    for emitter in HERO_RULES[rules]:
         reason = emitter.applies(view, device)
         if reason is None:
             decide("emitter", f"{emitter.name} emitter", name=emitter.name, declined=reasons)
@@ -73,20 +87,23 @@ def emitter_for(view: FusionView, device: Device) -> Emitter:
     raise Unsupported(f"no emitter takes fusion %{view.name}", stage="emit", place=view.place, details=tuple(reasons))
 
 
-def emit_fusion(fusion: FusionOp | ComputationOp, device: Device) -> ModuleOp:
+def emit_fusion(fusion: FusionOp | ComputationOp, device: Device, rules: str = "current") -> ModuleOp:
     """The kernel module of a fusion, or of a computation as if a fusion called it.
 
+    rules    as in `emitter_for`
     raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
     """
     view = view_of(fusion)
     _refuse_without_code(view)
-    return emitter_for(view, device).emit(view, device)
+    return emitter_for(view, device, rules).emit(view, device)
 
 
-def partition_fusion(fusion: FusionOp | ComputationOp, device: Device) -> PartitionedComputation:
+def partition_fusion(
+    fusion: FusionOp | ComputationOp, device: Device, rules: str = "current"
+) -> PartitionedComputation:
     """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`, but not for lack of code"""
     view = view_of(fusion)
-    return emitter_for(view, device).partition(view, device)
+    return emitter_for(view, device, rules).partition(view, device)
 
 
 def opcodes_with_code() -> tuple[str, ...]:

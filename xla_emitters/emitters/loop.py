@@ -40,7 +40,9 @@ class LoopEmitter:
     name = "loop"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: the loop runs over the first result, so all must have as many elements."""
+        """None, or why not: the loop runs over the first result, so all must have as many elements, and code for one."""
+        if (scatter := next(iter(view.with_opcode("scatter")), None)) is not None:
+            return f"which updates go to an element of %{scatter.instruction_name.data} only the run knows"
         first = view.elements
         for i, type in enumerate(view.result_types):
             if math.prod(dims_of(type)) != first:

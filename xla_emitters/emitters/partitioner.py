@@ -210,6 +210,7 @@ def partition(
         if op in heroes:
             # What a hero reads is computed apart wherever it is read: it has to have no map.
             for operand in op.operands:
+                assert isinstance(operand.owner, HloOp)
                 states[operand.owner].user_subgraphs.add(state.subgraph)
         else:
             _tell_operands(op, state, roots[state.subgraph] is op, states)

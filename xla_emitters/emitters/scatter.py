@@ -8,7 +8,7 @@
         %pure_call = xla_gpu.pure_call @f_updates(%input, ..., %dim0, %dim1, %dim2)
         %1 = xla_gpu.atomic_rmw %iter[%start + %dim1, %dim2] : tensor<1000x128xf32> {
         ^bb0(%current: f32):
-          %2 = xla_gpu.pure_call @add(%current, %pure_call)
+          %2 = arith.addf %current, %pure_call : f32
           xla_gpu.yield %2 : f32
     ...
 
@@ -26,12 +26,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf, tensor
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, VectorType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    VectorType,
+)
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.hints import isa
 
 from xla_emitters.analysis.buffers import aliases_of
 from xla_emitters.analysis.fusion import FusionView
@@ -52,7 +60,7 @@ from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import INDEX, AtomicRMWOp, LoopOp, PureCallOp, YieldOp
 from xla_emitters.dtypes import Kind
-from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.emitters.elemental import FunctionBuilder, declare, element_types, emit_functions, emit_subgraph
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
 from xla_emitters.errors import InternalError
@@ -73,7 +81,7 @@ class ScatterEmitter:
             return arrays
         aliases = aliases_of(view)
         for number, array in enumerate(arrays):
-            if number not in aliases:
+            if aliases.get(number) is not view.operands[array.number.value.data]:
                 return f"result {number} is not in the buffer of %{array.instruction_name.data}"
         return None
 
@@ -92,7 +100,9 @@ class ScatterEmitter:
         name = scatter.instruction_name.data
         if isinstance(distribution, DistributedUpdates):
             elements = math.prod(dims_of(scatter.updates[0]))
-            launch = launch_for(elements, distribution.elements_per_thread, device, view.place)
+            exact = launch_for(elements, distribution.elements_per_thread, device, view.place)
+            warps = -(-exact.threads // device.threads_per_warp)
+            launch = Launch(exact.grid, (warps * device.threads_per_warp, 1, 1))
         else:
             launch = Launch((distribution.blocks, 1, 1), (WARPS * device.threads_per_warp, 1, 1))
         decide("hero", f"%{name}", instructions=[name])
@@ -148,17 +158,24 @@ class _Kernel:
             return self.entry.outputs
 
         def run() -> Sequence[SSAValue]:
-            rows = build.apply_indexing(self.builder, _of_ids(visited, self.scatter.scatter_dims), self.entry.ids)
+            rows = build.apply_indexing(self.builder, self._of_ids(visited, self.scatter.scatter_dims), self.entry.ids)
             starts = self._starts(rows)
             return self._where_inside(starts, self.entry.outputs, lambda: self._update(visited, starts))
 
         # Beyond the last update there is no row of indices either.
-        last = _of_ids(visited, order[-1:])
-        if not visited.constraints or last.num_symbols:
+        last = self._of_ids(visited, order[-1:])
+        covered = self.launch.blocks * self.launch.threads * distribution.elements_per_thread
+        if covered <= math.prod(dims_of(update)) or last.num_symbols:
             return run()
         (major,) = build.apply_indexing(self.builder, last, self.entry.ids)
         count = build.constant_index(self.builder, dims_of(update)[order[-1]])
         return self._if(self._insert(arith.CmpiOp(major, count, "ult")), self.entry.outputs, run)
+
+    def _of_ids(self, visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:
+        """The results `dims` of a map, for all threads, also those that it leaves out; without the symbols that these do not need."""
+        results, (_, threads) = tuple(visited.results[dim] for dim in dims), self._ids()
+        symbols = visited.range_vars
+        return IndexingMap(results, threads, symbols).remove_unused_symbols()[0]
 
     def _update(self, visited: IndexingMap, starts: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """The updates at `visited`, of windows that begin at `starts`, combined with the outputs."""
@@ -180,7 +197,7 @@ class _Kernel:
         outside = build.constant_index(self.builder, -1)
         never = self._insert(arith.ConstantOp(IntegerAttr.from_bool(False)))
         type = VectorType(element_of(update).storage_type, [distribution.steps * distribution.elements_per_thread])
-        nothing = self._insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type, [0])))
+        nothing = self._insert(arith.ConstantOp(_zeros(type)))
         known = [outside] * len(self.scatter.mapped)
 
         def flush(starts: Sequence[SSAValue], sums: SSAValue, target: SSAValue) -> Sequence[SSAValue]:
@@ -200,7 +217,7 @@ class _Kernel:
                 value = self._element(update, [window, *place])
                 if not is_first:
                     old = self._insert(vector.ExtractOp(sums_so_far, [slot], type.element_type))
-                    (value,) = self._call_combiner([old, value])
+                    (value,) = self._new_elements([old, value])
                 return [self._insert(vector.InsertOp(value, sums_so_far, [slot]))]
 
             return self._loop([sums], positions, body)
@@ -306,11 +323,9 @@ class _Kernel:
     ) -> Sequence[SSAValue]:
         """`targets` with the elements at `place` combined with `values`."""
         if self.scatter.has_unique_indices:
-            old = [
-                self._insert(tensor.ExtractOp(target, list(place), value.type))
-                for target, value in zip(targets, values, strict=True)
-            ]
-            combined = self._call_combiner([*old, *values])
+            # Of the parameter, which lies where the result does: read before the loop that writes, several at once.
+            old = [self._element(array, place) for array in self.scatter.arrays]
+            combined = self._new_elements([*old, *values])
             return [
                 self._insert(tensor.InsertOp(value, target, list(place)))
                 for value, target in zip(combined, targets, strict=True)
@@ -319,16 +334,22 @@ class _Kernel:
         update = self.builder.insert(AtomicRMWOp(target, place))
         update.result.name_hint = "atomic_rmw"
         with self.builder.inside(InsertPoint.at_end(update.body.block)):
-            self.builder.insert(YieldOp(*self._call_combiner([update.current, *values])))
+            self.builder.insert(YieldOp(*self._new_elements([update.current, *values])))
         return [update.result]
 
-    def _call_combiner(self, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """What an update makes of an element: of old elements and updates."""
-        callee = self.called[self.scatter.to_apply.root_reference.data].root
-        call = PureCallOp(callee.name, arguments, element_types(callee))
-        for result in call.results:
-            result.name_hint = "pure_call"
-        return self.builder.insert(call).results
+    def _new_elements(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """What updates make of elements: the code of the scatter's computation, for old elements and then updates."""
+        combiner = self.called[self.scatter.to_apply.root_reference.data]
+        function = declare(combiner.root, combiner.computation.parameters, scalars=True)
+        emit_subgraph(combiner.root, combiner, function, self.called)
+        block = function.body.block
+        values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+        *ops, end = block.ops
+        for op in ops:
+            # The builder may hand out an equal constant that is there already.
+            inserted = self.builder.insert(op.clone(value_mapper=values))
+            values.update(zip(op.results, inserted.results, strict=True))
+        return [values[value] for value in end.operands]
 
     # ---- structure
 
@@ -338,14 +359,13 @@ class _Kernel:
         | arith.AndIOp
         | arith.OrIOp
         | arith.ConstantOp
-        | tensor.ExtractOp
         | tensor.InsertOp
         | vector.ExtractOp
         | vector.InsertOp,
     ) -> SSAValue:
         return self.builder.insert(op).results[0]
 
-    def _all(self, parts: Sequence[SSAValue], combine: type[arith.AndIOp] | type[arith.OrIOp]) -> SSAValue:
+    def _all(self, parts: Sequence[SSAValue], combine: type[arith.AndIOp | arith.OrIOp]) -> SSAValue:
         """The parts, of which there is one at least, combined."""
         whole, *others = parts
         for part in others:
@@ -379,7 +399,8 @@ class _Kernel:
         return loop.results
 
 
-def _of_ids(visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:
-    """The results `dims` of a map, without the symbols that these do not need."""
-    part = replace(visited, results=tuple(visited.results[dim] for dim in dims), constraints=())
-    return part.remove_unused_symbols()[0]
+def _zeros(type: VectorType) -> DenseIntOrFPElementsAttr:
+    if isa(type, VectorType[AnyFloat]):
+        return DenseIntOrFPElementsAttr.from_list(type, [0.0])
+    assert isa(type, VectorType[IntegerType])
+    return DenseIntOrFPElementsAttr.from_list(type, [0])

@@ -13,23 +13,26 @@ Large grids can be sampled: some blocks run, and only what they write is compare
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.analysis.kernel_entry import launch_of
-from xla_emitters.analysis.program_plan import PlannedKernel, called_by, entry_of
+from xla_emitters.analysis.program_plan import PlannedKernel, called_by, computation_of, entry_of
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
 from xla_emitters.runtime.arrays import differing, from_buffer, load_arrays, random_arrays
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel, run_program
+from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.kernel import Program
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.tolerance import Bounds
 
 # Passes that may change bits, each with its reason; everywhere else consecutive stages are bit-identical.
@@ -47,11 +50,13 @@ class Verdict:
     ok       all compared elements are admissible
     summary  one line for a table
     details  where and by how much they are not
+    program  what was compiled, up to the last stage that was looked at; None where nothing was
     """
 
     ok: bool
     summary: str
     details: tuple[str, ...] = ()
+    program: Program | None = None
 
     def raise_if_different(self) -> None:
         """raises NumbersDiffer unless `ok`."""
@@ -140,7 +145,12 @@ def reference_for(
     rtol: float | None = None,
 ) -> Reference:
     """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls."""
-    return Reference(entry_of(module) if fusion is None else called_by(module, fusion), inputs, atol, rtol)
+    return Reference(drawn_for(module, fusion), inputs, atol, rtol)
+
+
+def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
+    """What the inputs are for: ENTRY, or the computation that the fusion instruction `fusion` calls."""
+    return entry_of(module) if fusion is None else called_by(module, fusion)
 
 
 def check(
@@ -154,12 +164,17 @@ def check(
     blocks: int = 0,
     atol: float | None = None,
     rtol: float | None = None,
+    sanitize: bool = True,
+    verify: bool = True,
+    hero_rules: str = "current",
 ) -> Verdict:
     """Compiles, executes every stage on the CPU, compares with the NumPy reference.
 
     stages  "all", "passes" (after every single pass), or stage names with commas
     inputs  arrays, or an `.npz` of them; default: drawn from `seed`
     blocks  how many blocks to run, spread over the grid; 0: all
+    sanitize  races, and reads of shared memory that nobody wrote, are errors too
+    verify  run the IR verifier after every pass
     raises  what `compile` raises; ExecutionError becomes part of the verdict
     """
     wanted = stages_wanted(stages)
@@ -168,21 +183,22 @@ def check(
     if isinstance(inputs, str | Path):
         arrays = load_arrays(inputs, "p", shapes.parameters)
     else:
-        arrays = random_arrays(shapes.parameters, seed) if inputs is None else list(inputs)
+        arrays = draw_inputs(drawn_for(module, fusion), shapes.parameters, seed) if inputs is None else list(inputs)
     reference = reference_for(module, arrays, fusion, atol, rtol)
-    comparison = StageComparison(reference, shapes, allocate(shapes, arrays), wanted, blocks)
+    comparison = StageComparison(reference, shapes, allocate(shapes, arrays), wanted, blocks, sanitize)
     if "hlo" in wanted:
         comparison.compare_hlo(run_program(shapes, arrays, "hlo"))
-    compile_module(
+    program = compile_module(
         module,
         target=target,
         fusion=fusion,
         stage=max((name for name in wanted if name), key=EXECUTABLE_STAGES.index) if wanted else EXECUTABLE_STAGES[-1],
         record="none",
-        verify=True,
+        verify=verify,
         observers=comparison.observer,
+        hero_rules=hero_rules,
     )
-    return comparison.verdict()
+    return replace(comparison.verdict(), program=program)
 
 
 def stages_wanted(stages: str) -> tuple[str, ...]:
@@ -209,16 +225,24 @@ class StageComparison:
     slots    the program's buffers; parameters are filled in
     wanted   stages to execute; () for after every pass
     blocks   how many blocks of each kernel to run; 0: all
+    sanitize whether races and the like are errors (see `simt/sanitizer`)
     """
 
     def __init__(
-        self, reference: Reference, program: Program, slots: Slots, wanted: tuple[str, ...], blocks: int
+        self,
+        reference: Reference,
+        program: Program,
+        slots: Slots,
+        wanted: tuple[str, ...],
+        blocks: int,
+        sanitize: bool = True,
     ) -> None:
         self.reference = reference
         self.program = program
         self.slots = slots
         self.wanted = wanted
         self.blocks = blocks
+        self.sanitize = sanitize
         self.executed = 0
         self.problem: Verdict | None = None
         self.last: Verdict = Verdict(True, "nothing executed")
@@ -242,16 +266,18 @@ class StageComparison:
     def observer(self, planned: PlannedKernel) -> Observer:
         """What `compile_module` calls after each pass over one kernel."""
         before: Slots | None = None
+        given: Slots | None = None
         tolerant = False
 
         def observe(name: str, stage: str | None, module: ModuleOp) -> None:
-            nonlocal before, tolerant
+            nonlocal before, given, tolerant
+            given = given or dict(self.slots)
             tolerant |= name in TOLERANT
             if self.problem is not None or (self.wanted and stage not in self.wanted):
                 return
             label = stage or name
             try:
-                slots, written = self._execute(planned, module)
+                slots, written = self._execute(planned, module, given)
             except ExecutionError as error:
                 self.problem = Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
                 return
@@ -262,13 +288,17 @@ class StageComparison:
 
         return observe
 
-    def _execute(self, planned: PlannedKernel, module: ModuleOp) -> tuple[Slots, dict[tuple[str, int], Array] | None]:
-        slots = dict(self.slots)
+    def _execute(
+        self, planned: PlannedKernel, module: ModuleOp, given: Slots
+    ) -> tuple[Slots, dict[tuple[str, int], Array] | None]:
+        """`given` is what the arrays hold before the kernel runs, which may write one that it also reads."""
+        slots = dict(given)
         arguments = kernel_arguments(planned)
-        # Of what later kernels read nothing may be missing.
-        is_last = all(slot.kind == "result" for slot in planned.results)
-        chosen = blocks_to_run(launch_of(module).blocks, self.blocks) if is_last else None
-        written = run_kernel(module, arguments, slots, chosen)
+        # Of what later kernels read nothing may be missing; nor of what several blocks write to one element.
+        is_last = all(slot.kind == "result" for slot in planned.results) and not planned.overwritten
+        is_scatter = any(isinstance(op, ScatterOp) for op in computation_of(planned.source).instructions)
+        chosen = blocks_to_run(launch_of(module).blocks, self.blocks) if is_last and not is_scatter else None
+        written = run_kernel(module, arguments, slots, chosen, [Sanitizer()] if self.sanitize else [])
         return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in planned.results}, written
 
     def _compare(
@@ -291,7 +321,7 @@ class StageComparison:
                     )
                     return
         # Temporaries have no reference of their own: they are held through the results that are made from them.
-        results = [slot for slot in planned.results if slot.kind == "result"]
+        results = [slot for slot in planned.results if slot.kind == "result" and slot not in planned.overwritten]
         if not results:
             return
         arrays = [from_buffer(slots[slot.kind, slot.index], self.program.results[slot.index]) for slot in results]

@@ -16,7 +16,7 @@ With m >= n the magnitudes of the parts, r = n / m and h = sqrt(1 + r^2), nothin
     log             log m + log1p(r^2) / 2;  log1p((m - 1)(m + 1) + n^2) / 2 for m in (1/2, 2), where the answer may be small
     log1p           the same of 1 + re, im; there log1p(re (re + 2) + im^2) / 2
     exp             exp(re) (cos im, sin im); where exp(re) overflows, exp(re / 2) twice
-    expm1           expm1(re) cos(im) - 2 sin(im / 2)^2,  exp(re) sin(im)
+    expm1           expm1(re) cos(im) + c,  exp(re) sin(im);  c = cos(im) - 1, or -sin(im)^2 / (cos(im) + 1) where cos(im) > 0
     sin, cos        by sinh and cosh of the imaginary part; halves as in exp
     tanh            (sinh re cosh re, sin im cos im) / (sinh(re)^2 + cos(im)^2);  tan z = -i tanh(i z)
     pow             exp(b log a), a real exponent by itself; anything to the power of 0 is 1
@@ -425,10 +425,10 @@ def _infinite_if_lost(x: _Number, part: _Number) -> _Number:
 
 def _expm1(z: _Parts) -> _Parts:
     x, y = z
-    half = (y * 0.5).apply(math.SinOp)
-    cosine_less_one = half * half * -2.0
     less_one = x.apply(math.ExpM1Op)
     cosine, sine = _cos_sin(y)
+    # Neither form cancels where it is taken.
+    cosine_less_one = cosine.holds("ogt", 0.0).choose(-(sine * sine) / (cosine + 1.0), cosine - 1.0)
     vanishes = x.holds("oeq", -python_math.inf)
     large, imaginary = _scaled_exp(x, cosine, vanishes.choose(0.0, sine))
     real = less_one.is_infinite().choose(large, less_one * cosine + cosine_less_one)

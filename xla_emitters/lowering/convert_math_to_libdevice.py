@@ -7,9 +7,10 @@
     %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
 
 f32 calls `__nv_<name>f`, f64 `__nv_<name>`; f16 and bf16 go through f32. With fastmath<afn> f32, f16 and bf16 call the fast
-variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction or two, and rounds correctly (absf, sqrt, fma, floor, ceil,
-trunc, round, roundeven, copysign, and the bit counts), stays for xla-lower-to-llvm-gpu. Vectors stay; no emitter makes them. A declaration
-is located at all ops that it was made for.
+variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction or two (absf, fma, floor, ceil, trunc, roundeven, copysign,
+and the bit counts) stays for xla-lower-to-llvm-gpu. sqrt does not: LLVM's is rounded correctly and takes 30 instructions, libdevice's is
+`sqrt.approx.f32`, as XLA's; nor does round, which NVPTX makes of compares and selects, and libdevice of an addition that rounds to zero.
+Vectors stay; no emitter makes them. A declaration is located at all ops that it was made for.
 Source: spec/2 3.3 "xla-lower-to-llvm-gpu"; names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm);
 NVIDIA's libdevice user guide.
 """
@@ -52,9 +53,11 @@ _FUNCTIONS: dict[str, tuple[str, bool]] = {
     "math.log1p": ("log1p", False),
     "math.log2": ("log2", True),
     "math.powf": ("pow", True),
+    "math.round": ("round", False),
     "math.rsqrt": ("rsqrt", False),
     "math.sin": ("sin", True),
     "math.sinh": ("sinh", False),
+    "math.sqrt": ("sqrt", False),
     "math.tan": ("tan", True),
     "math.tanh": ("tanh", False),
 }

@@ -29,7 +29,7 @@ An access says how aligned it is where that is less than natural for its type: w
 prove. Loads of arguments that the kernel never writes are `invariant`. Indices take the width of the module's data layout (64 without
 one); they are not negative, and tensors of 2^31 elements or more need 64.
 A tensor in shared memory is a private global of address space 3, one for each `allocate_shared`; `sync_threads` is a barrier.
-Not lowered yet, and refused by name: atomics.
+How elements are changed in one step stands in `atomic_updates.py`.
 Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; spec/2 3.3, 4.1 (alignment, invariance).
 """
 
@@ -47,7 +47,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
-    FixedBitwidthType,
     FloatAttr,
     FunctionType,
     IntAttr,
@@ -55,7 +54,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     NoneAttr,
-    Signedness,
     StringAttr,
     TensorType,
     VectorType,
@@ -70,12 +68,12 @@ from xdsl.utils.hints import isa
 from xla_emitters.analysis.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.analysis.in_place import find_conflict
 from xla_emitters.analysis.kernel_entry import SHARED
-from xla_emitters.device import device
+from xla_emitters.device import Device, device
 from xla_emitters.dialects import llvm, xla_gpu
 from xla_emitters.dialects.arith import IndexCastUIOp
-from xla_emitters.dialects.vector import FromElementsOp
-from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.lowering.atomic_updates import Place, lower_atomic_update
+from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder, place_of
@@ -96,9 +94,10 @@ LOWERED = (
     func.ReturnOp,
     arith.ConstantOp,
     xla_gpu.AllocateSharedOp,
+    xla_gpu.AtomicRMWOp,
     xla_gpu.SyncThreadsOp,
 )
-WRITES: frozenset[type[Operation]] = frozenset((tensor.InsertOp, vector.TransferWriteOp))
+WRITES: frozenset[type[Operation]] = frozenset((tensor.InsertOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp))
 # Ops on tensors that another pass takes away before.
 PASS_BEFORE = {
     "xla_gpu.loop": "xla-lower-xla-loops-to-scf",
@@ -109,20 +108,20 @@ PASS_BEFORE = {
 
 @dataclass(frozen=True)
 class LowerTensorsPass(KernelPass):
-    """See the head of the file. `device` is the GPU model; what is lowered today is the same on all of them."""
+    """See the head of the file. `device` is the GPU model: it says what is changed in one step by one instruction."""
 
     name = "xla-lower-tensors"
 
     device: str = "h200"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        device(self.device)  # an unknown one is an error even where it makes no difference
+        chip = device(self.device)
         _check(op, self.name)
         functions = [found for found in op.walk() if isinstance(found, func.FuncOp)]
         for function in functions:
             _erase_dead_writes(function)
             _check_updates_in_place(function, self.name)
-        lowering = _Lowering(self.name, op)
+        lowering = _Lowering(self.name, op, chip)
         for function in functions:
             lowering.function(function)
 
@@ -213,43 +212,6 @@ def _named(op: Operation) -> str:
 
 
 @dataclass(frozen=True)
-class Storage:
-    """How a buffer holds elements of one type.
-
-    memory   what a load gives: the element's own type, an integer as wide, or a vector of the parts of a complex number
-    bits     of one element in the buffer; below 8, elements share bytes
-    """
-
-    memory: IntegerType | AnyFloat | VectorType
-    bits: int
-
-    @property
-    def addressed(self) -> Attribute:
-        """The unit that addresses count: an element, or a byte of several."""
-        return i8 if self.bits < 8 else self.memory
-
-    @property
-    def addressed_bits(self) -> int:
-        return max(8, self.bits)
-
-
-def storage_of(element: Attribute) -> Storage:
-    """raises Unsupported for types that no buffer of a kernel holds."""
-    row = dtype_of(element)
-    if element == i1:
-        return Storage(i8, 8)
-    if isa(element, ComplexType[AnyFloat]):
-        return Storage(VectorType(element.element_type, [2]), row.bits)
-    signed = isa(element, IntegerType) and element.signedness.data is not Signedness.SIGNLESS
-    if signed or not isinstance(element, FixedBitwidthType) or element.bitwidth != row.bits:
-        raise Unsupported(f"kernels do not store elements of type {element}")
-    if row.bits <= 8:
-        return Storage(IntegerType(row.bits), row.bits)
-    assert isa(element, IntegerType | AnyFloat)
-    return Storage(element, row.bits)
-
-
-@dataclass(frozen=True)
 class Memory:
     """What is known of a pointer to a buffer.
 
@@ -281,6 +243,7 @@ class _Lowering:
 
     stage: str
     module: ModuleOp
+    device: Device
     memory: dict[SSAValue, Memory] = field(default_factory=dict[SSAValue, Memory])
     constants: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
 
@@ -323,6 +286,8 @@ class _Lowering:
                 self.transfer_read(op)
             case vector.TransferWriteOp():
                 self.transfer_write(op)
+            case xla_gpu.AtomicRMWOp():
+                self.atomic_update(op)
             case arith.ConstantOp() if isinstance(op.result.type, TensorType):
                 self.constant(op)
             case scf.ForOp():
@@ -351,7 +316,7 @@ class _Lowering:
         value = self._load(builder, op.tensor, index, storage, storage.addressed)
         if storage.bits < 8:
             value = self._unpack(builder, value, index, storage)
-        self._replace(op, _from_memory(builder, value, op.result.type))
+        self._replace(op, from_memory(builder, value, op.result.type))
 
     def transfer_read(self, op: vector.TransferReadOp) -> None:
         assert isa(op.result.type, VectorType)
@@ -359,7 +324,7 @@ class _Lowering:
         builder = located_builder(InsertPoint.before(op), op)
         moved = VectorType(storage.memory, op.result.type.get_shape())
         value = self._load(builder, op.source, op.indices[0] if op.indices else None, storage, moved)
-        self._replace(op, _from_memory(builder, value, op.result.type))
+        self._replace(op, from_memory(builder, value, op.result.type))
 
     def _load(
         self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage, loaded: Attribute
@@ -402,7 +367,7 @@ class _Lowering:
         address = self._address(builder, op.dest, index, storage)
         own = (1 << storage.bits) - 1
         mask = builder.insert(arith.ConstantOp(IntegerAttr(own, i8))).result
-        bits = builder.insert(arith.ExtUIOp(_to_memory(builder, op.scalar), i8)).result
+        bits = builder.insert(arith.ExtUIOp(to_memory(builder, op.scalar), i8)).result
         if index is not None:
             shift = self._shift(builder, index, storage)
             mask, bits = (builder.insert(arith.ShLIOp(value, shift)).result for value in (mask, bits))
@@ -421,9 +386,21 @@ class _Lowering:
     ) -> None:
         builder = located_builder(InsertPoint.before(op), op)
         address = self._address(builder, pointer, index, storage)
-        stored = _to_memory(builder, value)
+        stored = to_memory(builder, value)
         alignment = _alignment(self.memory[pointer], index, storage, stored.type)
         builder.insert(llvm.StoreOp(stored, address, alignment=alignment))
+        self._replace(op, pointer)
+
+    def atomic_update(self, op: xla_gpu.AtomicRMWOp) -> None:
+        for inner in tuple(op.body.block.ops):
+            self.op(inner)
+        builder = located_builder(InsertPoint.before(op), op)
+        pointer, index = op.input, op.indices[0] if op.indices else None
+        element = op.current.type
+        storage = storage_of(element.element_type if isa(element, VectorType) else element)
+        shift = None if index is None or storage.bits >= 8 else self._shift(builder, index, storage)
+        place = Place(self._address(builder, pointer, index, storage), storage, shift)
+        lower_atomic_update(op, place, self.device, self.stage)
         self._replace(op, pointer)
 
     # Addresses
@@ -593,53 +570,6 @@ def _symbol(op: Operation) -> StringAttr | None:
 
 
 # --- elements in memory ----------------------------------------------------------------------------------------------------------
-
-
-def _from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValue:
-    """`value` as loaded, as the type that the program computes with."""
-    if value.type == wanted:
-        return value
-    if isa(wanted, ComplexType[AnyFloat]):
-        real, imaginary = (builder.insert(vector.ExtractOp(value, [k], wanted.element_type)).result for k in range(2))
-        return builder.insert(complex.CreateOp(real, imaginary, wanted)).complex
-    if wanted == i1:
-        zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i8))).result
-        return builder.insert(arith.CmpiOp(value, zero, "ne")).result
-    if isa(wanted, VectorType) and wanted.element_type == i1:
-        return _each(builder, value, wanted)
-    return builder.insert(arith.BitcastOp(value, wanted)).result
-
-
-def _to_memory(builder: Builder, value: SSAValue) -> SSAValue:
-    """`value` as it is stored."""
-    if isa(value.type, VectorType):
-        element, stored = (
-            value.type.element_type,
-            VectorType(storage_of(value.type.element_type).memory, value.type.get_shape()),
-        )
-        if element == i1:
-            return _each(builder, value, stored)
-    else:
-        element, stored = value.type, storage_of(value.type).memory
-        if isa(stored, VectorType):
-            real, imaginary = builder.insert(complex.ReOp(value)), builder.insert(complex.ImOp(value))
-            return builder.insert(FromElementsOp([real.result, imaginary.result], stored)).results[0]
-        if element == i1:
-            return builder.insert(arith.ExtUIOp(value, i8)).result
-    return value if stored == value.type else builder.insert(arith.BitcastOp(value, stored)).result
-
-
-def _each(builder: Builder, value: SSAValue, wanted: VectorType) -> SSAValue:
-    """`value` with each element turned from i1 into its byte, or back. One by one: xDSL's cmpi and extui take no vectors."""
-    assert isa(value.type, VectorType)
-    zero = IntegerAttr(0, i1 if wanted.element_type == i1 else i8)
-    zeros = DenseIntOrFPElementsAttr.from_list(VectorType(zero.type, wanted.get_shape()), [0])
-    result: SSAValue = builder.insert(arith.ConstantOp(zeros)).result
-    for position in range(wanted.get_shape()[0]):
-        element = builder.insert(vector.ExtractOp(value, [position], value.type.element_type)).result
-        converted = _from_memory(builder, element, i1) if zero.type == i1 else _to_memory(builder, element)
-        result = builder.insert(vector.InsertOp(converted, result, [position])).result
-    return result
 
 
 def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.ConstantOp | complex.ConstantOp:

@@ -62,6 +62,7 @@ LLVM_OPTIONS = (
 _PTX_VERSION = 86
 _PTX_VERSION_OF_LATER_CHIPS = {"sm_103": 88, "sm_120": 87, "sm_121": 88}
 _LIBDEVICE_PREFIX = "__nv_"
+_BLOCK_IDS = 2**22
 _STAGE = "toolchain"
 
 
@@ -388,8 +389,23 @@ def _machine(architecture: str) -> list[str]:
 
 
 def module_body_text(module: ModuleOp) -> str:
-    """The module's ops in MLIR's generic form, one after the other, without the `module` around them."""
-    return "".join(f"{print_ir(op, generic=True)}\n" for op in module.body.ops)
+    """The module's ops in MLIR's generic form, one after the other, without the `module` around them; block ids have wider ranges."""
+    return _widen_block_ids("".join(f"{print_ir(op, generic=True)}\n" for op in module.body.ops))
+
+
+def _widen_block_ids(text: str) -> str:
+    """Says of block ids no more than that there are fewer than 2^22, or than the launch has.
+
+    A division whose dividend fits in 16 bits, as LLVM's correlated value propagation sees by these ranges, becomes one of 16 bits, and
+    indices are then widened one by one: up to half more instructions, since the machine has no 16-bit integers. XLA's ranges are metadata,
+    which MLIR cannot write and that pass does not read. With 2^22 blocks of 512 elements an index still has no sign and does not wrap.
+    """
+
+    def widened(found: re.Match[str]) -> str:
+        return f"{found[1]}{max(int(found[2]), _BLOCK_IDS)}>"
+
+    block_id = r'("nvvm\.read\.ptx\.sreg\.ctaid\.\w"\(\) <\{range = #llvm\.constant_range<i32, \d+, )(\d+)>'
+    return re.sub(block_id, widened, text)
 
 
 def _keep(directory: str | Path | None, name: str, data: bytes) -> None:

@@ -9,7 +9,7 @@ Source: design.md 2.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,27 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer
-from xla_emitters.runtime.kernel import Argument, ArraySpec, Program
+from xla_emitters.runtime.kernel import Argument, ArraySpec, Kernel, Program
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute, written_elements
+from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.trace import Trace
 
 Slots = dict[tuple[str, int], Array]
 """(kind, index) of `Argument` -> flat buffer, in the order in which it lies in memory."""
 
 
-def run_program(program: Program, inputs: Sequence[Any], stage: str) -> list[Array]:
+def run_program(
+    program: Program,
+    inputs: Sequence[Any],
+    stage: str,
+    watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
+    modules: Sequence[ModuleOp] = (),
+) -> list[Array]:
     """All kernels in order, each as its IR at `stage`; one logical array per result.
 
+    watchers  for each kernel, who is told what its threads do (see `simt/memory`)
+    modules    the kernels' IR at `stage` where it is at hand with the places that it comes from; else the trace's text
     raises  DataError for arrays that do not fit; UsageError when the trace does not hold that stage
     """
     slots = allocate(program, inputs)
@@ -39,15 +49,21 @@ def run_program(program: Program, inputs: Sequence[Any], stage: str) -> list[Arr
         module = parse_hlo(program.hlo, f"<{program.name}>")
         computation = entry_of(module) if program.fusion is None else called_by(module, program.fusion)
         return evaluate(computation, [np.asarray(array) for array in inputs])
-    for kernel, trace in zip(program.kernels, program.traces, strict=True):
-        try:
-            ir = trace[stage].ir
-        except KeyError as error:
-            raise UsageError(str(error.args[0]), stage="run") from error
-        if ir is None:
-            raise UsageError("the program was compiled without recording its IR", stage="run")
-        run_kernel(parse_ir(ir, f"<{stage}>"), kernel.arguments, slots)
+    modules = modules or [_recorded(trace, stage) for trace in program.traces]
+    for kernel, module in zip(program.kernels, modules, strict=True):
+        run_kernel(module, kernel.arguments, slots, watchers=watchers(kernel))
     return results_of(program.results, slots)
+
+
+def _recorded(trace: Trace, stage: str) -> ModuleOp:
+    """The IR of a stage. raises UsageError when the trace does not hold it."""
+    try:
+        ir = trace[stage].ir
+    except KeyError as error:
+        raise UsageError(str(error.args[0]), stage="run") from error
+    if ir is None:
+        raise UsageError("the program was compiled without recording its IR", stage="run")
+    return parse_ir(ir, f"<{stage}>")
 
 
 def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
@@ -65,7 +81,11 @@ def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
 
 
 def run_kernel(
-    module: ModuleOp, kernel_arguments: Sequence[Argument], slots: Slots, blocks: Sequence[int] | None = None
+    module: ModuleOp,
+    kernel_arguments: Sequence[Argument],
+    slots: Slots,
+    blocks: Sequence[int] | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> dict[tuple[str, int], Array] | None:
     """Executes one kernel. What it writes goes to fresh buffers, which replace those in `slots`; parameters stay as they are.
 
@@ -84,9 +104,9 @@ def run_kernel(
     results = kernel_arguments[-len({argument.slice_index for argument in kernel_arguments if argument.written}) :]
     written = None
     if blocks is None:
-        execute(module, arrays, results=len(results))
+        execute(module, arrays, results=len(results), watchers=watchers)
     else:
-        touched = written_elements(module, arrays, blocks=blocks, results=len(results))
+        touched = written_elements(module, arrays, blocks=blocks, results=len(results), watchers=watchers)
         written = {(argument.kind, argument.index): part for argument, part in zip(results, touched, strict=True)}
     for argument, array in zip(kernel_arguments, arrays, strict=True):
         if argument.written:

@@ -20,6 +20,7 @@ import numpy as np
 
 from xla_emitters.analysis.reduction_starts import body_of, combining_opcodes, only_chooses
 from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.contractions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array, Kind
@@ -49,7 +50,7 @@ def bounds_in_any_order(op: ReduceOp, operands: Sequence[Bounds], chain: int, ev
             found.append(
                 parts[0]
                 if len(parts) == 1
-                else Bounds(_complex(*(p.low for p in parts)), _complex(*(p.high for p in parts)))
+                else Bounds(from_parts(*(p.low for p in parts)), from_parts(*(p.high for p in parts)))
             )
             continue
         if opcode == "multiply" and kind is Kind.FLOAT:
@@ -76,18 +77,15 @@ def _parts(bounds: Bounds) -> list[Bounds]:
     """Real and imaginary part of complex numbers, each with bounds of its own; what is real is its only part."""
     if bounds.low.dtype.kind != "c":
         return [bounds]
-    return [Bounds(bounds.low.real, bounds.high.real), Bounds(bounds.low.imag, bounds.high.imag)]
-
-
-def _complex(real: Array, imaginary: Array) -> Array:
-    return (real + 1j * imaginary).astype(np.result_type(real, np.complex64))
+    return [Bounds(np.real(bounds.low), np.real(bounds.high)), Bounds(np.imag(bounds.low), np.imag(bounds.high))]
 
 
 def _sum(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
     kind = array.low.dtype
     low, high = (_wide(part).sum(axes) + _wide(first) for part, first in zip(_ends(array), _ends(init), strict=True))
     magnitudes = _magnitudes(array).sum(axes) + _magnitudes(init)
-    return _around(kind, low, high, relative * magnitudes, magnitudes)
+    finite = _finite(_magnitudes(array), 0).sum(axes) + _finite(_magnitudes(init), 0)
+    return _around(kind, low, high, relative * magnitudes, finite > float(_info(kind).max))
 
 
 def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
@@ -97,10 +95,28 @@ def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float
     magnitudes = _magnitudes(array).prod(axes) * _magnitudes(init)
     spread = magnitudes - abs(middle)
     # A product of some factors may be as large as that of all that are above 1, and lose as much below the smallest number.
-    grown = np.maximum(_magnitudes(array), 1).prod(axes) * np.maximum(_magnitudes(init), 1)
+    finite = [_finite(_magnitudes(bounds), 1) for bounds in (array, init)]
+    grown = np.maximum(finite[0], 1).prod(axes) * np.maximum(finite[1], 1)
+    shrunk = np.minimum(_not_zero(finite[0]), 1).prod(axes) * np.minimum(_not_zero(finite[1]), 1)
+    lost = grown * float(_info(kind).smallest_normal)
+    # Where some factors alone give 0, infinity times that is NaN.
+    vanishes = np.isinf(magnitudes) & (shrunk < float(_info(kind).smallest_normal))
+    may_overflow = (grown > float(_info(kind).max)) | vanishes
+    return _around(kind, middle, middle, relative * magnitudes + spread + lost, may_overflow)
+
+
+def _finite(magnitudes: Array, instead: float) -> Array:
+    return np.where(np.isfinite(magnitudes), magnitudes, instead)
+
+
+def _not_zero(magnitudes: Array) -> Array:
+    return np.where(magnitudes > 0, magnitudes, 1)
+
+
+def _info(kind: np.dtype[Any]) -> Any:
+    """Largest and smallest normal number of a float type, also of those that NumPy lacks."""
     finfo: Any = ml_dtypes.finfo
-    lost = grown * float(finfo(kind).smallest_normal)
-    return _around(kind, middle, middle, relative * magnitudes + spread + lost, grown)
+    return finfo(kind)
 
 
 def _ends(bounds: Bounds) -> tuple[Array, Array]:
@@ -116,14 +132,13 @@ def _magnitudes(bounds: Bounds) -> Array:
     return np.maximum(abs(_wide(bounds.low)), abs(_wide(bounds.high)))
 
 
-def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, largest: Array) -> Bounds:
-    """[low - slack, high + slack]; anything where a part of the result may overflow; the result itself where it is not finite."""
-    finfo: Any = ml_dtypes.finfo
+def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, may_overflow: Array) -> Bounds:
+    """[low - slack, high + slack]; the result itself where it is not finite; anything where a part may overflow, but NaN stays NaN."""
     with np.errstate(all="ignore"):
-        is_special = ~np.isfinite(largest) | ~np.isfinite(low) | ~np.isfinite(high)
-        may_overflow = (largest > float(finfo(kind).max)) & ~is_special
+        is_special = ~np.isfinite(low) | ~np.isfinite(high)
+        is_nan = np.isnan(low) | np.isnan(high)
         ends = [
-            np.where(is_special, end, np.where(may_overflow, sign * np.inf, end + sign * slack)).astype(kind)
+            np.where(may_overflow & ~is_nan, sign * np.inf, np.where(is_special, end, end + sign * slack)).astype(kind)
             for end, sign in ((low, -1), (high, 1))
         ]
     return Bounds(ends[0], ends[1])

@@ -25,12 +25,13 @@ from xla_emitters.dialects.hlo.computation import (
     ParameterOp,
     TupleOp,
 )
-from xla_emitters.dialects.hlo.contractions import ReduceOp, ReducingOp
+from xla_emitters.dialects.hlo.contractions import ReduceOp, ReducingOp, ScatterOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.reduction_bounds import bounds_in_any_order, corners_of_each
+from xla_emitters.runtime.scatter_bounds import bounds_of_scatter
 from xla_emitters.runtime.tolerance import Bounds, bounds_after
 
 
@@ -70,6 +71,9 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
             case ReduceOp() if (chain := chain_of(op)) is not None:
                 with np.errstate(all="ignore"):
                     return bounds_in_any_order(op, operands, chain, corner(op))
+            case ScatterOp():
+                body = _computation(computation, op.to_apply.root_reference.data)
+                return bounds_of_scatter(op, body, operands, corner(op))
             case ReducingOp() if len(op.arrays) > 1:
                 return tuple(corners_of_each(operands, corner(op)))
             case _:

@@ -43,7 +43,10 @@ _ULPS_OF_COMPLEX = 16
 
 @dataclass(frozen=True)
 class Bounds:
-    """Every admissible value of one array: element by element, `low` <= value <= `high`, or NaN where both are."""
+    """Every admissible value of one array: element by element, `low` <= value <= `high`, or NaN where an end is.
+
+    From -inf to +inf nothing is known, so NaN is admissible too.
+    """
 
     low: Array
     high: Array
@@ -70,7 +73,8 @@ class Bounds:
             inside = (array >= self.low) & (array <= self.high)
         if array.dtype.kind in "biu" or "int" in array.dtype.name:
             return inside
-        return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high)))
+        is_unknown = (self.low == -np.inf) & (self.high == np.inf)
+        return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high) | is_unknown))
 
 
 def ulps_of(opcode: str, element: str, bits: int) -> int:
@@ -185,9 +189,32 @@ def bounds_after(
     row = dtype_of(ir_type)
     if any(bound.low.dtype.kind == "c" for bound in operands):
         if opcode in _OF_COMPLEX:
-            low, high = widen_complex(low, high, _ulps_of_complex(opcode, operands))
+            low, high = widen_complex(*_beside_overflow(low, high, operands), _ulps_of_complex(opcode, operands))
         return Bounds(low, high)
     ulps = ulps_of(opcode, row.kind.value, row.bits)
     if ulps == 0:
         return Bounds(low, high)
+    low, high = _beside_overflow(low, high, operands)
     return Bounds(widen(low, ulps, -1), widen(high, ulps, +1))
+
+
+def _beside_overflow(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
+    """The bounds, but from the largest number on where the reference overflows: a kernel may be just below.
+
+    An infinity that an operand holds, or that comes of a zero (1 / 0, log 0), is certain.
+    """
+    with np.errstate(all="ignore"):
+        overflows = np.logical_and.reduce(
+            [np.isfinite(end) & (end != 0) for bound in operands for end in (bound.low, bound.high)]
+        )
+
+    def nearest(part: Array, infinity: float) -> Array:
+        largest = _info(part.dtype).max
+        return np.where(overflows & (part == infinity), np.copysign(largest, infinity).astype(part.dtype), part)
+
+    if low.dtype.kind != "c":
+        return nearest(low, np.inf), nearest(high, -np.inf)
+    return (
+        from_parts(nearest(np.real(low), np.inf), nearest(np.imag(low), np.inf)),
+        from_parts(nearest(np.real(high), -np.inf), nearest(np.imag(high), -np.inf)),
+    )

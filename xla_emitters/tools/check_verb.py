@@ -7,13 +7,14 @@ import sys
 from functools import partial
 
 from xla_emitters.errors import NumbersDiffer, UsageError
-from xla_emitters.tools.common import add_input, read_source
+from xla_emitters.tools.common import add_hero_rules, add_input, read_source
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.terminal import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser, several=True)
+    add_hero_rules(parser)
     parser.add_argument(
         "--stages", default="all", help="all (default), 'passes' (after every single pass), or a comma-separated list"
     )
@@ -21,6 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
+    )
+    parser.add_argument(
+        "--no-sanitize",
+        action="store_true",
+        help="do not look for races, nor for reads of shared memory that nobody wrote",
     )
     parser.add_argument(
         "--atol",
@@ -55,12 +61,14 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
             read_source(name),
             target=options.target,
             fusion=options.fusion,
+            hero_rules=options.hero_rules,
             stages=options.stages,
             seed=options.seed,
             inputs=options.inputs,
             blocks=options.blocks,
             atol=options.atol,
             rtol=options.rtol,
+            sanitize=not options.no_sanitize,
         )
     row.append(report.summary)
     for detail in report.details:

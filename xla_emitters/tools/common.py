@@ -28,6 +28,15 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
     parser.add_argument("--fusion", metavar="NAME", help="only the fusion instruction of this name")
 
 
+def add_hero_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--hero-rules",
+        default="current",
+        choices=("current", "seed"),
+        help="which emitter takes a fusion: as today's XLA (default), or with the seed document's input slices",
+    )
+
+
 def add_dumps(parser: argparse.ArgumentParser) -> None:
     """The options that print what the pipeline did."""
     parser.add_argument(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import (
     add_dumps,
+    add_hero_rules,
     add_input,
     print_dumps,
     prints_anything,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
+    add_hero_rules(parser)
     add_dumps(parser)
     parser.add_argument("-o", "--output", metavar="OUT", default="-", help="where to; default standard output")
     parser.add_argument("--stage", default="ptx", help="hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)")
@@ -58,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             read_source(options.file),
             target=options.target,
             fusion=options.fusion,
+            hero_rules=options.hero_rules,
             stage=options.stage,
             record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
             verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),

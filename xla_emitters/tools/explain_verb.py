@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
-from xla_emitters.tools.common import add_input, read_source
+from xla_emitters.tools.common import add_hero_rules, add_input, read_source
 from xla_emitters.trace.explain import explained, explained_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
+    add_hero_rules(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -21,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
         read_source(options.file),
         target=options.target,
         fusion=options.fusion,
+        hero_rules=options.hero_rules,
         stage="llvm-dialect",
         record="none",
     )

@@ -6,15 +6,25 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
-from xla_emitters.tools.common import add_dumps, add_input, print_dumps, read_source, record_wanted
+from xla_emitters.tools.common import add_dumps, add_hero_rules, add_input, print_dumps, read_source, record_wanted
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from xla_emitters.analysis.program_plan import PlannedKernel
+    from xla_emitters.pipeline import Observer
+    from xla_emitters.runtime.kernel import Kernel
+    from xla_emitters.runtime.simt.memory import Watcher
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
+    add_hero_rules(parser)
     add_dumps(parser)
     parser.add_argument(
         "--platform",
@@ -27,19 +37,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", metavar="OUT.npz", help="write the results as r0, r1, ...")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs; default 0")
     parser.add_argument("--show-stages", action="store_true", help="print one row per stage: name, ops, ms")
+    parser.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="on the CPU: races, and reads of shared memory that nobody wrote, are errors",
+    )
+    parser.add_argument(
+        "--access-report",
+        action="store_true",
+        help="on the CPU: print bytes, bank conflicts and memory sectors of each load and store",
+    )
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.check import reference_for
+    from xla_emitters.explore.check import drawn_for, reference_for
     from xla_emitters.pipeline import EXECUTABLE_STAGES, compile_module, read_module
-    from xla_emitters.runtime.arrays import load_arrays, random_arrays, save_arrays
+    from xla_emitters.runtime.arrays import load_arrays, save_arrays
     from xla_emitters.runtime.cpu_launcher import run_program
     from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
+    from xla_emitters.runtime.inputs import draw_inputs
+    from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
+    from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
     if options.platform == "cuda" and options.stage:
         raise UsageError("a GPU runs the whole road's PTX, not a stage", stage="run", help="leave out --stage")
-    reason = "a stage was asked for" if options.stage else cuda_reason_missing()
+    watched = ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
+    if options.platform == "cuda" and watched:
+        raise UsageError(f"{watched} watches the CPU's threads", stage="run", help="--platform cpu")
+    reason = "a stage was asked for" if options.stage or watched else cuda_reason_missing()
     if options.platform == "cuda" and reason:
         raise ToolError(
             f"--platform cuda: {reason}", stage="run", help="--platform cpu runs the same kernel on the CPU"
@@ -50,7 +76,15 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}"
         )
+    if watched and stage == "hlo":
+        raise UsageError(f"{watched} watches threads, and the stage hlo has none", stage="run", help="a later --stage")
     module = read_module(read_source(options.file))
+    kept: list[ModuleOp] = []
+
+    def keep(planned: PlannedKernel) -> Observer:
+        """Keeps what is watched as it is in the compiler: its ops know where they come from."""
+        return lambda name, at, kernel: kept.append(kernel.clone()) if at == stage else None
+
     # With a table or a folder the whole road is shown, to PTX; else the compilation stops at what will be run.
     all_stages = bool(options.show_stages or options.print_ir_tree_dir or on_gpu)
     with progress(f"compiling {options.file}"):
@@ -58,8 +92,10 @@ def run(options: argparse.Namespace) -> int:
             module,
             target=device_architecture() if on_gpu else options.target,
             fusion=options.fusion,
+            hero_rules=options.hero_rules,
             stage="ptx" if all_stages else stage,
             record=record_wanted(options, "stages"),
+            observers=keep if watched else None,
         )
     if options.show_stages:
         for trace in program.traces:
@@ -72,16 +108,29 @@ def run(options: argparse.Namespace) -> int:
     inputs = (
         load_arrays(options.inputs, "p", program.parameters)
         if options.inputs
-        else random_arrays(program.parameters, options.seed)
+        else draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
     )
+    counters: list[tuple[str, AccessCounter]] = []
+
+    def watchers(kernel: Kernel) -> list[Watcher]:
+        found: list[Watcher] = []
+        if options.sanitize:
+            found.append(Sanitizer())
+        if options.access_report:
+            counters.append((kernel.name, AccessCounter()))
+            found.append(counters[-1][1])
+        return found
+
     start = time.perf_counter()
     with progress(f"running {options.file}"):
-        results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage)
+        results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage, watchers, kept)
     seconds = time.perf_counter() - start
     where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
     for number, spec in enumerate(program.results):
         print(f"r{number} = {spec}")
     print(f"ran on {where} in {seconds:.3f} s")
+    for name, counter in counters:
+        print(f"kernel {name}:\n{access_table(counter.counts())}")
     if options.outputs:
         try:
             save_arrays(options.outputs, "r", results, program.results)

@@ -74,7 +74,7 @@ CARRIERS: frozenset[type[Operation]] = frozenset(
 )
 ALONG_THE_DIMENSION = AffineMapAttr(AffineMap.identity(1))
 ACCESSES: frozenset[type[Operation]] = frozenset(
-    (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp)
+    (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp)
 )
 
 
@@ -151,6 +151,8 @@ def _check(op: Operation, stage: str) -> None:
             raise _unsupported(op, f"the layout of {array} is not a plain order of dimensions", stage)
     if all(is_flat(array) for array in concerned):
         return
+    if isinstance(op, xla_gpu.AtomicRMWOp) and isinstance(op.current.type, VectorType):
+        raise _unsupported(op, "it changes several elements of a tensor of more than one dimension", stage)
     if isinstance(op, vector.TransferReadOp | vector.TransferWriteOp) and not _is_contiguous(op):
         raise _unsupported(op, "it does not move a vector along the minor dimension", stage)
     if type(op) not in CARRIERS | ACCESSES | {arith.ConstantOp}:
@@ -229,6 +231,9 @@ def _flatten_access(op: Operation, offsets: _Offsets) -> None:
         case tensor.InsertOp():
             if op.dest.type != flat_type(op.dest.type):
                 op.operands = [op.scalar, op.dest, *offsets.of(op, cast(ArrayType, op.dest.type), op.indices)]
+        case xla_gpu.AtomicRMWOp():
+            if op.input.type != flat_type(op.input.type):
+                op.operands = [op.input, *offsets.of(op, cast(ArrayType, op.input.type), op.indices)]
         case vector.TransferReadOp() | vector.TransferWriteOp():
             array = cast(ArrayType, op.source.type)
             if array.get_num_dims() > 1:

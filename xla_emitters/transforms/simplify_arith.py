@@ -6,9 +6,9 @@
     andi (trunci %a), (trunci %b)                 ->  trunci (andi %a, %b)
     apply_indexing #map(%i), i in [0, 511]        ->  the map's bounds cut to those of the loop around, and simplified
 
-First every addi, muli, minsi, maxsi, index_cast and |x| gets its range as an attribute, where operands have known ranges and the result
-cannot wrap in the width of its type (for index: that of the module's data layout, 32 bits when it has none). Then the patterns run to a
-fixed point, with folding and the canonical forms of `scf.if` and `scf.for`.
+First every addi, muli, minsi, maxsi, index_cast, index_castui and |x| gets its range as an attribute, where operands have known ranges and
+the result cannot wrap in the width of its type (for index: that of the module's data layout, 32 bits when it has none). Then the patterns
+run to a fixed point, with folding and the canonical forms of `scf.if` and `scf.for`.
 
 The truncations are moved below andi and ori because predicates are stored as bytes: a reduction of them then stays in bytes.
 Source: XLA simplify_arith.cc. Unsigned comparisons are decided as unsigned here (`rewrite/range_folds.py`); atan2(x, 1) is left to
@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval, Variable
@@ -85,6 +86,12 @@ def _of_operand(op: Operation) -> Interval | None:
     return range_of_value(op.operands[0])
 
 
+def _of_nonnegative_operand(op: Operation) -> Interval | None:
+    """An unsigned cast keeps numbers that have no sign; that they fit in the result is asked of every range."""
+    known = range_of_value(op.operands[0])
+    return known if known is not None and known.lower >= 0 else None
+
+
 def _of_absolute_value(op: Operation) -> Interval | None:
     """The range of %x >= 0 ? %x : 0 - %x. That of the smallest integer does not exist, so the range of %x must be known."""
     assert isinstance(op, arith.SelectOp)
@@ -111,6 +118,7 @@ RANGES: dict[type[Operation], Callable[[Operation], Interval | None]] = {
     arith.MinSIOp: _of_both(lambda a, b: Interval(min(a.lower, b.lower), min(a.upper, b.upper))),
     arith.MaxSIOp: _of_both(lambda a, b: Interval(max(a.lower, b.lower), max(a.upper, b.upper))),
     arith.IndexCastOp: _of_operand,
+    IndexCastUIOp: _of_nonnegative_operand,
     arith.SelectOp: _of_absolute_value,
 }
 

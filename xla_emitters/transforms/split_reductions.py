@@ -15,14 +15,12 @@ Source: spec/2 1.8; XLA tree_reduction_rewriter.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.analysis.fusion import view_of
@@ -35,7 +33,6 @@ from xla_emitters.dialects.hlo.computation import (
     FusionOp,
     GetTupleElementOp,
     ParameterOp,
-    ReturnOp,
     TupleOp,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -52,6 +49,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.transforms.fusion_parts import Part, fresh_name, leave_only, new_fusion, rename, wrap_entry
 
 
 @dataclass(frozen=True)
@@ -95,24 +93,9 @@ def split_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, s
         return module, fusion
     copy = module.clone()
     if fusion is not None:
-        _leave_only(copy, fusion)
+        leave_only(copy, fusion)
     split_reductions(copy)
     return copy, None
-
-
-def _leave_only(module: ModuleOp, fusion: str) -> None:
-    """ENTRY becomes a call of one of its fusions, with a parameter for each operand."""
-    entry = entry_of(module)
-    (called,) = (op for op in entry.instructions if isinstance(op, FusionOp) and op.instruction_name.data == fusion)
-    parameters = [ParameterOp(number, value.type, f"p{number}") for number, value in enumerate(called.operands)]
-    alone = called.clone()
-    alone.operands = [parameter.result for parameter in parameters]
-    for op in (*parameters, alone):
-        op.location = called.location
-    made = ComputationOp(entry.sym_name.data, Block([*parameters, alone, ReturnOp(alone.result)]), entry=True)
-    made.location = entry.location
-    Rewriter.insert_op(made, InsertPoint.after(entry))
-    Rewriter.erase_op(entry)
 
 
 def split_reductions(module: ModuleOp) -> None:
@@ -121,107 +104,13 @@ def split_reductions(module: ModuleOp) -> None:
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
         if needs_split(entry) is None:
             return
-        entry = _wrapped(entry)
+        entry = wrap_entry(entry)
     pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
     while pending:
         fusion = pending.pop()
         callee = called_computation(fusion)
         if (found := needs_split(callee)) is not None:
             pending += _Splitting(module, fusion, callee, found).split()
-
-
-def _wrapped(entry: ComputationOp) -> ComputationOp:
-    """A new ENTRY that calls the old one as a fusion of the same name."""
-    name = entry.sym_name.data
-    block = Block()
-    parameters = [ParameterOp(n, p.result.type, p.instruction_name.data) for n, p in enumerate(entry.parameters)]
-    entry.properties["sym_name"] = StringAttr(f"{name}.fused")
-    entry.entry = None
-    fusion = _fusion([p.result for p in parameters], entry, name)
-    block.add_ops([*parameters, fusion, ReturnOp(fusion.result)])
-    made = ComputationOp(name, block, entry=True)
-    for op, old in zip(parameters, entry.parameters, strict=True):
-        op.location = old.location
-    made.location = fusion.location = entry.location
-    Rewriter.insert_op(made, InsertPoint.after(entry))
-    return made
-
-
-def _fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -> FusionOp:
-    properties = {"calls": SymbolRefAttr(callee.sym_name.data), "kind": StringAttr("kInput")}
-    return FusionOp(operands, callee.root.type, name, properties)
-
-
-@dataclass(eq=False)
-class _Part:
-    """A computation under construction that takes over instructions of another, and those parameters that these need.
-
-    source      the other
-    taken       its values, and what they are here
-    parameters  for each parameter here the number of the one that it is there, -1 for one that is not
-    names       that no new instruction may have
-    """
-
-    source: ComputationOp
-    block: Block = field(default_factory=Block)
-    taken: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    parameters: list[int] = field(default_factory=list[int])
-    names: set[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.names = {op.instruction_name.data for op in self.source.instructions}
-
-    def insert(self, op: HloOp, of: Operation) -> SSAValue:
-        """Adds a new instruction, under a name of its own."""
-        _rename(op, self.names)
-        return self._add(op, of)
-
-    def _add(self, op: HloOp, of: Operation) -> SSAValue:
-        op.location = of.location
-        self.block.add_op(op)
-        return op.result
-
-    def take(self, value: SSAValue) -> SSAValue:
-        """What `value` of the other computation is here."""
-        pending = [value]
-        while pending:
-            current = pending[-1]
-            owner = current.owner
-            assert isinstance(owner, HloOp)
-            missing = [operand for operand in owner.operands if operand not in self.taken]
-            if current in self.taken:
-                pending.pop()
-            elif missing:
-                pending += missing
-            elif isinstance(owner, ParameterOp):
-                own = ParameterOp(len(self.parameters), current.type, owner.instruction_name.data)
-                self.parameters.append(owner.number.value.data)
-                self.taken[current] = self._add(own, owner)
-            else:
-                copy = owner.clone()
-                copy.operands = [self.taken[operand] for operand in owner.operands]
-                self.taken[current] = self._add(copy, owner)
-        return self.taken[value]
-
-    def finish(self, name: str, results: Sequence[SSAValue], of: Operation) -> ComputationOp:
-        root = results[0]
-        if len(results) > 1:
-            root = self.insert(TupleOp(results, tuple_type([result.type for result in results]), "results"), of)
-        self.block.add_op(ReturnOp(root))
-        made = ComputationOp(name, self.block)
-        made.location = of.location
-        return made
-
-
-def _rename(op: HloOp, names: set[str]) -> None:
-    """Gives `op` its name, or with a number the first that is not among `names`, and adds that to them."""
-    name = _fresh(op.instruction_name.data, names)
-    names.add(name)
-    op.properties["name"] = StringAttr(name)
-
-
-def _fresh(name: str, names: AbstractSet[str]) -> str:
-    return name if name not in names else next(f"{name}.{n}" for n in count(1) if f"{name}.{n}" not in names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,14 +138,14 @@ class _Splitting:
         reduced = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is not None]
         name = self.callee.sym_name.data
 
-        first = _Part(self.callee)
+        first = Part(self.callee)
         results = [self._partial(first, hero) for hero in heroes] + [first.take(root.result) for root in sides]
         partial = self._call(first, f"{name}.partial", results, [], ".partial")
         leaves = self._leaves(partial.result)
         arrays = sum(len(hero.arrays) for hero in heroes)
         given, side_leaves = leaves[:arrays], leaves[arrays:]
 
-        second = _Part(self.callee)
+        second = Part(self.callee)
         inputs = [
             second.insert(ParameterOp(number, value.type, f"partial.{number}"), self.callee)
             for number, value in enumerate(given)
@@ -269,7 +158,7 @@ class _Splitting:
         self._replace(dict(zip(sides, side_leaves, strict=True)), dict(self._by_root(reduced, rest)))
         return [partial, rest]
 
-    def _partial(self, part: _Part, hero: ReduceOp) -> SSAValue:
+    def _partial(self, part: Part, hero: ReduceOp) -> SSAValue:
         """The reduction of runs of what `hero` reduces."""
         starts = self._starts(part, hero)
         major, middle, minor = self.shape.dims
@@ -298,7 +187,7 @@ class _Splitting:
         dims = [size for dim, size in enumerate(split) if dim != gone]
         return part.insert(_reduce(hero, [*operands, *starts], [gone], dims, f"{name}.partial"), hero)
 
-    def _starts(self, part: _Part, hero: ReduceOp) -> list[SSAValue]:
+    def _starts(self, part: Part, hero: ReduceOp) -> list[SSAValue]:
         """What partial results begin with, and what operands are padded with."""
         inits = hero.operands[len(hero.arrays) :]
         identities = identities_needed(hero)
@@ -312,7 +201,7 @@ class _Splitting:
             made.append(part.insert(constant, hero))
         return made
 
-    def _rest(self, part: _Part, hero: ReduceOp, partials: Sequence[SSAValue]) -> SSAValue:
+    def _rest(self, part: Part, hero: ReduceOp, partials: Sequence[SSAValue]) -> SSAValue:
         """The reduction of partial results, which are as `_partial` makes them, to what `hero` is."""
         array = hero.operands[0].type
         sizes, gone = dims_of(array), set(integers(hero.dimensions))
@@ -347,21 +236,21 @@ class _Splitting:
     # ---- ENTRY
 
     def _call(
-        self, part: _Part, name: str, results: Sequence[SSAValue], first: Sequence[SSAValue], suffix: str
+        self, part: Part, name: str, results: Sequence[SSAValue], first: Sequence[SSAValue], suffix: str
     ) -> FusionOp:
         """Adds the computation of `part` to the module, and before the fusion one that calls it."""
         computations = {op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp)}
-        callee = part.finish(_fresh(name, computations), results, self.callee)
+        callee = part.finish(fresh_name(name, computations), results, self.callee)
         Rewriter.insert_op(callee, InsertPoint.before(self.callee))
         operands = [*first, *(self.fusion.operands[number] for number in part.parameters if number >= 0)]
-        made = _fusion(operands, callee, f"{self.fusion.instruction_name.data}{suffix}")
+        made = new_fusion(operands, callee, f"{self.fusion.instruction_name.data}{suffix}")
         self._before(made)
         return made
 
     def _before(self, op: HloOp) -> SSAValue:
         around = self.fusion.parent_op()
         assert isinstance(around, ComputationOp)
-        _rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
+        rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
         op.location = self.fusion.location
         Rewriter.insert_op(op, InsertPoint.before(self.fusion))
         return op.result

@@ -50,7 +50,7 @@ func.func @fast(%x: bf16, %y: f32) {
 // What LLVM does by itself stays.
 func.func @intrinsics(%x: f32) {
   %0 = math.absf %x : f32
-  %1 = math.sqrt %x : f32
+  %1 = math.trunc %x : f32
   %2 = math.fma %x, %x, %x : f32
   %3 = math.floor %x : f32
   %4 = math.roundeven %x : f32
@@ -60,3 +60,21 @@ func.func @intrinsics(%x: f32) {
 // CHECK-LABEL: func.func @intrinsics
 // CHECK-NOT:     call
 // CHECK:         return
+
+// -----
+
+// libdevice's are shorter than LLVM's: sqrt.approx.f32 for a correctly rounded root, an addition towards zero for compares and selects.
+func.func @shorter(%x: f32, %y: f64, %z: bf16) {
+  %0 = math.sqrt %x : f32
+  %1 = math.sqrt %y : f64
+  %2 = math.round %x : f32
+  %3 = math.round %z : bf16
+  func.return
+}
+// CHECK-LABEL: func.func @shorter
+// CHECK-NEXT:    call @__nv_sqrtf(%{{.*}}) : (f32) -> f32
+// CHECK-NEXT:    call @__nv_sqrt(%{{.*}}) : (f64) -> f64
+// CHECK-NEXT:    call @__nv_roundf(%{{.*}}) : (f32) -> f32
+// CHECK-NEXT:    arith.extf
+// CHECK-NEXT:    call @__nv_roundf(%{{.*}}) : (f32) -> f32
+// CHECK-NEXT:    arith.truncf

@@ -80,6 +80,25 @@ func.func @ranges(%i: index {xla.range = [0 : index, 127 : index]}, %b: i8 {xla.
 
 // -----
 
+// iota makes an i32 of an index, which as a start index becomes an index again: the clamp to 511 does not bind. -1, unsigned, is not -1.
+// CHECK-LABEL: func.func @there_and_back
+// CHECK-NEXT:    %[[U:.*]] = arith.index_castui %i {xla.range = [0 : index, 511 : index]} : index to i32
+// CHECK-NEXT:    %[[B:.*]] = arith.index_cast %[[U]] {xla.range = [0 : index, 511 : index]} : i32 to index
+// CHECK-NEXT:    %[[V:.*]] = arith.index_castui %k : index to i64
+// CHECK-NEXT:    return %[[B]], %[[V]]
+func.func @there_and_back(%i: index {xla.range = [0 : index, 511 : index]}, %k: index {xla.range = [-1 : index, 5 : index]}) -> (index, i64) {
+  %c0 = arith.constant 0 : index
+  %c511 = arith.constant 511 : index
+  %0 = arith.index_castui %i : index to i32
+  %1 = arith.index_cast %0 : i32 to index
+  %2 = arith.minsi %1, %c511 : index
+  %3 = arith.maxsi %2, %c0 : index
+  %4 = arith.index_castui %k : index to i64
+  return %3, %4 : index, i64
+}
+
+// -----
+
 // An index of 32 bits wraps beyond 2^31 - 1; one of 64 bits does not.
 // CHECK-LABEL: module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>}
 // CHECK:         arith.addi %i, %i : index

@@ -7,8 +7,8 @@ import pytest
 from xla_emitters.analysis.fusion import FusionView, view_of
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.emitters.emit import EMITTERS, emit_fusion, emitter_for
-from xla_emitters.errors import Unsupported
+from xla_emitters.emitters.emit import EMITTERS, HERO_RULES, emit_fusion, emitter_for
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.hlo_text import parse_hlo
 
 
@@ -23,6 +23,14 @@ def view(body: str) -> FusionView:
 def test_the_loop_emitter_is_the_last_resort():
     assert EMITTERS[-1].name == "loop"
     assert emitter_for(view("p = f32[8] parameter(0)\nROOT n = f32[8] negate(p)"), device("h200")).name == "loop"
+
+
+def test_the_seeds_rules_have_one_emitter_more():
+    """It stands after the heroes of reductions and transposes, before the rule for several results."""
+    assert [e.name for e in HERO_RULES["current"]] == [e.name for e in HERO_RULES["seed"] if e.name != "input_slices"]
+    assert [e.name for e in HERO_RULES["seed"]][:3] == ["reduction", "transpose", "input_slices"]
+    with pytest.raises(UsageError, match="unknown hero rules 'old'"):
+        emitter_for(view("p = f32[8] parameter(0)\nROOT n = f32[8] negate(p)"), device("h200"), "old")
 
 
 def test_every_emitters_reason_is_in_the_refusal():

@@ -305,3 +305,16 @@ def test_every_op_has_the_location_of_the_one_it_was_made_from() -> None:
     found = {str(op.location) for op in module.walk() if op.name.startswith(("arith.", "math.", "complex."))}
     assert len(found) == 2
     assert all("root" in location or "size" in location for location in found)
+
+
+def test_an_angle_is_reduced_once_for_its_sine_and_once_for_its_cosine() -> None:
+    """exp and expm1: libdevice reduces large angles by a table in memory, so a third function of the angle is six more loads."""
+    for name in ("exp", "expm1"):
+        module = parse_ir(f"""
+            func.func @f(%z: complex<f32>) -> complex<f32> {{
+              %r = complex.{name} %z : complex<f32>
+              func.return %r : complex<f32>
+            }}""")
+        ConvertComplexToStandardPass().apply(make_context(), module)
+        names = [op.name for op in module.walk()]
+        assert (names.count("math.sin"), names.count("math.cos")) == (1, 1)

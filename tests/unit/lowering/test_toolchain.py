@@ -102,6 +102,35 @@ def test_xla_options_reach_the_backend() -> None:
     assert "div.rn" not in ptx
 
 
+DIVIDED = """
+llvm.func @divided(%p: !llvm.ptr) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} {
+  %c10 = llvm.mlir.constant(10 : i32) : i32
+  %c12 = llvm.mlir.constant(12 : i32) : i32
+  %c128 = llvm.mlir.constant(128 : i32) : i32
+  %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
+  %b = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 360> : i32
+  %0 = llvm.mul %b, %c128 : i32
+  %i = llvm.add %0, %t : i32
+  %q = llvm.udiv %i, %c10 : i32
+  %r = llvm.urem %i, %c10 : i32
+  %1 = llvm.mul %r, %c12 : i32
+  %j = llvm.add %1, %q : i32
+  %a = llvm.getelementptr inbounds %p[%j] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+  %x = llvm.load %a : !llvm.ptr -> f32
+  llvm.store %x, %p : f32, !llvm.ptr
+  llvm.return
+}
+"""
+
+
+@needs_llvm
+def test_indices_are_divided_in_32_bits() -> None:
+    """46080 elements fit in 16 bits, but nothing of the index is computed in 16; it has no sign, and its address is one sum."""
+    ptx = compile_to_ptx(parse_ir(DIVIDED), "sm_90")
+    assert ".reg .b16" not in ptx
+    assert re.findall(r"mul\.wide\.\w+", ptx) == ["mul.wide.u32"]
+
+
 @needs_llvm
 @needs_steps
 @needs_nvidia

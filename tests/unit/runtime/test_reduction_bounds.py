@@ -129,3 +129,23 @@ def test_each_result_of_several_has_its_own_rule():
         assert bool((total.low < total.high).all()) == is_shared
         assert np.array_equal(most.low, array.max(axis=1))
         assert np.array_equal(most.high, array.max(axis=1))
+
+
+def test_what_overflows_on_the_way_may_be_nan_in_another_order():
+    """inf + (-3e38 - 3e38) is inf from left to right; where two threads share it, inf - inf. Where nothing overflows, it is inf."""
+    some = np.array([[np.inf, 1, -3e38, -3e38], [np.inf, 1, -3e38, 3], [np.nan, 1, 3e38, 3e38]], np.float32)
+    array = np.tile(some, (1, 64))
+    array[:, 4:] = 0
+    found = bounds("ROOT s = f32[] add(a, b)", "0", array)
+    assert found.admits(np.array([np.nan, np.nan, np.nan], np.float32)).tolist() == [True, False, True]
+    assert found.admits(np.array([np.inf, np.inf, np.inf], np.float32)).tolist() == [True, True, False]
+
+
+def test_what_vanishes_on_the_way_may_be_nan_in_another_order():
+    """inf * (1e-30 * 1e-30) is inf from left to right, and inf * 0 where two threads share it."""
+    array = np.ones((2, 256), np.float32)
+    array[:, 0] = np.inf
+    array[0, 1:3] = 1e-30
+    found = bounds("ROOT s = f32[] multiply(a, b)", "1", array)
+    assert found.admits(np.array([np.nan, np.nan], np.float32)).tolist() == [True, False]
+    assert found.admits(np.array([np.inf, np.inf], np.float32)).tolist() == [True, True]

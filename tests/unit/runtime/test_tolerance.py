@@ -168,3 +168,16 @@ def test_parts_are_admitted_apart() -> None:
     bounds = Bounds(np.array([1 + 1j, complex(1, np.nan)]), np.array([2 + 2j, complex(2, np.nan)]))
     assert bounds.admits(np.array([1.5 + 1.5j, complex(1.5, np.nan)])).tolist() == [True, True]
     assert bounds.admits(np.array([1.5 + 3j, complex(3, np.nan)])).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("opcode", ["abs", "exponential"])
+def test_beside_an_overflow_the_largest_number_will_do(opcode: str) -> None:
+    """What the reference rounds up to infinity a kernel may round down, unless the operand was infinite or a zero made it."""
+    most, infinity = np.finfo(F32).max, np.array([np.inf], F32)
+
+    def admits_most(operand: Bounds) -> bool:
+        return bool(bounds_after(opcode, Float32Type(), [operand], lambda _: infinity).admits(np.full(1, most)).all())
+
+    assert admits_most(number(3e38 + 3e38j))
+    assert not admits_most(number(complex(np.inf, 1)))
+    assert not admits_most(Bounds(np.zeros(1, F32), np.zeros(1, F32)))

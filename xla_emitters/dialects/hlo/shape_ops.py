@@ -35,6 +35,7 @@ from xla_emitters.dialects.hlo.types import (
     same_dims,
     type_text,
 )
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
@@ -349,18 +350,29 @@ class ConcatenateOp(HloOp):
         return len(self.operands) > 1
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        maps = self.output_to_input()
-
         def among(first: int, end: int) -> Sequence[SSAValue]:
             """The element, which is in one of the operands from `first` to `end`, found by halving."""
             if end - first == 1:
-                return (e.operand(first, apply_indexing(e.builder, maps[first], e.indices)),)
+                return (e.operand(first, self._indices_in(e, first)),)
             middle = (first + end) // 2
             offset = constant_index(e.builder, self.offsets[middle])
             is_before = e.insert(arith.CmpiOp(e.indices[self.dimension], offset, "ult")).result
             return e.branch(is_before, lambda: among(first, middle), lambda: among(middle, end))
 
         return among(0, len(self.operands))
+
+    def _indices_in(self, e: ElementContext, operand: int) -> Sequence[SSAValue]:
+        """Where the element is in an operand.
+
+        The offset is subtracted apart from the map of an access, in which it would be added last: so every operand's address is
+        a pointer and an index that stays the same kind of sum, and one load can serve all branches.
+        """
+        if (offset := self.offsets[operand]) == 0:
+            return e.indices
+        inside = arith.SubiOp(e.indices[self.dimension], constant_index(e.builder, offset))
+        inside.attributes[RANGE_ATTR] = range_attr(0, max(dims_of(self.operands[operand])[self.dimension], 1) - 1)
+        index = e.insert(inside).result
+        return (*e.indices[: self.dimension], index, *e.indices[self.dimension + 1 :])
 
 
 @irdl_op_definition

@@ -342,7 +342,7 @@ def dense_values(form: Form, value: DenseIntOrFPElementsAttr[Any]) -> Array:
     else:
         lanes = scalars.wrap(form, np.array(numbers, object))
     count = int(np.prod(value.get_shape(), dtype=np.int64))
-    return np.repeat(lanes, count // lanes.size).reshape(1, -1)
+    return np.repeat(lanes, count // max(1, lanes.size)).reshape(1, -1)
 
 
 @RULES.elementwise(arith.ExtFOp, arith.TruncFOp)

@@ -8,7 +8,7 @@ entry's arguments, parameters then results; the kernel sees their bytes as flat 
 argument's type is at this stage. The blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
 
 A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an
-array is packed for the run where the argument is a pointer, and unpacked afterwards.
+array is packed for the run where the argument is a pointer, and unpacked afterwards. Buffers that are written end with a whole word there.
 Source: design.md 2.5 and 4; spec/2 4.1 "ABI".
 """
 
@@ -56,7 +56,7 @@ from xla_emitters.runtime.simt import (
 from xla_emitters.runtime.simt import complex as complex_numbers
 from xla_emitters.runtime.simt.code import Compiler, Function, FunctionOp, Rules
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
-from xla_emitters.runtime.simt.memory import Access, Listener, Memory
+from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, form_of
 from xla_emitters.runtime.simt.tensor import tensor_strides
 
@@ -84,7 +84,7 @@ def execute(
     chunk_blocks: int | None = None,
     results: int | None = None,
     launch: Launch | None = None,
-    listener: Listener | None = None,
+    watchers: Sequence[Watcher] = (),
     max_ops: int = MAX_OPS,
 ) -> list[Array]:
     """Runs the module's entry for all blocks of its grid, or for `blocks`, and returns the result arrays, which it writes in place.
@@ -95,7 +95,7 @@ def execute(
     results       how many of the last arguments are results; by default as many as the entry returns or, where it returns
                   nothing, the last arguments that are not marked `xla.invariant`
     launch        overrides what the module says
-    listener      sees each access to memory; the buffer of argument n has number n
+    watchers     told of each access to memory and of each barrier; the buffer of argument n has number n
     raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule;
                   ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, more than
                   `max_ops` ops in a chunk
@@ -104,7 +104,7 @@ def execute(
         entry = Entry.of(module, launch, results)
         bound = entry.bind(arguments)
         for chunk in _chunks(entry.launch, blocks, chunk_blocks):
-            entry.run(Memory(entry.launch, chunk, listener), bound, max_ops)
+            entry.run(Memory(entry.launch, chunk, watchers), bound, max_ops)
     for argument in bound:
         argument.unpack()
     return [argument.array for argument in bound[len(bound) - entry.results :]]
@@ -117,6 +117,7 @@ def written_elements(
     blocks: Sequence[int] | range | None = None,
     results: int | None = None,
     launch: Launch | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> list[Array]:
     """Runs `blocks` as `execute` does and says what they wrote, so that a test of a few blocks compares just that.
 
@@ -128,19 +129,28 @@ def written_elements(
     by_array = {id(argument.array): np.zeros(argument.data.size, np.bool_) for argument in bound}
     touched = [by_array[id(argument.array)] for argument in bound]
 
-    def listen(access: Access) -> None:
-        if access.is_store and access.buffer.number < len(touched):
+    execute(module, arguments, blocks=blocks, results=results, launch=launch, watchers=[Writes(touched), *watchers])
+    flags = [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)]
+    return flags[len(flags) - entry.results :]
+
+
+@dataclass
+class Writes(Watcher):
+    """Marks the bytes of each argument that are written.
+
+    touched   bool, flat, per argument
+    """
+
+    touched: Sequence[Array]
+
+    def access(self, memory: Memory, access: Access) -> None:
+        if access.is_store and access.buffer.number < len(self.touched):
             offsets = access.offsets
             if access.active is not None:
                 offsets, active = np.broadcast_arrays(offsets, access.active)
                 offsets = offsets[active]
             for byte in range(access.size):
-                # The listener comes before the bounds check, which then raises.
-                touched[access.buffer.number][np.clip(offsets + byte, 0, access.buffer.size - 1)] = True
-
-    execute(module, arguments, blocks=blocks, results=results, launch=launch, listener=listen)
-    flags = [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)]
-    return flags[len(flags) - entry.results :]
+                self.touched[access.buffer.number][offsets + byte] = True
 
 
 # ---------------------------------------------------------------------------------------------- arguments
@@ -152,6 +162,7 @@ class Argument:
 
     data          uint8, flat: the array's own bytes, or packed ones
     packed_bits   bits of an element where `data` is packed, else None
+    padding       bytes at the end of `data` that are not the array's
     tensor_type   the argument's type where it is a tensor, else None: a pointer
     """
 
@@ -161,15 +172,21 @@ class Argument:
     tensor_type: TensorType[Attribute] | None
     alignment: int
     writable: bool
+    padding: int = 0
 
     def unpack(self) -> None:
-        """Puts what a packed buffer holds back into the caller's array."""
-        if self.packed_bits and self.writable:
-            flat = self.array.reshape(-1).view(np.uint8)
+        """Puts what a packed or padded buffer holds back into the caller's array."""
+        if not self.writable:
+            return
+        flat = self.array.reshape(-1).view(np.uint8)
+        if self.packed_bits:
             flat[:] = _unpacked(self.data, self.packed_bits)[: flat.size]
+        elif self.padding:
+            flat[:] = self.data[: flat.size]
 
     def elements_of(self, of_bytes: Array) -> Array:
         """A flag per byte of `data` as a flag per element of the array: set where any of its bytes is."""
+        of_bytes = of_bytes[: of_bytes.size - self.padding]
         if self.packed_bits:
             flags = np.repeat(of_bytes, 8 // self.packed_bits)[: self.array.size]
         else:
@@ -194,6 +211,9 @@ def _unpacked(data: Array, bits: int) -> Array:
     shifts = np.arange(8 // bits, dtype=np.uint8) * bits
     return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
 
+
+WORD_BYTES = 4
+"""A buffer that is written ends with a whole word, as memory from an allocator does: narrow elements are changed in one step by words."""
 
 _PACKED_BITS = {row.numpy: row.bits for row in DTYPES if row.bits < 8 and row.kind is not Kind.PRED}
 """NumPy types of which memory behind a pointer holds several to a byte."""
@@ -247,9 +267,10 @@ class Entry:
         if len(arrays) != len(self.types):
             raise DataError(f"@{self.op.sym_name.data} takes {len(self.types)} arrays, not {len(arrays)}", stage="simt")
         packed: dict[int, Array] = {}
-        return [self._bind(number, array, packed) for number, array in enumerate(arrays)]
+        padded: dict[int, Array] = {}
+        return [self._bind(number, array, packed, padded) for number, array in enumerate(arrays)]
 
-    def _bind(self, number: int, array: Array, packed: dict[int, Array]) -> Argument:
+    def _bind(self, number: int, array: Array, packed: dict[int, Array], padded: dict[int, Array]) -> Argument:
         ir_type, attributes = self.types[number], self.attributes[number]
         writable = "xla.invariant" not in attributes
         what = f"argument {number} of @{self.op.sym_name.data}"
@@ -258,7 +279,7 @@ class Entry:
         if writable and not array.flags.writeable:
             raise DataError(f"{what} is a result, but cannot be written", stage="simt")
         alignment = _number(attributes.get("llvm.align")) or _DEFAULT_ALIGNMENT
-        data, bits = array.reshape(-1).view(np.uint8), None
+        data, bits, padding = array.reshape(-1).view(np.uint8), None, 0
         if isa(ir_type, TensorType[Attribute]):
             form = form_of(ir_type)
             wanted = int(np.prod(ir_type.get_shape(), dtype=np.int64))
@@ -274,10 +295,13 @@ class Entry:
         if bits := _PACKED_BITS.get(array.dtype):
             # Two arguments over one array share its packed memory too.
             data = packed.setdefault(array.ctypes.data, _packed(data, bits))
+        if writable and (padding := -data.size % WORD_BYTES):
+            whole = np.concatenate([data, np.zeros(padding, np.uint8)])
+            data = padded.setdefault(array.ctypes.data, whole)
         wanted = _number(attributes.get("llvm.dereferenceable"))
         if data.size < wanted:
             raise DataError(f"{what} is {wanted} bytes, but the array has {data.size}", stage="simt")
-        return Argument(array, data, bits, None, alignment, writable)
+        return Argument(array, data, bits, None, alignment, writable, padding)
 
     def run(self, memory: Memory, arguments: Sequence[Argument], max_ops: int) -> None:
         """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
@@ -290,6 +314,8 @@ class Entry:
                 continue
             strides = tensor_strides(tensor_type)
             values.append(machine.tensor(buffer, form_of(tensor_type), tensor_type.get_shape(), strides))
+        for watcher in memory.watchers:
+            watcher.begin(memory)
         returned = self.function.call(machine, values)
         for number, value in enumerate(returned):
             buffer = memory.buffers[len(arguments) - len(returned) + number]

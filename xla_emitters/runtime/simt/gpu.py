@@ -133,6 +133,7 @@ def shuffle(op: ShuffleOp) -> Kernel:
                 source = np.zeros_like(lane) + offset
         valid = (source >= 0) & (source < width)
         check_warps(machine, op, lane < width)
+        check_sources(machine, op, source, valid)
         return [exchanged(machine, form, value, source, valid), valid]
 
     return run
@@ -147,6 +148,7 @@ def rotate(op: RotateOp) -> Kernel:
         check_warps(machine, op, np.ones((1, 1), np.bool_))
         source = lane - lane % width + (lane + offset) % width
         valid = np.ones_like(source, np.bool_)
+        check_sources(machine, op, source, valid)
         return [exchanged(machine, form, value, source, valid), valid]
 
     return run
@@ -164,7 +166,9 @@ def subgroup_broadcast(op: SubgroupBroadcastOp) -> Kernel:
             machine.refuse(op, (lane < 0) | (lane >= WARP_SIZE), f"names a lane that is not in 0 to {WARP_SIZE - 1}")
             source = lane.astype(np.int64)
         source = np.broadcast_to(source, np.broadcast_shapes(source.shape, thread_numbers(machine).shape))
-        return exchanged(machine, form, value, source, np.ones_like(source, np.bool_))
+        valid = np.ones_like(source, np.bool_)
+        check_sources(machine, op, source, valid)
+        return exchanged(machine, form, value, source, valid)
 
     return run
 
@@ -219,6 +223,7 @@ def subgroup_reduce(op: SubgroupReduceOp) -> Kernel:
         everyone = np.ones_like(lane, np.bool_)
         step = stride
         while step < size * stride:
+            check_sources(machine, op, lane ^ step, everyone)
             other: Any = exchanged(machine, form, value, lane ^ step, everyone)
             value = tuple(map(one, value, other)) if is_vector else one(value, other)
             step *= 2
@@ -265,6 +270,24 @@ def check_warps(machine: Machine, op: Operation, members: Array) -> None:
     machine.memory.refuse(op, here & members & ~active, None, "is not there when other threads of its warp are")
 
 
+def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) -> None:
+    """Tells watchers where active lanes would take a value from a lane that is not.
+
+    Lanes that the block lacks are not meant: what comes from them is poison, which reductions of less than a warp drop.
+
+    source, valid   as for `exchanged`
+    """
+    if not machine.memory.watchers or machine.active is None:
+        return
+    threads = thread_numbers(machine)
+    place = np.where(valid, threads - threads % WARP_SIZE + source, threads)
+    place = np.where((place < 0) | (place >= machine.launch.threads), threads, place)
+    active = np.broadcast_to(machine.active, machine.shape)
+    absent = active & ~np.take_along_axis(active, np.broadcast_to(place, machine.shape), axis=1)
+    for watcher in machine.memory.watchers:
+        watcher.exchange(machine.memory, op, absent, machine.active)
+
+
 def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: Array) -> Value:
     """What lane `source` of each thread's warp has: scalars or vectors of `form`.
 
@@ -301,8 +324,10 @@ def barrier(op: gpu.BarrierOp) -> Callable[[Machine], None]:
 
 
 def meet(machine: Machine, op: Operation) -> None:
-    """raises ExecutionError when only some threads of a block come to a barrier."""
+    """A barrier of whole blocks. raises ExecutionError when only some threads of a block come to it."""
     if machine.active is not None:
         active = np.broadcast_to(machine.active, machine.shape)
         apart = active.any(axis=1, keepdims=True) & ~active
         machine.memory.refuse(op, apart, None, "is not there when other threads of its block are")
+    for watcher in machine.memory.watchers:
+        watcher.barrier(machine.memory, machine.active)

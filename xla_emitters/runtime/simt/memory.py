@@ -12,8 +12,8 @@ A buffer starts exactly at the alignment that it promises (argument attribute `l
 access that assumes more is caught. Every access says which op it is; one that leaves its buffer raises ExecutionError with the
 op, the thread, the index and the size. Inactive lanes are never looked at: their index is garbage.
 
-All reads and writes go through `gather` and `scatter`; a `listener` sees each, which is enough to count bank conflicts, to find
-races, and to know what a sample of blocks wrote.
+All reads and writes go through `gather`, `scatter` and `accumulate`. Watchers are told of each, of barriers and of exchanges: enough to
+find races (`sanitizer`), to count bank conflicts (`access_counts`), and to know what a sample of blocks wrote (`execute.written_elements`).
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store, as a listener sees it.
+    """One load or store, as a watcher sees it: inside the buffer for every active lane.
 
-    offsets   byte offsets into the buffer's instance, (blocks or 1, threads or 1)
+    is_store  an update (atomic, one op for both) is a store, and so a read of the same bytes
+    offsets   byte offsets into the buffer's instance, (blocks or 1, threads or 1); multiples of `size`
     size      bytes that each lane moves
     active    lanes that take part; None is all
     """
@@ -89,7 +90,20 @@ class Access:
     active: Array | None
 
 
-Listener = Callable[[Access], None]
+class Watcher:
+    """Is told what the lanes of a chunk do. Does nothing with it: a base."""
+
+    def begin(self, memory: Memory) -> None:
+        """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
+
+    def access(self, memory: Memory, access: Access) -> None:
+        """Active lanes are about to read or write."""
+
+    def barrier(self, memory: Memory, active: Array | None) -> None:
+        """Whole blocks have come to a barrier."""
+
+    def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
+        """Active lanes take values of others of their warp; where `absent`, of one that is not active."""
 
 
 @dataclass
@@ -98,12 +112,12 @@ class Memory:
 
     launch     grid and block, to name threads
     blocks     linear numbers of the blocks in the chunk, int64 (blocks,)
-    listener   called before each access
+    watchers  told of each access
     """
 
     launch: Launch
     blocks: Array
-    listener: Listener | None = None
+    watchers: Sequence[Watcher] = ()
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
 
@@ -230,13 +244,13 @@ class Memory:
         """`index` into the whole of `rows`, inside it for every lane; raises ExecutionError when an active lane leaves its instance."""
         row = rows.itemsize * (rows.shape[1] if rows.ndim == 2 else 1)
         limit = buffer.size // row
-        if self.listener:
-            self.listener(Access(op, buffer, is_store, index * row, row, active))
         if active is not None:
             index = np.where(active, index, 0)
         if index.min() < 0 or index.max() >= limit:
             if active is None or active.any():
                 self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
+        for watcher in self.watchers:
+            watcher.access(self, Access(op, buffer, is_store, index * row, row, active))
         return index if buffer.origin is None else index + buffer.origin // row
 
     # ------------------------------------------------------------------------------------------ failures
@@ -254,14 +268,23 @@ class Memory:
         if (bad if active is None else bad & active).any():
             self.fail(op, _first(bad, active), what)
 
-    def fail(self, op: Operation, lane: tuple[int, int], what: str) -> NoReturn:
+    def fail(self, op: Operation, lane: tuple[int, int], what: str, details: Sequence[str] = ()) -> NoReturn:
         """raises ExecutionError: `what` the op does, in the thread of that (row, column) of the chunk."""
-        raise ExecutionError(f"{op.name} in {self.lane_name(lane)} {what}", stage="simt", details=_details(op))
+        raise ExecutionError(
+            f"{op.name} in {self.lane_name(lane)} {what}", stage="simt", details=(*_details(op), *details)
+        )
 
     def lane_name(self, lane: tuple[int, int]) -> str:
         """`block 3, thread 17`; coordinates where the grid or the block has more than one dimension."""
-        block, thread = int(self.blocks[lane[0]]), lane[1]
-        return f"block {_coordinates(block, self.launch.grid)}, thread {_coordinates(thread, self.launch.block)}"
+        return f"{self.block_name(int(self.blocks[lane[0]]))}, {self.thread_name(lane[1])}"
+
+    def block_name(self, number: int) -> str:
+        """`block 3`: of a linear number."""
+        return f"block {_coordinates(number, self.launch.grid)}"
+
+    def thread_name(self, number: int) -> str:
+        """`thread 17`: of a linear number."""
+        return f"thread {_coordinates(number, self.launch.block)}"
 
     def _shape(self, array: Array, active: Array | None) -> tuple[int, ...]:
         return array.shape if active is None else np.broadcast_shapes(array.shape, active.shape)

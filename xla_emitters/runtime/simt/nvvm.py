@@ -38,6 +38,7 @@ from xla_emitters.runtime.simt.gpu import (
     POSITIONS,
     WARP_SIZE,
     check_range,
+    check_sources,
     check_warps,
     exchanged,
     lane_numbers,
@@ -323,6 +324,7 @@ def shuffle(op: nvvm.ShflOp) -> Kernel:
                 source = first | (offset & ~segment)
         valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
         check_warps(machine, op, _is_member(machine, members))
+        check_sources(machine, op, source, valid)
         found = exchanged(machine, form, value, source, valid)
         return (found, valid) if op.return_value_and_is_valid else found
 

@@ -22,7 +22,14 @@ from xla_emitters.indexing import IndexingMap
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step, write
 from xla_emitters.runtime.simt.func import call_step
-from xla_emitters.runtime.simt.gpu import WARP_SIZE, check_warps, exchanged, lane_numbers, position_kernel
+from xla_emitters.runtime.simt.gpu import (
+    WARP_SIZE,
+    check_sources,
+    check_warps,
+    exchanged,
+    lane_numbers,
+    position_kernel,
+)
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of
 
@@ -104,6 +111,7 @@ def shuffle_reduce(op: xla_gpu.ShuffleReduceOp, scope: Scope) -> Step:
         for distance in distances:
             source = lane + distance
             valid = source < WARP_SIZE
+            check_sources(machine, op, source, valid)
             others = [exchanged(machine, *pair, source, valid) for pair in zip(forms, values, strict=True)]
             values = combiner.call(machine, [*values, *others])
         write(frame, results, values)

@@ -1,0 +1,226 @@
+"""Machine code against the real XLA's, over kinds of the corpus: `make code-quality`, `python -m benchmarks.code_quality loop/tr_`.
+
+    HLO -ours, target h200-> PTX ─┐
+    HLO ------------XLA-----> PTX ┴─ ptxas -arch=sm_90a -> nvdisasm -> what one thread executes
+
+Both sides go through the same ptxas (12.9.86, by its wheel, which XLA is shown as CUDA_HOME: else it writes PTX that this ptxas refuses)
+and are counted alike. Trips of loops are read from the machine code where its bounds are constants; a loop whose bounds depend on data
+counts once, and `?` stands behind the number of its side. `xla_emitters/explore/sass.py` says how branches, calls and loops count, and
+what is left out.
+
+Columns: instructions that a thread executes; ratio; loads and stores of global memory, `4x16+1x2` being four of 16 bytes and one of 2;
+registers; shared bytes of a block; spilled bytes of a thread. One text stands for both sides where they agree, else `ours/XLA`. `!` marks
+more loads or stores than XLA's, narrower ones, or spills where XLA has none. XLA's PTX and all machine code are kept in
+`build/code_quality`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.table import header, print_table
+from xla_emitters.device import device
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.explore.sass import Executed, executed
+from xla_emitters.explore.xla import XlaGpu, description
+from xla_emitters.lowering.toolchain import assemble, disassemble, find_tool
+from xla_emitters.pipeline import compile
+
+CORPUS = Path("tests/corpus")
+KEPT = Path("build/code_quality")
+TARGET = "h200"
+ARCHITECTURE = "sm_90a"
+
+
+@dataclass(frozen=True)
+class Code:
+    """All kernels of one side: what is executed summed, registers and shared bytes the most of one."""
+
+    executed: Executed
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    file: str
+    ours: Code
+    theirs: Code
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.executed.instructions / self.theirs.executed.instructions
+
+    @property
+    def faults(self) -> list[str]:
+        found: list[str] = []
+        accesses = (
+            ("loads", self.ours.executed.loads, self.theirs.executed.loads),
+            ("stores", self.ours.executed.stores, self.theirs.executed.stores),
+        )
+        for name, ours, theirs in accesses:
+            if ours.total() > theirs.total():
+                found.append(f"more {name}")
+            if ours and theirs and min(ours) < min(theirs):
+                found.append(f"narrower {name}")
+        if self.ours.spill_bytes > 0 and self.theirs.spill_bytes == 0:
+            found.append("spills")
+        return found
+
+
+def machine_code(texts: Sequence[str]) -> Code:
+    """Of the kernels in PTX texts, each a module of one kernel."""
+    found = [_assembled(text) for text in texts]
+    parts = [executed(str(one["sass"])) for one in found]
+    counters = {
+        name: sum((getattr(part, name) for part in parts), Counter[int]())
+        for name in ("loads", "stores", "shared", "local")
+    }
+    return Code(
+        Executed(
+            sum(part.instructions for part in parts),
+            **counters,
+            unknown_loops=sum(part.unknown_loops for part in parts),
+        ),
+        max(int(one["registers"]) for one in found),
+        sum(int(one["spill_bytes"]) for one in found),
+        max(int(one["shared_bytes"]) for one in found),
+    )
+
+
+def _assembled(ptx: str) -> dict[str, int | str]:
+    path = KEPT / f"{_digest(ptx, find_tool('ptxas').version)}.sass.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    assembly = assemble(ptx, ARCHITECTURE)
+    found: dict[str, int | str] = {
+        "sass": disassemble(assembly.cubin),
+        "registers": assembly.registers,
+        "spill_bytes": assembly.spill_bytes,
+        "shared_bytes": assembly.shared_bytes,
+    }
+    _keep(path, json.dumps(found))
+    return found
+
+
+def ptx_of_xla(text: str) -> list[str]:
+    """XLA's PTX, a text a kernel, in the order in which it was written."""
+    key = _digest(text, description(device(TARGET)), *(version(name) for name in ("jaxlib", "jax-cuda13-pjrt")))
+    path = KEPT / f"{key}.xla.json"
+    if path.exists():
+        return json.loads(path.read_text())
+    with TemporaryDirectory() as directory:
+        _xla().compile(text, Path(directory))
+        found = [written.read_text() for written in sorted(Path(directory).glob("*.ptx")) if written.stat().st_size]
+    _keep(path, json.dumps(found))
+    return found
+
+
+@cache
+def _xla() -> XlaGpu:
+    os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).parents[1])
+    return XlaGpu(device(TARGET))
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
+
+
+def _keep(path: Path, text: str) -> None:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    partial_file = path.with_suffix(f".{os.getpid()}")
+    partial_file.write_text(text)
+    partial_file.replace(path)
+
+
+def measure(file: str) -> Row | str:
+    """The row of a file of the corpus, or why there is none."""
+    path = CORPUS / file
+    try:
+        theirs = ptx_of_xla(path.read_text())
+        if not theirs:
+            return f"{file}: XLA makes no kernel of it"
+        ours = machine_code([kernel.ptx for kernel in compile(path, target=TARGET, record="none").kernels])
+        return Row(file, ours, machine_code(theirs))
+    except XlaEmittersError as error:
+        return f"{file}: {error.message}"
+
+
+def files(beginnings: Sequence[str]) -> list[str]:
+    """Files of the corpus whose names begin so; a kind alone is all of its files."""
+    every = sorted(str(path.relative_to(CORPUS)) for path in CORPUS.glob("*/*.hlo"))
+    starts = tuple(start if "/" in start else f"{start}/" for start in beginnings)
+    return [file for file in every if file.startswith(starts)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Machine code against the real XLA's.")
+    parser.add_argument("beginnings", nargs="*", default=["loop"], help="kinds, or beginnings of names: loop/tr_")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    names = files(options.beginnings)
+    # A process of its own for each worker: a failed check inside XLA aborts the process that it is in.
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        found = list(pool.map(measure, names))
+    rows = sorted((row for row in found if isinstance(row, Row)), key=lambda row: -row.ratio)
+    print(header(f"Executed SASS instructions per thread, {ARCHITECTURE}: {' '.join(options.beginnings)}"))
+    if rows:
+        print_table(TITLES, [cells(row) for row in rows])
+        mean = math.exp(sum(math.log(row.ratio) for row in rows) / len(rows))
+        faults = sum(bool(row.faults) for row in rows)
+        print(
+            f"{len(rows)} files, geometric mean of ratios {mean:.3f}, files with more or narrower accesses or spills: {faults}"
+        )
+    missing = [row for row in found if isinstance(row, str)]
+    for reason in missing:
+        print(f"not measured: {reason}")
+    return 1 if missing else 0
+
+
+TITLES = ("file", "ours", "XLA", "ratio", "loads", "stores", "registers", "shared", "spilled", "")
+
+
+def cells(row: Row) -> list[str]:
+    ours, theirs = row.ours, row.theirs
+    return [
+        row.file.removesuffix(".hlo"),
+        *(f"{code.executed.instructions}{'?' if code.executed.unknown_loops else ''}" for code in (ours, theirs)),
+        f"{row.ratio:.2f}",
+        _both(accesses(ours.executed.loads), accesses(theirs.executed.loads)),
+        _both(accesses(ours.executed.stores), accesses(theirs.executed.stores)),
+        _both(str(ours.registers), str(theirs.registers)),
+        _both(str(ours.shared_bytes), str(theirs.shared_bytes)),
+        _both(str(ours.spill_bytes), str(theirs.spill_bytes)),
+        "".join(f"! {fault} " for fault in row.faults).rstrip(),
+    ]
+
+
+def accesses(counts: Counter[int]) -> str:
+    """
+    >>> accesses(Counter({16: 4, 2: 1}))
+    '4x16+1x2'
+    """
+    return "+".join(f"{counts[width]}x{width}" for width in sorted(counts, reverse=True)) or "-"
+
+
+def _both(ours: str, theirs: str) -> str:
+    return ours if ours == theirs else f"{ours}/{theirs}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Machine code as a thread executes it: listings in nvdisasm's form, counted by hand; and a kernel that ptxas made."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tools_here import SASS, needs
+
+from xla_emitters.explore.sass import executed, parse
+from xla_emitters.lowering.toolchain import assemble, disassemble
+
+
+def listing(text: str, name: str = "fusion") -> str:
+    """nvdisasm's form of instructions and labels, 16 bytes an instruction."""
+    lines = [f".text.{name}:"]
+    address = 0
+    for line in (line.strip() for line in text.strip().splitlines()):
+        if line.endswith(":"):
+            lines.append(line)
+        else:
+            lines.append(f"        /*{address:04x}*/                   {line} ;")
+            address += 16
+    return "\n".join(lines)
+
+
+def test_straight_line_counts_once_without_what_computes_nothing() -> None:
+    found = executed(
+        listing("""
+            ACQBULK
+            LDC R1, c[0x0][0x28]
+            @!P0 LDG.E.64.CONSTANT R2, desc[UR4][R2.64]
+            LDG.E.U16.CONSTANT R4, desc[UR4][R6.64]
+            STG.E.128 desc[UR4][R8.64], R12
+            STS [R9], R2
+            STL.64 [R1], R2
+            EXIT
+            .L_x_0:
+            BRA `(.L_x_0)
+            NOP
+        """)
+    )
+    assert found.instructions == 7
+    assert (found.loads, found.stores) == (Counter({8: 1, 2: 1}), Counter({16: 1}))
+    assert (found.shared, found.local) == (Counter({4: 1}), Counter({8: 1}))
+    assert found.unknown_loops == 0
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "compare", "guard", "trips"),
+    [
+        ("MOV R4, 0x0", "VIADD R4, R4, 0x1", "ISETP.NE.AND P0, PT, R4, 0x10, PT", "@P0", 16),
+        ("CS2R R4, SRZ", "IADD3 R4, R4, 0x4, RZ", "ISETP.GE.AND P0, PT, R4, 0x18, PT", "@!P0", 6),
+        ("IMAD.MOV.U32 R4, RZ, RZ, -0x8", "IADD3 R4, P5, R4, 0x1, RZ", "ISETP.NE.U32.AND P0, PT, R4, RZ, PT", "@P0", 8),
+        # 0x0010 as the low half of two f16, read 16; counting down.
+        (
+            "HFMA2.MMA R4, -RZ, RZ, 0, 9.5367431640625e-07",
+            "VIADD R4, R4, -0x5",
+            "ISETP.GT.AND P0, PT, R4, RZ, PT",
+            "@P0",
+            4,
+        ),
+        ("UMOV R4, 0x3", "UIADD3 R4, R4, 0x1, URZ", "ISETP.LT.U32.AND P0, PT, R4, 0x8, PT", "@P0", 5),
+        # Where a bound, or the start, is not a constant, the loop counts once.
+        ("LDG.E R4, desc[UR4][R2.64]", "VIADD R4, R4, 0x1", "ISETP.NE.AND P0, PT, R4, 0x10, PT", "@P0", None),
+        ("MOV R4, 0x0", "VIADD R4, R4, 0x1", "ISETP.NE.AND P0, PT, R4, R9, PT", "@P0", None),
+        ("MOV R4, 0x0", "IMAD R4, R4, R5, R4", "ISETP.NE.AND P0, PT, R4, 0x10, PT", "@P0", None),
+    ],
+)
+def test_trips_of_a_counted_loop(start: str, step: str, compare: str, guard: str, trips: int | None) -> None:
+    found = executed(
+        listing(f"""
+            LDC R1, c[0x0][0x28]
+            {start}
+            .L_x_1:
+            LDG.E.CONSTANT R6, desc[UR4][R6.64]
+            {step}
+            {compare}
+            {guard} BRA `(.L_x_1)
+            EXIT
+        """)
+    )
+    assert found.loads[4] == (trips or 1) + ("LDG" in start)
+    assert found.instructions == 3 + 4 * (trips or 1)
+    assert found.unknown_loops == (trips is None)
+
+
+def test_a_compare_before_the_step_sees_the_value_before_it() -> None:
+    found = executed(
+        listing("""
+            MOV R4, 0x0
+            .L_x_1:
+            ISETP.NE.AND P0, PT, R4, 0x10, PT
+            VIADD R4, R4, 0x1
+            @P0 BRA `(.L_x_1)
+            EXIT
+        """)
+    )
+    assert found.instructions == 1 + 3 * 17 + 1
+
+
+def test_loops_in_loops_multiply_and_both_ways_of_a_branch_count() -> None:
+    found = executed(
+        listing("""
+            MOV R4, 0x0
+            .L_x_1:
+            MOV R5, 0x0
+            .L_x_2:
+            @P1 BRA `(.L_x_3)
+            FADD R6, R6, R7
+            .L_x_3:
+            VIADD R5, R5, 0x1
+            ISETP.NE.AND P0, PT, R5, 0x3, PT
+            @P0 BRA `(.L_x_2)
+            VIADD R4, R4, 0x1
+            ISETP.NE.AND P0, PT, R4, 0x4, PT
+            @P0 BRA `(.L_x_1)
+            EXIT
+        """)
+    )
+    assert found.instructions == 1 + 4 * (1 + 3 * 5 + 3) + 1
+
+
+def test_a_branch_back_to_what_does_not_lead_to_it_is_no_loop() -> None:
+    """ptxas puts seldom taken code behind the end, from where it jumps back."""
+    found = executed(
+        listing("""
+            @P0 BRA `(.L_x_9)
+            FADD R6, R6, R7
+            .L_x_1:
+            FADD R6, R6, R7
+            EXIT
+            .L_x_9:
+            FMUL R6, R6, R7
+            BRA `(.L_x_1)
+        """)
+    )
+    assert (found.instructions, found.unknown_loops) == (6, 0)
+
+
+def test_a_subroutine_counts_once_a_call() -> None:
+    text = listing("""
+        CALL.REL.NOINC `($fusion$slow)
+        FADD R6, R6, R7
+        CALL.REL.NOINC `($fusion$slow)
+        EXIT
+        $fusion$slow:
+        FMUL R6, R6, R7
+        RET.REL.NODEC R8 `(fusion)
+    """)
+    assert [function.name for function in parse(text)] == [".text.fusion", "$fusion$slow"]
+    assert executed(text).instructions == 4 + 2 * 2
+
+
+LOOP = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry f(.param .u64 p)
+{
+  .reg .pred %q; .reg .b32 %i; .reg .f32 %x, %s; .reg .b64 %a;
+  ld.param.u64 %a, [p];
+  cvta.to.global.u64 %a, %a;
+  mov.u32 %i, 0;
+  mov.f32 %s, 0f00000000;
+  $L:
+  .pragma "nounroll";
+  ld.global.volatile.f32 %x, [%a];
+  add.f32 %s, %s, %x;
+  add.s32 %i, %i, 1;
+  setp.ne.s32 %q, %i, 1000;
+  @%q bra $L;
+  st.global.f32 [%a], %s;
+  ret;
+}
+"""
+
+
+@needs(*SASS)
+def test_a_loop_that_ptxas_made() -> None:
+    """A thousand loads, however ptxas lays out the loop."""
+    found = executed(disassemble(assemble(LOOP, "sm_90").cubin))
+    assert (found.loads, found.stores, found.unknown_loops) == (Counter({4: 1000}), Counter({4: 1}), 0)

@@ -1,0 +1,74 @@
+"""Inputs that are drawn: numbers that say where a scatter writes are places that there are, most of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xla_emitters.analysis.program_plan import entry_of
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.runtime.arrays import random_arrays
+from xla_emitters.runtime.inputs import Places, draw_inputs, places_said_by
+from xla_emitters.runtime.kernel import ArraySpec
+
+PROGRAM = """
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+fused {
+  p = f32[500,64] parameter(0)
+  u = f32[64,2,64] parameter(1)
+  rows = s32[64] parameter(2)
+  zero = s32[] constant(0)
+  zeros = s32[64] broadcast(zero), dimensions={}
+  size = s32[] constant(500)
+  sizes = s32[64] broadcast(size), dimensions={}
+  below = pred[64] compare(rows, zeros), direction=LT
+  from_end = s32[64] add(rows, sizes)
+  chosen = s32[64] select(below, from_end, rows)
+  starts = s32[64,1] reshape(chosen)
+  ROOT s = f32[500,64] scatter(p, starts, u), update_window_dims={1,2},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=addFLAGS
+}
+
+ENTRY main {
+  rows = s32[64] parameter(0)
+  p = f32[500,64] parameter(1)
+  u = f32[64,2,64] parameter(2)
+  ROOT f = f32[500,64] fusion(p, u, rows), kind=kInput, calls=fused
+}
+"""
+SPECS = (
+    ArraySpec("s32", (64,), (0,)),
+    ArraySpec("f32", (500, 64), (1, 0)),
+    ArraySpec("f32", (64, 2, 64), (2, 1, 0)),
+)
+
+
+def test_a_parameter_says_where_through_fusions_and_choices() -> None:
+    entry = entry_of(parse_hlo(PROGRAM.replace("FLAGS", "")))
+    assert places_said_by(entry) == {0: Places(last=498, window=2, unique=False)}
+
+
+def test_most_places_are_there_and_some_are_not() -> None:
+    entry = entry_of(parse_hlo(PROGRAM.replace("FLAGS", "")))
+    rows, p, u = draw_inputs(entry, SPECS, 0)
+    plain = random_arrays(SPECS, 0)
+    assert (p == plain[1]).all()
+    assert (u == plain[2]).all()
+    assert rows.dtype == np.int32
+    inside = ((rows >= 0) & (rows <= 498)).sum()
+    assert 20 < inside < 64
+    assert (draw_inputs(entry, SPECS, 0)[0] == rows).all()
+    assert (draw_inputs(entry, SPECS, 1)[0] != rows).any()
+
+
+def test_windows_that_must_not_overlap_do_not() -> None:
+    entry = entry_of(parse_hlo(PROGRAM.replace("FLAGS", ", unique_indices=true")))
+    rows, *_ = draw_inputs(entry, SPECS, 0)
+    starts = np.sort(rows)
+    assert starts[0] >= 0
+    assert starts[-1] <= 498
+    assert (np.diff(starts) >= 2).all()

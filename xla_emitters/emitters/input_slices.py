@@ -1,0 +1,142 @@
+"""The input slices emitter: all results are slices of arrays of one shape, which the grid visits once.
+
+    %xla_loop:2 = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0) in #map iter_args(%iter = %output, %iter_0 = %output_1) {
+      %pure_call = xla_gpu.pure_call @f_exp(%input, %dim0)                         once for all slices of it
+      %0 = scf.if (%dim0 in [0, 511]) { tensor.insert %pure_call into %iter[%dim0] } else { %iter }
+      %1 = scf.if (%dim0 in [256, 1023]) { tensor.insert %pure_call into %iter_0[%dim0 - 256] } else { %iter_0 }
+      xla_gpu.yield %0, %1
+    }
+
+Good where slices cover most of their operands and overlap. Only by the rules of the seed document (`--hero-rules=seed`): by those of today
+the loop emitter takes such fusions, if their results are of one size.
+Source: seed document, "Input slices emitter"; spec/2 2.8.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects import scf, tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.heroes import roots_of
+from xla_emitters.analysis.launch import launch_for, work_item_map
+from xla_emitters.device import Device
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
+from xla_emitters.dialects.hlo.types import dims_of, minor_to_major, type_text
+from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.emitters.entry import entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.errors import InternalError
+from xla_emitters.indexing.shapes import identity_map
+from xla_emitters.rewrite.notes import decide
+
+
+class InputSlicesEmitter:
+    """See the file's head."""
+
+    name = "input_slices"
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None, or why not: there is one result, one is no slice without gaps, or what is sliced differs in shape."""
+        found = _slices(view)
+        return found if isinstance(found, str) else None
+
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """What is sliced, each a function."""
+        return _partition(view, _slices_of(view))
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """The kernel module.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
+        slices = _slices_of(view)
+        partitioned = _partition(view, slices)
+        whole = slices[0].operands[0]
+        unroll = -(-8 // view.smallest_output_bits)
+        launch = launch_for(math.prod(dims_of(whole)), unroll, device, view.place)
+        names = list(dict.fromkeys(op.instruction_name.data for op in slices))
+        decide("hero", ", ".join(f"%{name}" for name in names), instructions=names)
+        decide("launch", f"{launch}, over what is sliced", grid=list(launch.grid), block=list(launch.block))
+        decide("unroll", f"{unroll} a thread", elements_per_thread=unroll)
+        decide("partition", partitioned.summary, functions=partitioned.sizes)
+        entry = entry_function(view, launch)
+        visited = work_item_map(launch, dims_of(whole), minor_to_major(whole.type), unroll)
+        if visited.is_known_empty:
+            entry.finish(entry.outputs)
+            return kernel_module(view, entry.function, ())
+        loop = LoopOp(entry.ids, entry.outputs, visited)
+        for result in loop.results:
+            result.name_hint = "xla_loop"
+        entry.builder.insert(loop)
+        with entry.builder.inside(InsertPoint.at_end(loop.body.block)):
+            elements = dict[SSAValue, SSAValue]()
+            for operand in dict.fromkeys(op.operands[0] for op in slices):
+                assert isinstance(operand.owner, HloOp)
+                callee = partitioned.subgraph_of[operand.owner]
+                call = PureCallOp(callee.name, [*entry.inputs, *loop.map_results], element_types(callee))
+                call.results[0].name_hint = "pure_call"
+                elements[operand] = entry.builder.insert(call).results[0]
+            written = [
+                _insert(entry.builder, op, elements[op.operands[0]], loop, target)
+                for op, target in zip(slices, loop.iter_args, strict=True)
+            ]
+            entry.builder.insert(YieldOp(*written))
+        entry.finish(loop.results)
+        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _slices(view: FusionView) -> tuple[SliceOp, ...] | str:
+    roots = roots_of(view)
+    if len(roots) == 1:
+        return "1 result"
+    found = list[SliceOp]()
+    for root in roots:
+        name = f"%{root.instruction_name.data}"
+        if not isinstance(root, SliceOp):
+            return f"{name} is no slice"
+        if any(stride != 1 for _, _, stride in rows(root.ranges)):
+            return f"{name} leaves out elements in between"
+        if found and dims_of(root.operands[0]) != dims_of(found[0].operands[0]):
+            return f"slices of {type_text(found[0].operands[0].type)} and of {type_text(root.operands[0].type)}"
+        found.append(root)
+    return tuple(found)
+
+
+def _slices_of(view: FusionView) -> tuple[SliceOp, ...]:
+    found = _slices(view)
+    if isinstance(found, str):
+        raise InternalError(f"no input slices for fusion %{view.name}: {found}", stage="emit")
+    return found
+
+
+def _partition(view: FusionView, slices: tuple[SliceOp, ...]) -> PartitionedComputation:
+    # Nothing is made of the slices; the epilogues say that their own code is not wanted.
+    ends = [Epilogue((op,), (op,), (identity_map(dims_of(op.result)),)) for op in dict.fromkeys(slices)]
+    return partition(view.computation, epilogues=ends)
+
+
+def _insert(builder: FunctionBuilder, op: SliceOp, value: SSAValue, loop: LoopOp, target: SSAValue) -> SSAValue:
+    """`target` with the element of what `op` slices, if it is in the slice."""
+    (place,) = op.input_to_output()
+    if place.is_known_empty:
+        return target
+    inside = build.constraints_check(builder, place, list(loop.map_results), ())
+    regions = Region(Block()), Region(Block())
+    branch = builder.insert(scf.IfOp(inside, [target.type], *regions))
+    with builder.inside(InsertPoint.at_end(regions[0].block)):
+        at = build.apply_indexing(builder, place, loop.map_results)
+        insertion = builder.insert(tensor.InsertOp(value, target, at))
+        insertion.result.name_hint = "inserted"
+        builder.insert(scf.YieldOp(insertion.result))
+    with builder.inside(InsertPoint.at_end(regions[1].block)):
+        builder.insert(scf.YieldOp(target))
+    return branch.results[0]

@@ -1,0 +1,375 @@
+"""What one thread executes of a kernel's machine code: basic blocks, loops and their trip counts, accesses to memory by width.
+
+    cubin -disassemble-> text -parse-> [Function] -executed-> Executed(instructions=137, loads={8: 2}, stores={8: 1} ...)
+
+An instruction counts once for every trip of every loop around it. A loop's trips are read where its branch compares a register that
+one instruction of the loop adds a constant to, and that held a constant before: ptxas writes every loop of known bounds so. Other loops
+(an exit that depends on data, such as fmod's) count one trip, and the result says how many there are. The ways of a branch all count, and a
+subroutine, to which ptxas moves slow paths, counts once for each call: so the figure is an upper bound that two kernels share.
+Left out: NOP, a branch to itself (padding behind the end), and ACQBULK, which waits for the kernel before and computes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+NOT_COUNTED = ("NOP", "ACQBULK")
+# Trips beyond it are not followed.
+_MOST_TRIPS = 1 << 20
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`@!P0 LDG.E.64.CONSTANT R2, desc[UR4][R2.64] ;`
+
+    guard     "@!P0", or "" where it always executes
+    opcode    with its modifiers, "LDG.E.64.CONSTANT"
+    operands  "R2", "desc[UR4][R2.64]"; `.reuse` is dropped
+    """
+
+    address: int
+    guard: str
+    opcode: str
+    operands: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.opcode.partition(".")[0]
+
+    @property
+    def label(self) -> str | None:
+        """Where a branch or a call goes."""
+        found = re.search(r"`\(([^)]+)\)", " ".join(self.operands))
+        return found[1] if found else None
+
+    @property
+    def access_bytes(self) -> int:
+        """Bytes that a load or store moves."""
+        return next((_BYTES[part] for part in self.opcode.split(".")[1:] if part in _BYTES), 4)
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What one thread executes; loads and stores of global memory, and accesses of shared and local memory, by bytes of one access.
+
+    unknown_loops  loops whose trips could not be read; they count once
+    """
+
+    instructions: int
+    loads: Counter[int]
+    stores: Counter[int]
+    shared: Counter[int]
+    local: Counter[int]
+    unknown_loops: int
+
+
+# Which counter an opcode belongs to. Generic loads and stores are of global memory: what is shared is known to be.
+_ACCESSES = {"loads": ("LDG", "LD"), "stores": ("STG", "ST"), "shared": ("LDS", "STS"), "local": ("LDL", "STL")}
+
+
+def executed(sass: str) -> Executed:
+    """Of everything in `sass`, which is what nvdisasm writes of one kernel."""
+    functions = parse(sass)
+    calls = _calls(functions)
+    instructions, unknown = 0, 0
+    accesses: dict[str, Counter[int]] = {kind: Counter() for kind in _ACCESSES}
+    for function in functions:
+        unknown += sum(loop.trips is None for loop in function.loops)
+        for instruction in function.instructions:
+            times = calls[function.name] * function.trips_at(instruction)
+            if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
+                continue
+            instructions += times
+            for kind, names in _ACCESSES.items():
+                if instruction.name in names:
+                    accesses[kind][instruction.access_bytes] += times
+    return Executed(instructions, **accesses, unknown_loops=unknown)
+
+
+def _calls(functions: Sequence[Function]) -> Counter[str]:
+    """How often each function is called by one thread: the kernel itself once."""
+    entry = functions[0].name
+    calls: Counter[str] = Counter()
+
+    def visit(name: str, times: int) -> None:
+        calls[name] += times
+        function = next(function for function in functions if function.name == name)
+        for instruction in function.instructions:
+            if instruction.name == "CALL" and (callee := instruction.label) and callee != name:
+                visit(callee, times * function.trips_at(instruction))
+
+    visit(entry, 1)
+    return calls
+
+
+def parse(sass: str) -> list[Function]:
+    """The kernel and the subroutines behind it, in the text's order."""
+    functions: list[Function] = []
+    for line in sass.splitlines():
+        if label := re.match(r"([.$\w]+):", line):
+            name = label[1]
+            if name.startswith(".text.") or name.startswith("$"):
+                functions.append(Function(name, [], {}))
+            elif functions:
+                functions[-1].pending.append(name)
+        elif found := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([\w.]+)\s*(.*?)\s*;", line):
+            operands = tuple(part.strip().replace(".reuse", "") for part in found[4].split(",") if part.strip())
+            functions[-1].add(Instruction(int(found[1], 16), (found[2] or "").strip(), found[3], operands))
+    return [function for function in functions if function.instructions]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A natural loop: numbers of its blocks, its header's, and its trips; None where they depend on what the text does not say."""
+
+    header: int
+    blocks: frozenset[int]
+    trips: int | None
+
+
+class Function:
+    """Instructions of one function, in order of address, its blocks and loops."""
+
+    def __init__(self, name: str, instructions: list[Instruction], labels: dict[str, int]) -> None:
+        self.name = name
+        self.instructions = instructions
+        self.labels = labels
+        self.pending: list[str] = []
+
+    def add(self, instruction: Instruction) -> None:
+        self.instructions.append(instruction)
+        self.labels |= dict.fromkeys(self.pending, instruction.address)
+        self.pending = []
+
+    def labels_at(self, address: int) -> set[str]:
+        return {label for label, place in self.labels.items() if place == address}
+
+    def trips_at(self, instruction: Instruction) -> int:
+        """How often one call executes the instruction, were every branch taken both ways."""
+        times = 1
+        for loop in self.loops:
+            if self._block_of[instruction.address] in loop.blocks:
+                times *= loop.trips or 1
+        return times
+
+    @cached_property
+    def blocks(self) -> list[list[Instruction]]:
+        """Basic blocks in order of address."""
+        starts = {self.labels[i.label] for i in self.instructions if _is_branch(i) and i.label in self.labels}
+        blocks: list[list[Instruction]] = [[]]
+        for instruction in self.instructions:
+            if instruction.address in starts and blocks[-1]:
+                blocks.append([])
+            blocks[-1].append(instruction)
+            if _is_branch(instruction) or _is_end(instruction):
+                blocks.append([])
+        return [block for block in blocks if block]
+
+    @cached_property
+    def _block_of(self) -> dict[int, int]:
+        return {i.address: number for number, block in enumerate(self.blocks) for i in block}
+
+    @cached_property
+    def successors(self) -> list[list[int]]:
+        found: list[list[int]] = []
+        for number, block in enumerate(self.blocks):
+            last = block[-1]
+            after: list[int] = []
+            if _is_branch(last) and last.label in self.labels:
+                after.append(self._block_of[self.labels[last.label]])
+            if not (_is_unconditional(last) and (_is_branch(last) or _is_end(last))) and number + 1 < len(self.blocks):
+                after.append(number + 1)
+            found.append(after)
+        return found
+
+    @cached_property
+    def predecessors(self) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in self.blocks]
+        for number, after in enumerate(self.successors):
+            for successor in after:
+                found[successor].append(number)
+        return found
+
+    @cached_property
+    def dominators(self) -> list[set[int]]:
+        """Blocks through which every way to a block goes, itself among them."""
+        everything = set(range(len(self.blocks)))
+        found = [{0}] + [set(everything) for _ in self.blocks[1:]]
+        changed = True
+        while changed:
+            changed = False
+            for number in range(1, len(self.blocks)):
+                before = [found[one] for one in self.predecessors[number]]
+                new = (set[int].intersection(*before) if before else set[int]()) | {number}
+                changed |= new != found[number]
+                found[number] = new
+        return found
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        bodies: dict[int, set[int]] = {}
+        for number, after in enumerate(self.successors):
+            for header in after:
+                if header in self.dominators[number] and not self._is_padding(number, header):
+                    body = bodies.setdefault(header, {header})
+                    waiting = [number]
+                    while waiting:
+                        if (block := waiting.pop()) not in body:
+                            body.add(block)
+                            waiting += self.predecessors[block]
+        return [Loop(header, frozenset(body), self._trips(header, body)) for header, body in bodies.items()]
+
+    def _is_padding(self, number: int, header: int) -> bool:
+        return number == header and len(self.blocks[number]) == 1
+
+    def _trips(self, header: int, body: set[int]) -> int | None:
+        """The fewest trips that one of the loop's exits allows."""
+        found = [self._trips_until_exit(header, body, number) for number in body]
+        return min((trips for trips in found if trips is not None), default=None)
+
+    def _trips_until_exit(self, header: int, body: set[int], number: int) -> int | None:
+        """Trips when the loop is left by the branch that ends block `number`; None when that cannot be read."""
+        branch = self.blocks[number][-1]
+        inside = [after in body for after in self.successors[number]]
+        # One guard decides: `@P0 BRA P1, ...` has two.
+        if not branch.guard or len(inside) != 2 or inside[0] == inside[1] or len(branch.operands) != 1:
+            return None
+        predicate = branch.guard.lstrip("@!")
+        place = self._definition(self.blocks[number][:-1], predicate)
+        if place is None:
+            return None
+        compare = self.blocks[number][place]
+        test = re.fullmatch(r"U?ISETP\.(EQ|NE|LT|LE|GT|GE)(\.U32)?\.AND", compare.opcode)
+        if not test or compare.guard or compare.operands[0] != predicate or compare.operands[-1] not in ("PT", "UPT"):
+            return None
+        register, bound = compare.operands[2], self._constant_before(header, body, compare.operands[3])
+        start = self._constant_before(header, body, register)
+        step = self._step(body, register)
+        if bound is None or start is None or step is None:
+            return None
+        by, at = step
+        counts_first = at < compare.address
+        # The branch goes to its label when the guard holds.
+        leaves_when = (not inside[0]) != branch.guard.startswith("@!")
+        value = start
+        for trip in range(1, _MOST_TRIPS):
+            tested = value + by if counts_first else value
+            if _compare(test[1], bool(test[2]), tested, bound) == leaves_when:
+                return trip if header in self.successors[number] else max(trip - 1, 1)
+            value += by
+        return None
+
+    @staticmethod
+    def _definition(block: Sequence[Instruction], name: str) -> int | None:
+        """Position of the last instruction of `block` that writes the register or predicate."""
+        return next((at for at in range(len(block) - 1, -1, -1) if name in _written(block[at])), None)
+
+    def _step(self, body: set[int], register: str) -> tuple[int, int] | None:
+        """(constant that the loop adds to the register once a trip, address where)."""
+        writes = [i for number in body for i in self.blocks[number] if register in _written(i)]
+        if len(writes) != 1 or writes[0].guard or writes[0].name not in ("VIADD", "IADD3", "UIADD3"):
+            return None
+        sources = [part for part in writes[0].operands[1:] if not re.fullmatch(r"!?U?P(T|\d)", part)]
+        numbers = [_number(part) for part in sources if part != register]
+        if len(numbers) != len(sources) - 1 or None in numbers:
+            return None
+        return sum(number or 0 for number in numbers), writes[0].address
+
+    def _constant_before(self, header: int, body: set[int], operand: str) -> int | None:
+        """What `operand` holds when the loop is entered, if it is a constant on every way there (and, a register, no loop's)."""
+        if (number := _number(operand)) is not None:
+            return number
+        found: set[int | None] = set()
+        seen: set[int] = set()
+        waiting = [one for one in self.predecessors[header] if one not in body]
+        while waiting:
+            block = waiting.pop()
+            if block in seen:
+                continue
+            seen.add(block)
+            place = self._definition(self.blocks[block], operand)
+            if place is not None:
+                found.add(_constant_of(self.blocks[block][place], operand))
+            elif self.predecessors[block]:
+                waiting += self.predecessors[block]
+            else:
+                found.add(None)
+        return found.pop() if len(found) == 1 else None
+
+
+def _is_branch(instruction: Instruction) -> bool:
+    return instruction.name in ("BRA", "JMP")
+
+
+def _is_end(instruction: Instruction) -> bool:
+    return instruction.name in ("EXIT", "RET", "BRX")
+
+
+def _is_unconditional(instruction: Instruction) -> bool:
+    return not instruction.guard and not (_is_branch(instruction) and len(instruction.operands) > 1)
+
+
+def _written(instruction: Instruction) -> Iterator[str]:
+    """Registers and predicates that the instruction writes, as far as loops' counters and bounds need them."""
+    if instruction.name in ("STG", "ST", "STS", "STL", "RED", "BRA", "EXIT", "BSSY", "BSYNC", "NOP", "BAR"):
+        return
+    for place, operand in enumerate(instruction.operands[:2]):
+        if re.fullmatch(r"U?P\d", operand):
+            yield operand
+        elif place == 0 and (found := re.fullmatch(r"(U?R)(\d+)", operand)):
+            words = 4 if ".128" in instruction.opcode else 2 if _is_wide(instruction) else 1
+            for word in range(words):
+                yield f"{found[1]}{int(found[2]) + word}"
+
+
+def _is_wide(instruction: Instruction) -> bool:
+    parts = instruction.opcode.split(".")
+    if parts[0] == "CS2R":
+        return "32" not in parts
+    return parts[0] in ("DADD", "DMUL", "DFMA") or bool({"64", "WIDE", "F64"} & set(parts[1:]))
+
+
+def _constant_of(instruction: Instruction, register: str) -> int | None:
+    """The constant that the instruction leaves in `register`."""
+    operands = instruction.operands
+    if instruction.guard:
+        return None
+    if instruction.name == "CS2R" and operands[1] == "SRZ":
+        return 0
+    if instruction.name in ("MOV", "UMOV") and operands[0] == register:
+        return _number(operands[1])
+    if instruction.opcode.startswith("IMAD.MOV") and operands[1:3] == ("RZ", "RZ"):
+        return _number(operands[3])
+    # Both halves of a word, as two f16: -0 * 0 + (high, low).
+    if instruction.name == "HFMA2" and operands[1:3] == ("-RZ", "RZ") and "BF16" not in instruction.opcode:
+        high, low = (struct.unpack("<H", struct.pack("<e", float(half)))[0] for half in operands[3:5])
+        return high << 16 | low
+    return None
+
+
+def _number(operand: str) -> int | None:
+    """An immediate, or the register that is zero."""
+    if operand in ("RZ", "URZ"):
+        return 0
+    return int(operand, 0) if re.fullmatch(r"-?0x[0-9a-f]+|-?\d+", operand) else None
+
+
+def _compare(relation: str, is_unsigned: bool, value: int, bound: int) -> bool:
+    """As ISETP does with 32 bits."""
+    left, right = value & 0xFFFFFFFF, bound & 0xFFFFFFFF
+    if not is_unsigned:
+        left, right = (number - (1 << 32) if number >> 31 else number for number in (left, right))
+    return {
+        "EQ": left == right,
+        "NE": left != right,
+        "LT": left < right,
+        "LE": left <= right,
+        "GT": left > right,
+        "GE": left >= right,
+    }[relation]

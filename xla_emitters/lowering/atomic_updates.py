@@ -1,0 +1,383 @@
+"""An element of memory is changed in one step: by an instruction that does just that, or by trying until no one came in between.
+
+    xla_gpu.atomic_rmw %t[%i] { ^bb0(%current: f32): yield (%current + %x) }
+->
+    llvm.atomicrmw fadd %address, %x monotonic
+
+    what becomes of the element        type                                  becomes
+    x                                  8 to 64 bits                          a store in one step
+    current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM does narrow ones in their word
+    current + x                        f32, f64; f16; bf16 from sm_90        atomicrmw fadd
+                                       complex                               the same for each part
+    max(current, x), min               f32, f64                              atomicrmw on the bits, see below
+    narrow(wide(current) + wide(x))    f16, bf16                             as current + x: it rounds once in effect
+    anything else                      4 to 64 bits                          compare and swap
+
+Compare and swap: the word with the element is read, the new element computed and put into it, and it is written if the word is still what
+was read; else again with what is there now. Words have 32 bits, or as many as the element where that is more; narrow elements are moved
+by 8 bits for each byte that they lie behind the word's begin, those below 8 bits by their place in the byte too.
+
+    scf.while (%old = %first) { %new = ...; %seen, %ok = cmpxchg %word, %old, %new; condition(not %ok) %seen } do { yield %seen }
+
+Maximum of floats: of two numbers above zero the greater has the greater bits as an integer, of two below zero the lesser; and as signed
+integers all below zero are less. So the greatest comes out of signed maximum for x >= 0, of unsigned minimum for x < 0, and NaN, if it
+is written as the NaN with these bits, stays: 0x7fc00000 is above all numbers, as 0xffc00000 is below all for minimum. What is read
+before decides whether there is anything to do.
+Source: spec/2 3.4; XLA lower_tensors.cc; PTX ISA "atom".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, complex, scf, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    ComplexType,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.device import Device
+from xla_emitters.dialects import llvm
+from xla_emitters.dialects.llvm_memory import ordering_number
+from xla_emitters.dialects.vector import BitcastOp, FromElementsOp
+from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
+from xla_emitters.errors import Unsupported
+from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
+from xla_emitters.rewrite.locations import located_builder, place_of
+
+UNORDERED = ordering_number("unordered").value.data
+MONOTONIC = ordering_number("monotonic").value.data
+WORD = 32
+"""Bits of the least that hardware compares and swaps."""
+NATIVE: dict[type[Operation], str] = {
+    arith.AddiOp: "add",
+    arith.AndIOp: "_and",
+    arith.OrIOp: "_or",
+    arith.XOrIOp: "_xor",
+    arith.MaxSIOp: "max",
+    arith.MinSIOp: "min",
+    arith.MaxUIOp: "umax",
+    arith.MinUIOp: "umin",
+    arith.AddfOp: "fadd",
+}
+"""Op -> what LLVM calls the change that it makes."""
+
+
+@dataclass(frozen=True)
+class FloatExtremum:
+    """How the greater or lesser of two floats is found among integers.
+
+    replaces    the predicate under which an element is to be replaced by the value; holds where one is NaN
+    of_positive, of_negative   what is done with the bits, by the sign of the value
+    is_negative_nan            the sign of the NaN that stays
+    """
+
+    replaces: str
+    of_positive: str
+    of_negative: str
+    is_negative_nan: bool
+
+
+EXTREMA: dict[type[Operation], FloatExtremum] = {
+    arith.MaximumfOp: FloatExtremum("ult", "max", "umin", False),
+    arith.MinimumfOp: FloatExtremum("ugt", "min", "umax", True),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an element lies.
+
+    address  of the element, or of the byte that holds it
+    shift    i8: how far it is from the low end of that byte, in bits; None: not at all
+    """
+
+    address: SSAValue
+    storage: Storage
+    shift: SSAValue | None = None
+
+
+def lower_atomic_update(op: AtomicRMWOp, place: Place, device: Device, stage: str) -> None:
+    """Puts the code that does what `op` does before it, and leaves `op` without its body's ops.
+
+    raises  Unsupported, naming the op, for elements that no instruction compares and swaps
+    """
+    builder = located_builder(InsertPoint.before(op), op)
+    if isinstance(op.current.type, VectorType):
+        raise _unsupported(stage, op, "changes several elements in one step")
+    _hoist_what_is_known(op)
+    *body, end = op.body.block.ops
+    assert isinstance(end, YieldOp)
+    (result,) = end.arguments
+    if not _overwrite(builder, op, place, result) and not _change(builder, op, place, body, result, device):
+        if place.storage.bits > 64:
+            raise _unsupported(stage, op, f"changes {op.current.type} in a way that takes more than an addition")
+        _compare_and_swap(builder, op, place)
+
+
+def _hoist_what_is_known(op: AtomicRMWOp) -> None:
+    """Ops of the body that do not need the old value go before `op`."""
+    depends = set[SSAValue]([op.current])
+    for inner in list(op.body.block.ops):
+        used = {value for nested in inner.walk() for value in nested.operands}
+        if used & depends or isinstance(inner, YieldOp):
+            depends.update(inner.results)
+        else:
+            inner.detach()
+            Rewriter.insert_op(inner, InsertPoint.before(op))
+
+
+# ------------------------------------------------------------------------------------------- one instruction
+
+
+def _overwrite(builder: Builder, op: AtomicRMWOp, place: Place, result: SSAValue) -> bool:
+    """A store, if the new element does not depend on the old one and is written in one step."""
+    if not 8 <= place.storage.bits <= 64 or _is_inside(op, result):
+        return False
+    value = to_memory(builder, result)
+    if isinstance(value.type, VectorType):
+        value = _bits(builder, value, place.storage.bits)
+    builder.insert(llvm.StoreOp(value, place.address, alignment=place.storage.bits // 8, ordering=UNORDERED))
+    return True
+
+
+def _is_inside(op: AtomicRMWOp, value: SSAValue) -> bool:
+    owner = value.owner
+    return value is op.current or (isinstance(owner, Operation) and op.is_ancestor(owner))
+
+
+def _change(
+    builder: Builder, op: AtomicRMWOp, place: Place, body: Sequence[Operation], result: SSAValue, device: Device
+) -> bool:
+    """An instruction that changes the element as the body does, if there is one."""
+    found = _operand(op, body, result)
+    if found is None:
+        return False
+    kind, value = found
+    type = op.current.type
+    if kind in EXTREMA and isinstance(type, Float32Type | Float64Type):
+        _extremum(builder, place.address, value, EXTREMA[kind])
+    elif kind is complex.AddOp and isa(type, ComplexType[AnyFloat]):
+        _add_parts(builder, place.address, value, type.element_type)
+    elif kind in NATIVE and _has_instruction(kind, type, device):
+        builder.insert(llvm.AtomicRMWOp(NATIVE[kind], place.address, value))
+    else:
+        return False
+    return True
+
+
+def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tuple[type[Operation], SSAValue] | None:
+    """For `current OP x`, or `narrow(wide(current) OP wide(x))`: which OP, and x."""
+    if len(body) == 3:
+        widened, changed, narrowed = body
+        if not isinstance(widened, arith.ExtFOp) or not isinstance(narrowed, arith.TruncFOp):
+            return None
+        if narrowed.result is not result or narrowed.input is not changed.results[0]:
+            return None
+        other = _other(changed, widened.result)
+        # f32 holds more than twice the digits of what it is narrowed to, so rounding twice rounds as once.
+        if other is None or not isinstance(other.owner, arith.ExtFOp) or not isinstance(other.type, Float32Type):
+            return None
+        source = other.owner.input
+        is_sum = isinstance(changed, arith.AddfOp)
+        return (type(changed), source) if is_sum and source.type == op.current.type else None
+    if len(body) != 1 or list(body[0].results) != [result]:
+        return None
+    other = _other(body[0], op.current)
+    return None if other is None else (type(body[0]), other)
+
+
+def _other(op: Operation, one: SSAValue) -> SSAValue | None:
+    """The operand of `op` beside `one`, if it has these two."""
+    if len(op.operands) != 2 or len(op.results) != 1:
+        return None
+    others = [operand for operand in op.operands if operand is not one]
+    return others[0] if len(others) == 1 else None
+
+
+def _has_instruction(kind: type[Operation], type: Attribute, device: Device) -> bool:
+    match type:
+        case IntegerType():
+            return kind is not arith.AddfOp and type.bitwidth in (8, 16, 32, 64)
+        case Float32Type() | Float64Type() | Float16Type():
+            return True
+        case BFloat16Type():
+            return device.compute_capability >= (9, 0)
+        case _:
+            return False
+
+
+def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFloat) -> None:
+    """Each part by itself: nobody sees the sum before all have added."""
+    imaginary = llvm.GEPOp.from_mixed_indices(address, [1], part, inbounds=True)
+    builder.insert(llvm.AtomicRMWOp("fadd", address, builder.insert(complex.ReOp(value)).result))
+    builder.insert(
+        llvm.AtomicRMWOp("fadd", builder.insert(imaginary).result, builder.insert(complex.ImOp(value)).result)
+    )
+
+
+def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatExtremum) -> None:
+    type = value.type
+    assert isinstance(type, Float32Type | Float64Type)
+    integer = IntegerType(type.bitwidth)
+    old = builder.insert(
+        llvm.LoadOp(address, type, alignment=type.bitwidth // 8, ordering=MONOTONIC)
+    ).dereferenced_value
+    nan_bits = 0x7FC00000 if type.bitwidth == 32 else 0x7FF8000000000000
+    lasting = builder.insert(
+        arith.ConstantOp(IntegerAttr(nan_bits - (1 << type.bitwidth - 1 if way.is_negative_nan else 0), integer))
+    ).result
+    nan = builder.insert(arith.BitcastOp(lasting, type)).result
+    is_nan = builder.insert(arith.CmpfOp(value, value, "uno")).result
+    value = builder.insert(arith.SelectOp(is_nan, nan, value)).result
+    # An old NaN stays as it is.
+    is_number = builder.insert(arith.CmpfOp(old, old, "ord")).result
+    is_replaced = builder.insert(arith.CmpfOp(old, value, way.replaces)).result
+    is_changed = builder.insert(arith.AndIOp(is_number, is_replaced)).result
+    change = Block()
+    builder.insert(scf.IfOp(is_changed, [], Region(change)))
+    inner = _inside(builder, change)
+    bits = inner.insert(arith.BitcastOp(value, integer)).result
+    zero = inner.insert(arith.ConstantOp(IntegerAttr(0, integer))).result
+    is_positive = inner.insert(arith.CmpiOp(bits, zero, "sge")).result
+    positive, negative = Block(), Block()
+    inner.insert(scf.IfOp(is_positive, [], Region(positive), Region(negative)))
+    inner.insert(scf.YieldOp())
+    for block, operation in ((positive, way.of_positive), (negative, way.of_negative)):
+        innermost = _inside(builder, block)
+        innermost.insert(llvm.AtomicRMWOp(operation, address, bits))
+        innermost.insert(scf.YieldOp())
+
+
+def _inside(builder: Builder, block: Block) -> Builder:
+    made = Builder(InsertPoint.at_end(block))
+    made.extend_from_listener(builder)
+    return made
+
+
+# ------------------------------------------------------------------------------------------- compare and swap
+
+
+def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: Place) -> None:
+    bits = place.storage.bits
+    word = IntegerType(max(WORD, bits))
+    address, shift = _word_of(builder, place) if bits < WORD else (place.address, None)
+    first = builder.insert(
+        llvm.LoadOp(address, word, alignment=word.bitwidth // 8, ordering=MONOTONIC)
+    ).dereferenced_value
+    before, after = Block(arg_types=[word]), Block(arg_types=[word])
+    (old,), (seen,) = before.args, after.args
+    old.name_hint = seen.name_hint = "old"
+    builder.insert(scf.WhileOp([first], [word], Region(before), Region(after)))
+
+    inner = _inside(builder, before)
+    element = _from_bits(inner, _part_of(inner, old, shift, bits), place.storage)
+    current = from_memory(inner, element, op.current.type)
+    op.current.replace_all_uses_with(current)
+    for moved in list(op.body.block.ops):
+        moved.detach()
+        if not isinstance(moved, YieldOp):
+            inner.insert(moved)
+            continue
+        (result,) = moved.arguments
+        # What stays behind must not be among the users of what went.
+        moved.operands = [op.current]
+        op.body.block.add_op(moved)
+        part = _bits(inner, to_memory(inner, result), bits)
+        replaced = _with_part(inner, old, part, shift, bits)
+        swap = inner.insert(llvm.AtomicCmpXchgOp(address, old, replaced)).res
+        found = inner.insert(llvm.ExtractValueOp(_position(0), swap, word)).res
+        is_done = inner.insert(llvm.ExtractValueOp(_position(1), swap, i1)).res
+        true = inner.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
+        is_taken = inner.insert(arith.XOrIOp(is_done, true)).result
+        inner.insert(scf.ConditionOp(is_taken, found))
+    _inside(builder, after).insert(scf.YieldOp(seen))
+
+
+def _word_of(builder: Builder, place: Place) -> tuple[SSAValue, SSAValue]:
+    """The address of the word that holds a narrow element, and how far the element is from its low end, in bits of i32."""
+
+    def integer(value: int, type: IntegerType) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, type))).result
+
+    number = builder.insert(llvm.PtrToIntOp(place.address, i64)).output
+    behind = builder.insert(arith.AndIOp(number, integer(WORD // 8 - 1, i64))).result
+    back = builder.insert(arith.SubiOp(integer(0, i64), behind)).result
+    address = builder.insert(llvm.GEPOp.from_mixed_indices(place.address, [back], i8)).result
+    bytes_behind = builder.insert(arith.TruncIOp(behind, i32)).result
+    shift = builder.insert(arith.ShLIOp(bytes_behind, integer(3, i32))).result
+    if place.shift is not None:
+        own = builder.insert(arith.ExtUIOp(place.shift, i32)).result
+        shift = builder.insert(arith.AddiOp(shift, own)).result
+    return address, shift
+
+
+def _part_of(builder: Builder, word: SSAValue, shift: SSAValue | None, bits: int) -> SSAValue:
+    """The element's bits, an integer."""
+    if shift is None:
+        return word
+    low = builder.insert(arith.ShRUIOp(word, shift)).result
+    return builder.insert(arith.TruncIOp(low, IntegerType(bits))).result
+
+
+def _with_part(builder: Builder, word: SSAValue, part: SSAValue, shift: SSAValue | None, bits: int) -> SSAValue:
+    """The word with the element's bits replaced."""
+    if shift is None:
+        return part
+
+    def constant(value: int) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, i32))).result
+
+    own = builder.insert(arith.ShLIOp(constant((1 << bits) - 1), shift)).result
+    others = builder.insert(arith.XOrIOp(own, constant(-1))).result
+    kept = builder.insert(arith.AndIOp(word, others)).result
+    wide = builder.insert(arith.ExtUIOp(part, i32)).result
+    placed = builder.insert(arith.ShLIOp(wide, shift)).result
+    return builder.insert(arith.OrIOp(kept, placed)).result
+
+
+def _bits(builder: Builder, value: SSAValue, bits: int) -> SSAValue:
+    """What memory holds of an element, as an integer."""
+    integer = IntegerType(bits)
+    if value.type == integer:
+        return value
+    if isa(value.type, VectorType):
+        lone = builder.insert(BitcastOp(value, VectorType(integer, [1]))).result
+        return builder.insert(vector.ExtractOp(lone, [0], integer)).result
+    return builder.insert(arith.BitcastOp(value, integer)).result
+
+
+def _from_bits(builder: Builder, value: SSAValue, storage: Storage) -> SSAValue:
+    """The inverse of `_bits`."""
+    if value.type == storage.memory:
+        return value
+    if isinstance(storage.memory, VectorType):
+        lone = builder.insert(FromElementsOp([value], VectorType(value.type, [1]))).results[0]
+        return builder.insert(BitcastOp(lone, storage.memory)).result
+    return builder.insert(arith.BitcastOp(value, storage.memory)).result
+
+
+def _position(number: int) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i64, [number])
+
+
+def _unsupported(stage: str, op: Operation, why: str) -> Unsupported:
+    at = place_of(op)
+    return Unsupported(f"'{op.name}'{f' at {at}' if at else ''} {why}", stage=stage)

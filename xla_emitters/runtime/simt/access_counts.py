@@ -1,0 +1,166 @@
+"""What accesses to memory cost a GPU: bank conflicts of shared memory, sectors of global memory, counted while a kernel runs.
+
+    counter = AccessCounter()
+    execute(module, arrays, watchers=[counter])
+    counter.counts()   ->   AccessCount(op='llvm.load', place='transpose.3 (t.hlo:4:8)', memory='@shared', ..., bank_ways=32.0), ...
+
+    request   one access of one warp: its 32 threads, as far as they are active
+    sector    32 bytes of global memory, which are fetched together: words of 32 neighbours are 4 sectors, or 32 if they lie apart
+    bank      shared memory's words of 4 bytes are dealt to 32 banks, each of which gives one word at a time. The `ways` of a request
+              are the most words that it wants of one bank: 1 is no conflict. A word that many threads want counts once. Accesses
+              of 8 and 16 bytes go in two and four parts, each of half a warp and of a quarter.
+
+Buffers are taken to start at a sector and a bank of their own, as allocations do.
+Source: CUDA C++ best practices guide, "Device memory spaces".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.ir import Operation
+
+from xla_emitters.dtypes import Array
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.gpu import WARP_SIZE
+from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
+
+BANKS, WORD, SECTOR = 32, 4, 32
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class AccessCount:
+    """One op's accesses to one buffer, over all that ran.
+
+    op, place          its name, and where it comes from: `transpose.3 (t.hlo:4:8)`
+    memory, space      name of the buffer; "global" or "shared"
+    is_store           an atomic update counts as a load and as a store, or as a store alone where it is done in one go
+    bytes_per_thread   of one access
+    requests           accesses by a warp with an active thread
+    bank_ways          of shared memory: the mean over the parts of requests; 0 for global memory
+    worst_bank_ways    the most of any part
+    sectors            of global memory, per request: the mean; 0 for shared memory
+    """
+
+    op: str
+    place: str
+    memory: str
+    space: str
+    is_store: bool
+    bytes_per_thread: int
+    requests: int
+    bank_ways: float
+    worst_bank_ways: int
+    sectors: float
+
+
+@dataclass
+class _Sums:
+    requests: int = 0
+    parts: int = 0
+    ways: int = 0
+    worst: int = 0
+    sectors: int = 0
+
+
+class AccessCounter(Watcher):
+    """Counts all accesses to global and shared memory, in the order in which their ops first run."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[Operation, str, Space, bool, int], _Sums] = {}
+
+    def access(self, memory: Memory, access: Access) -> None:
+        buffer = access.buffer
+        if buffer.space is Space.PRIVATE:
+            return
+        key = (access.op, buffer.name, buffer.space, access.is_store, access.size)
+        sums = self._sums.setdefault(key, _Sums())
+        warps = by_warps(access, (len(memory.blocks), memory.launch.threads))
+        sums.requests += int((warps != NOBODY).any(axis=1).sum())
+        if buffer.space is Space.SHARED:
+            ways = bank_ways(warps, access.size)
+            sums.parts += int((ways > 0).sum())
+            sums.ways += int(ways.sum())
+            sums.worst = max(sums.worst, int(ways.max()))
+        else:
+            sums.sectors += int(sectors(warps, access.size).sum())
+
+    def counts(self) -> tuple[AccessCount, ...]:
+        found: list[AccessCount] = []
+        for (op, name, space, is_store, size), sums in self._sums.items():
+            ways, per_request = sums.ways / max(1, sums.parts), sums.sectors / max(1, sums.requests)
+            where = (op.name, place_of(op), name, space.value, is_store, size)
+            found.append(AccessCount(*where, sums.requests, ways, sums.worst, per_request))
+        return tuple(found)
+
+
+def by_warps(access: Access, shape: tuple[int, int]) -> Array:
+    """Byte offsets, int64 (warps, 32); NOBODY where a lane is not active or does not exist.
+
+    shape   (blocks, threads) of the chunk
+    """
+    blocks, threads = shape
+    warps = -(-threads // WARP_SIZE)
+    offsets = np.full((blocks, warps * WARP_SIZE), NOBODY, np.int64)
+    offsets[:, :threads] = access.offsets if access.active is None else np.where(access.active, access.offsets, NOBODY)
+    return offsets.reshape(-1, WARP_SIZE)
+
+
+def bank_ways(warps: Array, size: int) -> Array:
+    """For each part of each request, int64: the most words that it wants of one bank; 0 where no lane of it is active.
+
+    >>> stride_of_32_words = np.arange(32)[None, :] * 128
+    >>> bank_ways(stride_of_32_words, 4), bank_ways(stride_of_32_words + np.arange(32) * 4, 4)
+    (array([32]), array([1]))
+    """
+    lanes = WARP_SIZE
+    while lanes > 1 and lanes * size > BANKS * WORD:
+        lanes //= 2
+    words = _covered(warps.reshape(-1, lanes), size, WORD)
+    places = np.nonzero(_is_new(words))
+    banks = np.bincount(places[0] * BANKS + words[places] % BANKS, minlength=len(words) * BANKS)
+    return banks.reshape(-1, BANKS).max(axis=1)
+
+
+def sectors(warps: Array, size: int) -> Array:
+    """For each request, int64: the sectors that it touches.
+
+    >>> sectors(np.arange(32)[None, :] * 4, 4), sectors(np.arange(32)[None, :] * 100, 4)
+    (array([4]), array([32]))
+    """
+    return _is_new(_covered(warps, size, SECTOR)).sum(axis=1)
+
+
+def _covered(offsets: Array, size: int, unit: int) -> Array:
+    """The numbers of the units of `unit` bytes that each row's accesses touch, sorted, with repetitions; NOBODY first."""
+    pieces = np.arange(0, size, min(size, unit))
+    touched = np.where(offsets[..., None] == NOBODY, NOBODY, (offsets[..., None] + pieces) // unit)
+    last = np.where(offsets == NOBODY, NOBODY, (offsets + size - 1) // unit)
+    return np.sort(np.concatenate([touched.reshape(len(offsets), -1), last], axis=1), axis=1)
+
+
+def _is_new(numbers: Array) -> Array:
+    """Where a sorted row's number is the first of its kind, and not NOBODY."""
+    new = numbers != NOBODY
+    new[:, 1:] &= numbers[:, 1:] != numbers[:, :-1]
+    return new
+
+
+def access_table(counts: Iterable[AccessCount]) -> str:
+    """One row per op and buffer."""
+    rows = [("access", "of", "bytes", "requests", "bank ways", "sectors", "from")]
+    for count in counts:
+        ways = f"{count.bank_ways:.3g}"
+        if count.bank_ways and f"{count.worst_bank_ways}" != ways:
+            ways += f" (worst {count.worst_bank_ways})"
+        is_shared = count.space == Space.SHARED.value
+        ways, per_request = (ways, "-") if is_shared else ("-", f"{count.sectors:.3g}")
+        kind = "write" if count.is_store else "read"
+        size, requests = str(count.bytes_per_thread), str(count.requests)
+        rows.append((f"{kind} {count.op}", count.memory, size, requests, ways, per_request, count.place))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines)

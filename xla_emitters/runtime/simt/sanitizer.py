@@ -1,0 +1,336 @@
+"""Faults that a GPU would not report: races, shared memory that nobody wrote, exchanges with lanes that are not active.
+
+    execute(module, arrays, watchers=[Sanitizer()])       ExecutionError at the first fault
+
+    tensor.extract in block 0, thread 0 reads bytes 4 to 7 of the shared tensor<8xi32>, which thread 1 of its block wrote: a race
+        from transpose.3 (t.hlo:4:8)
+        %v = tensor.extract ...
+        the other access: tensor.insert from copy.1 (t.hlo:3:8)
+
+A race: two threads touch one byte, at least one of them writes, they are not both atomic, and nothing orders them. A barrier orders the
+threads of a block; nothing orders two blocks of a launch. Writing the same value is no excuse. Sub-byte elements are packed behind
+pointers: neighbours are one byte, and only atomic updates of it go together.
+
+How. Each buffer has shadows, one number per unit of memory (the greatest that all accesses consist of): who wrote it last, who read it,
+who updated it atomically.
+
+    stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers that the block has passed
+
+A stamp goes with a lane if it is the lane's own, or of its block and an earlier epoch, or 0: nobody. Of several readers in an epoch the
+shadow says `several`, of readers in several blocks `ANYONE`: whoever writes then is in conflict with at least one of them. A writer needs
+no such mark, for a second one is an error. So nothing is forgotten that could still matter, and nothing is found that is not there.
+Lanes that meet within one access are found by writing all stamps and reading them back: the losers see another's.
+
+What it takes not into account: `nvvm.bar.warp.sync` and fences order nothing here; an asynchronous copy is done when it is begun.
+Private memory has no shadow, nor has what nobody may write. Source: PTX ISA, "Memory Consistency Model".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from math import gcd
+from typing import NoReturn
+
+import numpy as np
+from xdsl.dialects import memref
+from xdsl.ir import Operation
+
+from xla_emitters.dialects import llvm, xla_gpu
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.memory import Access, Buffer, Memory, Space, Watcher
+
+OP_BITS, THREAD_BITS, EPOCH_BITS, BLOCK_BITS = 12, 11, 16, 24
+EPOCH_SHIFT = OP_BITS + THREAD_BITS
+BLOCK_SHIFT = EPOCH_SHIFT + EPOCH_BITS
+OTHER_OP = (1 << OP_BITS) - 1
+SEVERAL = ((1 << THREAD_BITS) - 1) << OP_BITS
+"""In the place of a thread (they count from 1): several threads of the block."""
+ANYONE = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
+"""Threads of several blocks: in conflict with every lane."""
+
+
+class Touch(Enum):
+    """How an access touches memory, in the words of a message."""
+
+    READ = "reads"
+    WRITE = "writes"
+    UPDATE = "updates"
+
+    @property
+    def past(self) -> str:
+        return {"reads": "read", "writes": "wrote", "updates": "updated"}[self.value]
+
+
+IN_CONFLICT = {
+    Touch.READ: (Touch.WRITE, Touch.UPDATE),
+    Touch.WRITE: (Touch.WRITE, Touch.UPDATE, Touch.READ),
+    Touch.UPDATE: (Touch.WRITE, Touch.READ),
+}
+
+UPDATES = {op.name for op in (xla_gpu.AtomicRMWOp, memref.AtomicRMWOp, llvm.AtomicRMWOp, llvm.AtomicCmpXchgOp)}
+
+
+@dataclass
+class Shadow:
+    """Who touched the units of a buffer, in all its instances.
+
+    unit     bytes; it divides the place and the size of every access so far; 0 before the first
+    stamps   int64 per unit, by kind of touch, from the first such touch on
+    """
+
+    size: int
+    unit: int = 0
+    stamps: dict[Touch, Array] = field(default_factory=dict[Touch, Array])
+
+    def refine(self, size: int) -> None:
+        """Makes the unit small enough for an access of `size` bytes."""
+        unit = gcd(self.unit, size)
+        if self.unit not in (0, unit):
+            pieces = self.unit // unit
+            self.stamps = {touch: stamps.repeat(pieces) for touch, stamps in self.stamps.items()}
+        self.unit = unit
+
+    def of(self, touch: Touch) -> Array:
+        """The stamps of a kind, made when they are first needed."""
+        if touch not in self.stamps:
+            # The greatest number of units that there may be: a buffer's last bytes may fill no unit.
+            self.stamps[touch] = np.zeros(-(-self.size // self.unit), np.int64)
+        return self.stamps[touch]
+
+
+@dataclass
+class Lanes:
+    """The active lanes of an access, and the units that they touch.
+
+    units      int64: numbers of units; (lanes, units of each)
+    stamps     int64: what the lanes leave there; (lanes, 1)
+    is_shared  whether the units belong to a block. Then stamps of earlier blocks, which have lower numbers, are of those that had
+               the place before
+    """
+
+    units: Array
+    stamps: Array
+    is_shared: bool
+
+    def find(self, stamps: Array) -> Array:
+        """What stands in a shadow for the units."""
+        return stamps.take(self.units)
+
+    def apart(self, found: Array) -> Array | None:
+        """Where `found` is another thread's stamp that nothing orders before the lane's; None for nowhere."""
+        if not self.is_shared and not found.any():
+            return None
+        other = (found ^ self.stamps) >> OP_BITS != 0
+        if not other.any():
+            return None
+        first_of_epoch = self.stamps >> EPOCH_SHIFT << EPOCH_SHIFT
+        if self.is_shared:
+            other &= found >= first_of_epoch
+        else:
+            other &= ((found < self.first_of_block) & (found != 0)) | (found >= first_of_epoch)
+        return other if other.any() else None
+
+    @property
+    def first_of_block(self) -> Array:
+        """A lower bound of the stamps of each lane's block."""
+        return self.stamps >> BLOCK_SHIFT << BLOCK_SHIFT
+
+
+class Sanitizer(Watcher):
+    """Watches one launch; raises ExecutionError at the first fault. A kernel's end orders everything: take a new one for the next."""
+
+    def __init__(self) -> None:
+        self._arguments: dict[int, Shadow] = {}
+        self._shadows: dict[Buffer, Shadow | None] = {}
+        self._shared: dict[tuple[int, int], Shadow] = {}
+        self._ops: dict[Operation, int] = {}
+        self._touches: dict[tuple[Operation, bool], Touch | None] = {}
+        # Blocks are numbered from 1 in the order in which they run, so that 0, nobody, is of a block before all others.
+        self._blocks: list[int] = [-1]
+        self._first_block = 0
+        self._epochs: Array = np.zeros(0, np.int64)
+        self._stamps: Array = np.zeros((0, 0), np.int64)
+
+    def begin(self, memory: Memory) -> None:
+        self._first_block = len(self._blocks)
+        self._blocks += memory.blocks.tolist()
+        if len(self._blocks) >= 1 << BLOCK_BITS:
+            raise Unsupported(f"race detection over more than {1 << BLOCK_BITS} blocks", stage="simt")
+        self._epochs = np.zeros(len(memory.blocks), np.int64)
+        # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
+        self._shadows = {}
+        for buffer in memory.buffers:
+            if buffer.writable:
+                self._arguments.setdefault(_address(buffer), Shadow(buffer.data.size))
+        for buffer in memory.buffers:
+            self._shadows[buffer] = self._arguments.get(_address(buffer))
+        self._stamp_lanes(memory)
+
+    def barrier(self, memory: Memory, active: Array | None) -> None:
+        here = np.True_ if active is None else np.broadcast_to(active, self._stamps.shape).any(axis=1)
+        self._epochs += here
+        if self._epochs.max() >= 1 << EPOCH_BITS:
+            raise Unsupported(f"race detection over more than {1 << EPOCH_BITS} barriers", stage="simt")
+        self._stamp_lanes(memory)
+
+    def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
+        memory.refuse(op, absent, active, "takes a value from a lane of its warp that is not active")
+
+    def access(self, memory: Memory, access: Access) -> None:
+        buffer, key = access.buffer, (access.op, access.is_store)
+        shadow = self._shadow(buffer)
+        if shadow is None:
+            return
+        if key not in self._touches:
+            self._touches[key] = _touch(*key)
+        if (touch := self._touches[key]) is None:
+            return
+        shadow.refine(access.size)
+        lanes = self._lanes(shadow, access)
+        for earlier in IN_CONFLICT[touch]:
+            if earlier in shadow.stamps:
+                found = lanes.find(shadow.stamps[earlier])
+                if (apart := lanes.apart(found)) is not None:
+                    self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
+        if buffer.space is Space.SHARED and touch is not Touch.WRITE:
+            self._check_written(memory, access, shadow, lanes)
+        if touch is Touch.WRITE:
+            stamps = shadow.of(touch)
+            stamps[lanes.units] = lanes.stamps
+            found = lanes.find(stamps)
+            if (apart := found != lanes.stamps).any():
+                self._race(memory, access, touch, touch, shadow.unit, lanes, apart, found)
+        else:
+            _join(shadow.of(touch), lanes)
+
+    # ------------------------------------------------------------------------------------------ state
+
+    def _stamp_lanes(self, memory: Memory) -> None:
+        blocks = np.arange(self._first_block, len(self._blocks), dtype=np.int64)
+        starts = (blocks << BLOCK_SHIFT) + (self._epochs << EPOCH_SHIFT)
+        threads = np.arange(1, memory.launch.threads + 1, dtype=np.int64)
+        self._stamps = starts[:, None] + (threads << OP_BITS)
+
+    def _shadow(self, buffer: Buffer) -> Shadow | None:
+        if buffer not in self._shadows:
+            has_one = buffer.writable and buffer.space is not Space.PRIVATE
+            shadow = Shadow(buffer.data.size) if has_one else None
+            if shadow is not None and buffer.space is Space.SHARED:
+                # The next chunk's blocks take the place of this one's.
+                shadow = self._shared.setdefault((buffer.number, buffer.data.size), shadow)
+            self._shadows[buffer] = shadow
+        return self._shadows[buffer]
+
+    def _lanes(self, shadow: Shadow, access: Access) -> Lanes:
+        units = access.offsets
+        if access.buffer.origin is not None:
+            units = units + access.buffer.origin
+        unit = shadow.unit
+        # Most units are powers of two, and a division takes ten times as long as a shift.
+        units = units // unit if unit & (unit - 1) else units >> (unit.bit_length() - 1)
+        units = np.broadcast_to(units, self._stamps.shape)
+        stamps = self._stamps + self._ops.setdefault(access.op, min(len(self._ops), OTHER_OP))
+        if access.active is not None:
+            active = np.broadcast_to(access.active, self._stamps.shape)
+            units, stamps = units[active], stamps[active]
+        units, stamps = units.reshape(-1, 1), stamps.reshape(-1, 1)
+        if access.size > shadow.unit:
+            units = units + np.arange(access.size // shadow.unit)
+        return Lanes(units, stamps, access.buffer.space is Space.SHARED)
+
+    # ------------------------------------------------------------------------------------------ faults
+
+    def _check_written(self, memory: Memory, access: Access, shadow: Shadow, lanes: Lanes) -> None:
+        nobody = np.ones(lanes.units.shape, np.bool_)
+        for touch in (Touch.WRITE, Touch.UPDATE):
+            if touch in shadow.stamps:
+                nobody &= lanes.find(shadow.stamps[touch]) < lanes.first_of_block
+        if nobody.any():
+            lane, place = _first(self._stamps.shape, access, shadow.unit, nobody)
+            memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which nobody wrote")
+
+    def _race(
+        self,
+        memory: Memory,
+        access: Access,
+        touch: Touch,
+        earlier: Touch,
+        unit: int,
+        lanes: Lanes,
+        apart: Array,
+        found: Array,
+    ) -> NoReturn:
+        lane, place = _first(self._stamps.shape, access, unit, apart)
+        stamp = int(found.reshape(-1)[int(apart.argmax())])
+        number = stamp & OTHER_OP
+        others = [op for op, known in self._ops.items() if known == number and stamp != ANYONE]
+        details = [f"the other access: {_named(others[0])}"] if len(others) == 1 else []
+        who = self._who(memory, stamp, lane)
+        what = f"{touch.value} {place} of {access.buffer.name}, which {who} {earlier.past}: a race"
+        memory.fail(access.op, lane, what, details)
+
+    def _who(self, memory: Memory, stamp: int, lane: tuple[int, int]) -> str:
+        if stamp == ANYONE:
+            return "threads of several blocks"
+        block, thread = stamp >> BLOCK_SHIFT, (stamp & SEVERAL) >> OP_BITS
+        name = "threads" if stamp & SEVERAL == SEVERAL else memory.thread_name(thread - 1)
+        is_own = block == self._first_block + lane[0]
+        return f"{name} of {'its block' if is_own else memory.block_name(self._blocks[block])}"
+
+
+def _join(stamps: Array, lanes: Lanes) -> None:
+    """Adds the lanes to those that read, or updated, their units."""
+    before = lanes.find(stamps)
+    stamps[lanes.units] = lanes.stamps
+    winners = lanes.find(stamps)
+    together, was_apart = winners != lanes.stamps, lanes.apart(before)
+    if was_apart is not None:
+        together |= was_apart
+    if not together.any():
+        return
+    stamps[lanes.units[together]] = np.broadcast_to(lanes.stamps | SEVERAL, together.shape)[together]
+    if lanes.is_shared:
+        return
+    own = lanes.stamps >> BLOCK_SHIFT
+    across = ((before != 0) & (before >> BLOCK_SHIFT != own)) | (winners >> BLOCK_SHIFT != own)
+    stamps[lanes.units[across]] = ANYONE
+
+
+def _is_atomic(op: Operation) -> bool:
+    if op.name in UPDATES:
+        return True
+    if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
+        return False
+    # PTX gives volatile accesses the meaning of relaxed ones.
+    return op.ordering.value.data != 0 or op.volatile_ is not None
+
+
+def _touch(op: Operation, is_store: bool) -> Touch | None:
+    """None for the load before a compare-and-swap at its address: what it finds is a guess, which the swap checks."""
+    if _is_atomic(op):
+        return Touch.UPDATE
+    if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
+        return None
+    return Touch.WRITE if is_store else Touch.READ
+
+
+def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tuple[tuple[int, int], str]:
+    """The first lane in `bad` (lanes, units of each), and the bytes in words."""
+    row, column = divmod(int(bad.argmax()), bad.shape[1])
+    if access.active is not None:
+        row = int(np.flatnonzero(np.broadcast_to(access.active, shape))[row])
+    block, thread = divmod(row, shape[1])
+    start = int(np.broadcast_to(access.offsets, shape)[block, thread]) + column * unit
+    return (block, thread), f"byte {start}" if unit == 1 else f"bytes {start} to {start + unit - 1}"
+
+
+def _address(buffer: Buffer) -> int:
+    return buffer.data.ctypes.data
+
+
+def _named(op: Operation) -> str:
+    place = place_of(op)
+    return f"{op.name} from {place}" if place else str(op).splitlines()[0]
