@@ -210,7 +210,8 @@ class HloOp(IRDLOperation):
     def input_to_output(self) -> tuple[IndexingMap, ...]:
         """For each operand, the elements of the result that one element of the operand takes part in; of all arrays of a tuple alike."""
         return tuple(
-            inverse_map(map, dims_of(operand)) for map, operand in zip(self.output_to_input(), self.operands, strict=True)
+            inverse_map(map, dims_of(operand))
+            for map, operand in zip(self.output_to_input(), self.operands, strict=True)
         )
 
     def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
