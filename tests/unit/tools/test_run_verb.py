@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from runtime.small_programs import GELU, PROGRAMS
 from tools_here import PTX, needs
 from unit.runtime.fake_gpu import fake_cupy
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipeline import EXECUTABLE_STAGES
@@ -224,3 +226,50 @@ def test_with_a_gpu_a_stage_still_runs_on_the_cpu(capsys: pytest.CaptureFixture[
         _, out, _ = run(capsys, NEGATE, *words)
         assert "ran on the CPU" in out
     assert cupy.launches == []
+
+
+# ---------------------------------------------------------------------------------------------- watching threads
+
+TRANSPOSE = Path(__file__).parents[2] / "filecheck" / "emitters" / "transpose" / "seed_listing.hlo"
+
+
+def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tile of 33 columns: no bank conflict either way."""
+    code, out, err = run(capsys, TRANSPOSE, "--stage", "xla_gpu", "--access-report", "--sanitize")
+    assert (code, err) == (0, "")
+    head, *rows = out[out.index("kernel fusion:") :].splitlines()[1:6]
+    assert head.split() == ["access", "of", "bytes", "requests", "bank", "ways", "sectors", "from"]
+    shared = [row for row in rows if "the shared tensor<32x1x33xf32>  4 " in row]
+    assert [re.search(r"f32>  4 +(\d+) +(\d+) +-  ", row).groups()[1] for row in shared] == ["1", "1"]  # pyright: ignore[reportOptionalMemberAccess]
+    assert all("seed_listing.hlo:" in row for row in rows)
+
+
+@pytest.mark.parametrize("flag", ["--sanitize", "--access-report"])
+def test_only_threads_on_the_cpu_are_watched(flag: str, capsys: pytest.CaptureFixture[str], cupy: ModuleType) -> None:
+    code, _, err = run(capsys, NEGATE, "--platform", "cuda", flag)
+    assert (code, f"{flag} watches the CPU's threads" in err) == (2, True)
+    code, _, err = run(capsys, NEGATE, "--stage", "hlo", flag)
+    assert (code, f"{flag} watches threads, and the stage hlo has none" in err) == (2, True)
+    code, out, _ = run(capsys, NEGATE, flag)
+    assert (code, "ran on the CPU at stage llvm-dialect" in out) == (0, True)
+
+
+def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An emitter that forgets to wait."""
+    from xla_emitters.runtime import cpu_launcher
+
+    right = cpu_launcher.run_kernel
+
+    def without_barriers(module: ModuleOp, *words: Any, **options: Any) -> Any:
+        for op in [op for op in module.walk() if op.name == "nvvm.barrier0"]:
+            op.detach()
+        return right(module, *words, **options)
+
+    monkeypatch.setattr(cpu_launcher, "run_kernel", without_barriers)
+    assert run(capsys, TRANSPOSE, "--platform", "cpu")[0] == 0
+    code, _, err = run(capsys, TRANSPOSE, "--platform", "cpu", "--sanitize")
+    assert code != 0
+    assert re.search(
+        r"llvm.load in block 0, thread \d+ reads bytes .* of @shared_0, which thread .* wrote: a race", err
+    )
+    assert "seed_listing.hlo:" in err

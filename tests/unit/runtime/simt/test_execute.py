@@ -9,7 +9,7 @@ from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, VerifyError
 from xla_emitters.runtime.simt import execute, written_elements
-from xla_emitters.runtime.simt.memory import Access
+from xla_emitters.runtime.simt.memory import Access, Watcher
 
 ELEMENTS, THREADS = 64, 8
 
@@ -186,7 +186,8 @@ llvm.func @main(%a: !llvm.ptr, %b: !llvm.ptr) attributes {{nvvm.kernel, {launch(
     both = np.zeros(4, ml_dtypes.int4)
     (written,) = written_elements(parse_ir(text), [both, both], results=1)
     assert both.astype(np.int8).tolist() == [1, 2, 1, 2]
-    assert written.tolist() == [False, False, True, True]
+    # The two arguments are one buffer: what is written through the one is written for the other.
+    assert written.tolist() == [True, True, True, True]
 
 
 def test_too_small_an_array_behind_a_pointer():
@@ -198,9 +199,14 @@ llvm.func @main(%a: !llvm.ptr {{llvm.dereferenceable = 64 : index}}) attributes 
         execute(parse_ir(text), [np.zeros(15, np.float32)])
 
 
-def test_a_listener_sees_every_access():
+def test_a_watcher_sees_every_access():
     seen: list[Access] = []
-    execute(parse_ir(doubling()), arrays(), listener=seen.append, chunk_blocks=8)
+
+    class Seen(Watcher):
+        def access(self, memory, access):
+            seen.append(access)
+
+    execute(parse_ir(doubling()), arrays(), watchers=[Seen()], chunk_blocks=8)
     assert [(access.op.name, access.is_store, access.buffer.number, access.size) for access in seen] == [
         ("tensor.extract", False, 0, 4),
         ("tensor.insert", True, 1, 4),

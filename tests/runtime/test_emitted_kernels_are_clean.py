@@ -1,0 +1,142 @@
+"""What no GPU would tell, on emitted kernels: they are clean, a missing barrier is found, and each element is written once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime.test_mutations import stages_of
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from xla_emitters.analysis.program_plan import PlannedKernel
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError
+from xla_emitters.explore.check import drawn_for
+from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
+from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel
+from xla_emitters.runtime.inputs import draw_inputs
+from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
+from xla_emitters.runtime.simt.sanitizer import Sanitizer
+
+EMITTERS = Path(__file__).parents[1] / "filecheck" / "emitters"
+THROUGH_SHARED_MEMORY = ["transpose/epilogue_reads", "transpose/packed_odd", "reduction/row", "reduction/column"]
+BARRIERS = ("xla_gpu.sync_threads", "gpu.barrier", "nvvm.barrier0")
+STAGES = [stage for stage in EXECUTABLE_STAGES if stage != "hlo"]
+
+
+def text_of(name: str) -> str:
+    return (EMITTERS / f"{name}.hlo").read_text()
+
+
+def slots_for(text: str) -> Slots:
+    """The program's arrays, parameters drawn."""
+    module = read_module(text)
+    shapes = compile_module(module, stage="hlo", record="none")
+    return allocate(shapes, draw_inputs(drawn_for(module, None), shapes.parameters, 0))
+
+
+def results(planned: PlannedKernel, module: ModuleOp, slots: Slots, *watchers: Watcher) -> list[Array]:
+    slots = dict(slots)
+    run_kernel(module, kernel_arguments(planned), slots, watchers=watchers)
+    return [slots[slot.kind, slot.index] for slot in planned.results]
+
+
+def ops_named(module: ModuleOp, *names: str) -> list[Operation]:
+    return [op for op in module.walk() if op.name in names]
+
+
+@pytest.mark.parametrize("name", THROUGH_SHARED_MEMORY)
+def test_a_missing_barrier_is_found_at_every_stage(name: str) -> None:
+    """Threads in lockstep compute the right numbers without it: only the sanitizer sees that it is missing."""
+    slots = slots_for(text_of(name))
+    modules = stages_of(text_of(name))
+    assert list(modules) == STAGES
+    for stage, (planned, module) in modules.items():
+        wanted = results(planned, module, slots, Sanitizer())
+        count = len(ops_named(module, *BARRIERS))
+        assert count >= 1, stage
+        for number in range(count):
+            changed = module.clone()
+            barrier = ops_named(changed, *BARRIERS)[number]
+            for result, operand in zip(barrier.results, barrier.operands, strict=True):
+                result.replace_all_uses_with(operand)
+            barrier.detach()
+            barrier.erase()
+            assert all(map(same_bits, results(planned, changed, slots), wanted))
+            with pytest.raises(ExecutionError, match=r"of the shared|of @shared") as caught:
+                results(planned, changed, slots, Sanitizer())
+            assert caught.value.message.endswith("of its block wrote: a race"), stage
+            assert any(detail.startswith("from ") for detail in caught.value.details), stage
+
+
+def test_swapped_indices_of_shared_memory_are_found() -> None:
+    """A tile of 32 by 33, of which a thread would read the transposed element: nobody wrote some of those."""
+    text = text_of("transpose/epilogue_reads")
+    planned, module = stages_of(text)["xla_gpu"]
+    changed, slots = module.clone(), slots_for(text)
+    (read,) = (
+        op
+        for op in changed.walk()
+        if isinstance(op, tensor.ExtractOp) and op.tensor.owner in ops_named(changed, "xla_gpu.sync_threads")
+    )
+    first, *middle, last = read.indices
+    read.operands = [read.tensor, last, *middle, first]
+    results(planned, changed, slots)
+    with pytest.raises(ExecutionError, match=r"reads bytes .* of the shared .*, which nobody wrote"):
+        results(planned, changed, slots, Sanitizer())
+
+
+# ---------------------------------------------------------------------------------------------- each element once
+
+
+class Stores(Watcher):
+    """How often each byte of each argument that may be written is."""
+
+    def __init__(self) -> None:
+        self.counts: dict[int, Array] = {}
+
+    def begin(self, memory: Memory) -> None:
+        for buffer in memory.buffers:
+            if buffer.writable:
+                self.counts.setdefault(buffer.number, np.zeros(buffer.data.size, np.uint8))
+
+    def access(self, memory: Memory, access: Access) -> None:
+        if access.is_store and access.buffer.number in self.counts:
+            shape = (len(memory.blocks), memory.launch.threads)
+            active = np.broadcast_to(True if access.active is None else access.active, shape)
+            offsets = np.broadcast_to(access.offsets, shape)[active]
+            for byte in range(access.size):
+                np.add.at(self.counts[access.buffer.number], offsets + byte, np.uint8(1))
+
+
+def once_written() -> Iterator[str]:
+    """Every listing but refusals, and those that update a few elements of what is there."""
+    for path in sorted(EMITTERS.rglob("*.hlo")):
+        if path.parent.name not in ("dynamic_update_slice", "scatter") and "// RUN: not " not in path.read_text():
+            yield path.relative_to(EMITTERS).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("name", list(once_written()))
+def test_threads_write_every_element_once(name: str) -> None:
+    """The whole grid, as emitted: the threads' parts of the result do not overlap and leave nothing out."""
+    module = read_module(text_of(name))
+    slots = slots_for(text_of(name))
+
+    def observer(planned: PlannedKernel) -> Observer:
+        def observe(row: str, stage: str | None, kernel: ModuleOp) -> None:
+            if stage == "xla_gpu":
+                arguments, stores = kernel_arguments(planned), Stores()
+                run_kernel(kernel, arguments, slots, watchers=[stores])
+                updated = {argument.slice_index for argument in arguments if argument.kind == "parameter"}
+                for number, argument in enumerate(arguments):
+                    if argument.written and argument.slice_index not in updated:
+                        assert (stores.counts[number] == 1).all(), f"{planned.name}: {argument.kind} {argument.index}"
+
+        return observe
+
+    compile_module(module, stage="xla_gpu", record="none", observers=observer)
