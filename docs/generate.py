@@ -1,4 +1,4 @@
-"""Pages that are made of the code while the site is built: the tour, passes, commands, what is supported."""
+"""Pages that are made of the code while the site is built: the tours, passes, commands, what is supported."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ def fenced(text: str, language: str) -> str:
     return f"```{language}\n{text.rstrip()}\n```\n"
 
 
-def tour() -> str:
-    """Each stage of GELU, and how it differs from the one before."""
+def tour(file: str, title: str, before_all: str = "") -> str:
+    """Each stage of a fusion, and how it differs from the one before."""
     os.chdir(ROOT)  # so that places in the page are the repository's
-    program = xe.compile("examples/gelu.hlo", stage="ptx", record="passes", cache=False)
+    program = xe.compile(file, stage="ptx", record="passes", cache=False)
     trace = program.trace
     parts = [
-        "# The tour: GELU at every stage\n",
-        "Made by compiling `examples/gelu.hlo` while this page was built. Put the mouse on an instruction to see what became of it.\n",
+        f"# {title}\n",
+        f"Made by compiling `{file}` while this page was built. Put the mouse on an instruction to see what became of it.\n",
+        f"{before_all}\n",
         f"{trace._repr_html_()}\n",
         "## Why this code\n",
         fenced(program.explain(), "text"),
@@ -60,6 +61,18 @@ def tour() -> str:
                 f"<details><summary>the whole module at {after}</summary>\n\n{fenced(ir, 'mlir')}\n</details>\n"
             )
     return "\n".join(parts)
+
+
+TRANSPOSE = """\
+A warp reads 32 neighbours of a row and puts them below each other into a tile of shared memory; after the barrier it takes a row of the
+tile and writes it to a row of the result. Watch the tile: `tensor<32x1x33xf32>` at `xla_gpu`, 1056 elements at `flat`, a global of address
+space 3 in the LLVM dialect. `notebooks/02_transpose_through_shared_memory.py` draws who touches what.
+"""
+REDUCTION = """\
+A residual is added, the sum is a result of its own, and its squares are summed by rows. 128 threads share a row: each sums sixteen
+elements, the lanes of a warp meet by shuffles, the four warps in shared memory, and one thread writes. Watch `xla_gpu.shuffle_reduce`:
+five `gpu.shuffle` at `inlined`, `shfl.sync` in PTX. `notebooks/03_reduction_in_a_warp.py` draws who meets whom.
+"""
 
 
 def passes_of(stage: str) -> str:
@@ -151,7 +164,8 @@ def supported() -> str:
         "# What is supported, and what is not\n",
         "What is not supported is refused by name, with its place in the HLO text, and exit code 1.\n",
         "## Elementwise opcodes\n",
-        "By the kind of the type that decides: **yes**, there is code; **no**, HLO allows it and emission refuses it; -, HLO does not allow it.\n",
+        "By the kind of the type that decides: **yes**, there is code; **no**, HLO allows it and emission refuses it; "
+        "-, HLO does not allow it.\n",
         elementwise_table(),
         "## Other opcodes with code\n",
         "Those that move elements take every type.\n",
@@ -176,7 +190,9 @@ def supported() -> str:
 
 
 sys.setrecursionlimit(10_000)
-write("tour.md", tour())
+write("tour.md", tour("examples/gelu.hlo", "The tour: GELU at every stage"))
+write("tour_transpose.md", tour("examples/transpose.hlo", "The tour: a transpose at every stage", TRANSPOSE))
+write("tour_reduction.md", tour("examples/row_sum.hlo", "The tour: a reduction at every stage", REDUCTION))
 write("passes.md", passes())
 write("commands.md", commands())
 write("supported.md", supported())

@@ -258,7 +258,8 @@ def _(mo):
     ## Where to go on
 
     `xla_emitters/pipeline.py` lists all passes, each with the reason for its place. `xla-emitters compile FILE.hlo
-    --print-ir-tree-dir DIR` writes what you saw here as files; `xla-emitters-opt -p PASS` runs one pass alone.
+    --print-ir-tree-dir DIR` writes what you saw here as files; `xla-emitters-opt -p PASS` runs one pass alone. The next notebooks look at
+    kernels whose threads work together: a transpose through shared memory (02), and a reduction in a warp (03).
     """)
     return
 

@@ -1,4 +1,4 @@
-"""README, the pages and the notebook: what they say to type works, and the site builds without a warning."""
+"""README, the pages and the notebooks: what they say to type works, and the site builds without a warning."""
 
 from __future__ import annotations
 
@@ -72,6 +72,14 @@ def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
 
 
+TOURS = {
+    "tour": ("24576x1x1 blocks of 128x1x1 threads", "__nv_tanhf"),
+    "tour_transpose": ("960x1x1 blocks of 128x1x1 threads", "tensor&lt;1056xf32&gt;", "shared_0"),
+    "tour_reduction": ("256x1x1 blocks of 256x1x1 threads", "gpu.shuffle down", "nvvm.shfl.sync"),
+}
+"""Page -> what stands in it: launches that follow from the shapes, and what becomes of tiles and shuffles."""
+
+
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
@@ -82,11 +90,13 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    tour = (tmp_path / "tour" / "index.html").read_text()
-    assert "24576x1x1 blocks of 128x1x1 threads" in tour
-    assert str(ROOT) not in tour
+    for page, telling in TOURS.items():
+        tour = (tmp_path / page / "index.html").read_text()
+        assert all(text in tour for text in telling), page
+        assert str(ROOT) not in tour
 
 
+@needs(*PTX)
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     """As a script, which stops at the first cell that fails; and none of its cells is empty or defined twice."""

@@ -446,7 +446,9 @@ PLUS = "plus { a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT sum = s32[
 
 def test_scatter_adds_windows_and_skips_those_that_do_not_lie_inside():
     x, updates = shaped(6, 8), shaped(5, 2, 3)
-    rows = np.array([[0, 0], [3, 2], [-1, 0], [5, 4], [6, 0]], np.int64)  # of dimensions 1 and 0; [-1, 0] and [6, 0] lie outside
+    rows = np.array(
+        [[0, 0], [3, 2], [-1, 0], [5, 4], [6, 0]], np.int64
+    )  # of dimensions 1 and 0; [-1, 0] and [6, 0] lie outside
     code = "update_window_dims={1,2}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1, to_apply=plus"
     _, (got,) = run(f"s32[6,8] scatter(p0, p1, p2), {code}", x, rows, updates, computations=PLUS)
     assert got.tolist() == scattered(x, rows, updates, [1, 0]).tolist()
