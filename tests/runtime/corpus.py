@@ -64,11 +64,15 @@ def launches(program: Program) -> list[tuple[list[int], list[int], int]]:
 
 
 def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) -> Row:
-    """Compiles a file, runs every stage of it on at most `blocks` blocks (0: all), and compares with the reference and with XLA."""
+    """Compiles a file, runs every stage of it on at most `blocks` blocks (0: all), and compares with the reference and with XLA.
+
+    The verifier runs after every pass only with all blocks: it takes as long as the rest.
+    """
     path, theirs = CORPUS / name, by_xla()[name]
     try:
-        verdict = check(path, blocks=blocks)
-        program = compile(path, stage="llvm-dialect", record="none")
+        verdict = check(path, blocks=blocks, verify=not blocks)
+        program = verdict.program
+        assert program is not None
         (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")
         problems = [] if verdict.ok else [verdict.summary, *verdict.details]
         if " 0 of 0 " in verdict.summary:
@@ -109,7 +113,9 @@ def main() -> int:
         for row in pool.imap(partial(examine, blocks=options.blocks, architectures=architectures), names):
             wrong += bool(row.problems)
             registers = " ".join(map(str, row.registers))
-            print(f"{row.file:<58} {row.emitter:<12} {row.numbers:<80} {row.launch:<18} {registers}".rstrip(), flush=True)
+            print(
+                f"{row.file:<58} {row.emitter:<12} {row.numbers:<80} {row.launch:<18} {registers}".rstrip(), flush=True
+            )
             for problem in row.problems:
                 print(f"    {problem}", flush=True)
     print(f"{len(names) - wrong} of {len(names)} files are as they must be")

@@ -31,6 +31,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.elementwise import ROWS, Row
 from xla_emitters.dialects.hlo.windows import Window, WindowDim
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
@@ -40,12 +41,12 @@ from xla_emitters.runtime.tolerance import ulps_of
 
 BITS, EXACT, ROUGH = range(3)
 
-# Complex numbers have tests of their own; s1 and u1 have no code, f6 types are not stored.
-TYPES = tuple(
-    row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("s1", "u1") and row.name[:2] != "f6"
-)
-COMMON = tuple(dtype(name) for name in "pred s8 u8 s16 s32 u32 s64 u64 f16 bf16 f32 f64".split())
+# s1 and u1 have no code, f6 types are not stored.
+TYPES = tuple(row for row in DTYPES if row.name not in ("s1", "u1") and row.name[:2] != "f6")
+COMMON = tuple(dtype(name) for name in "pred s8 u8 s16 s32 u32 s64 u64 f16 bf16 f32 f64 c64".split())
 KEEPS_ORDER = ("add", "subtract", "multiply", "maximum", "minimum", "negate")
+# What is done to the parts of complex numbers one by one, or as the reference does it; the rest is within some ulps of the modulus.
+EXACT_OF_COMPLEX = ("add", "subtract", "multiply", "maximum", "minimum", "clamp", "negate", "real", "imag")
 # On t4 a result of so many elements fills the chip: from there on a thread computes several.
 UNROLLED = 40_960
 # What joins arrays or puts holes into one makes no more of arrays that have more elements.
@@ -56,23 +57,27 @@ LARGEST = 45_000
 class Fusion:
     """HLO text, and arrays for ENTRY's parameters.
 
-    is_exact   the results are determined to the last bit, but for the payload of NaN
+    kind       what was drawn: "loop", or the hero that was aimed at
     """
 
     text: str
     inputs: tuple[Array, ...]
-    is_exact: bool
+    kind: str = "loop"
 
 
 @dataclass(frozen=True)
 class Value:
-    """An instruction of the fusion that others may use."""
+    """An instruction of the fusion that others may use.
+
+    of_tuple  the type in HLO's spelling, where it is a tuple: nothing but a root or get-tuple-element may use it
+    """
 
     name: str
     type: DType
     dims: tuple[int, ...]
     made: int
     minor_to_major: tuple[int, ...] = ()
+    of_tuple: str = ""
 
     @property
     def elements(self) -> int:
@@ -80,14 +85,14 @@ class Value:
 
     @property
     def shape(self) -> str:
-        return shape_text(self.type, self.dims, self.minor_to_major)
+        return self.of_tuple or shape_text(self.type, self.dims, self.minor_to_major)
 
 
 def shape_text(type: DType, dims: Sequence[int], minor_to_major: Sequence[int] = ()) -> str:
-    return f"{type.name}[{','.join(map(str, dims))}]{_list(minor_to_major) if minor_to_major else ''}"
+    return f"{type.name}[{','.join(map(str, dims))}]{list_text(minor_to_major) if minor_to_major else ''}"
 
 
-def _list(numbers: Iterable[int]) -> str:
+def list_text(numbers: Iterable[int]) -> str:
     return f"{{{','.join(map(str, numbers))}}}"
 
 
@@ -99,15 +104,17 @@ def draw_fusion(seed: int, unrolled: bool | None = None) -> Fusion:
     rng = random.Random(seed)
     if unrolled is None:
         unrolled = rng.random() < 1 / 6
-    return _Drawing(rng, unrolled).fusion(seed)
+    return Drawing(rng, unrolled).fusion(seed)
 
 
 def draw_dims(rng: random.Random, unrolled: bool) -> tuple[int, ...]:
-    """Rank 0 to 4, sizes often 1, sometimes 0, odd ones and powers of two."""
+    """Rank 0 to 5, sizes often 1, sometimes 0, odd ones, powers of two and what lies beside them."""
     if not unrolled:
-        sizes = (1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 129)
-        dims = [rng.choice(sizes) for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4)))]
-        if dims and rng.random() < 0.03:
+        sizes = (1, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 129, 257)
+        dims = [rng.choice(sizes) for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5)))]
+        if len(dims) == 1 and rng.random() < 0.2:
+            dims = [rng.choice((1023, 1024, 1025, 2053, 2999))]
+        if dims and rng.random() < 0.05:
             dims[rng.randrange(len(dims))] = 0
         while math.prod(dims) > 3000:
             dims[dims.index(max(dims))] //= 2
@@ -134,7 +141,7 @@ def draw_order(rng: random.Random, rank: int) -> tuple[int, ...]:
 
 
 @dataclass
-class _Drawing:
+class Drawing:
     rng: random.Random
     unrolled: bool
     values: list[Value] = field(default_factory=list[Value])
@@ -142,22 +149,35 @@ class _Drawing:
     used: set[str] = field(default_factory=set[str])
     parameters: list[Value] = field(default_factory=list[Value])
     bodies: dict[str, str] = field(default_factory=dict[str, str])
+    is_tame: bool = False
+    """Whether floats among the inputs are ordinary numbers only."""
+    distinct: set[str] = field(default_factory=set[str])
+    """Parameters that the fusion is given an array of their own for: those that are written, or hold places."""
 
     # ------------------------------------------------------------------------------------------- text
 
     def fusion(self, seed: int) -> Fusion:
         dims = draw_dims(self.rng, self.unrolled)
-        first = self.parameter(self.draw_type(), dims)
-        if self.rng.random() < 0.5:
-            self.parameter(first.type if self.rng.random() < 0.7 else self.draw_type(), dims)
+        if self.rng.random() < 0.03:
+            self.add_constant(self.draw_type(), dims)
+        else:
+            first = self.parameter(self.draw_type(), dims)
+            if self.rng.random() < 0.5:
+                self.parameter(first.type if self.rng.random() < 0.7 else self.draw_type(), dims)
         for _ in range(self.rng.choice((1, 2, 3, 4, 6, 8, 12, 16))):
             self.rng.choice(self.steps)(self)
-        roots = self.choose_roots()
+        return self.finished(seed, "loop", self.choose_roots())
+
+    def finished(self, seed: int, kind: str, roots: Sequence[Value]) -> Fusion:
+        """The text with these roots, and inputs."""
         entry_parameters, entry = self.entry(roots)
         text = "\n".join((f"HloModule fuzz_{seed}{self.alias(roots)}", *self.bodies.values(), *entry)) + "\n"
         numbers = np.random.default_rng([seed, 17])
-        inputs = tuple(draw_input(numbers, value.type, value.dims) for value in entry_parameters)
-        return Fusion(text, inputs, all(root.made < ROUGH for root in roots))
+        inputs = tuple(self.draw_input(numbers, value) for value in entry_parameters)
+        return Fusion(text, inputs, kind)
+
+    def draw_input(self, rng: np.random.Generator, parameter: Value) -> Array:
+        return draw_input(rng, parameter.type, parameter.dims, self.is_tame)
 
     def entry(self, roots: Sequence[Value]) -> tuple[list[Value], list[str]]:
         """ENTRY's parameters, and the text of all computations."""
@@ -170,13 +190,13 @@ class _Drawing:
             type = f"({', '.join(value.shape for value in roots)})"
             operands = ", ".join(f"%{value.name}" for value in roots)
             body = [*(f"  {line}" for line in self.lines), f"  ROOT %both = {type} tuple({operands})"]
-        if self.rng.random() < 0.1:
+        if self.rng.random() < 0.1 and not self.distinct:
             return self.parameters, ["ENTRY main {", *body, "}"]
         # Two parameters of the fusion may be given the same array.
         given, own = list[Value](), list[Value]()
         for parameter in self.parameters:
             same = [value for value in own if (value.type, value.shape) == (parameter.type, parameter.shape)]
-            if same and self.rng.random() < 0.3:
+            if same and self.rng.random() < 0.3 and parameter.name not in self.distinct:
                 given.append(self.rng.choice(same))
             else:
                 given.append(parameter)
@@ -195,7 +215,12 @@ class _Drawing:
 
     def alias(self, roots: Sequence[Value]) -> str:
         """Sometimes the result may be written over the first parameter."""
-        if len(roots) > 1 or roots[0].shape != self.parameters[0].shape or self.rng.random() < 0.7:
+        if (
+            len(roots) > 1
+            or not self.parameters
+            or roots[0].shape != self.parameters[0].shape
+            or self.rng.random() < 0.7
+        ):
             return ""
         return ", input_output_alias={ {}: (0, {}, may-alias) }"
 
@@ -212,6 +237,11 @@ class _Drawing:
         count = self.rng.choice((0, 0, 0, 1, 1, 2))
         others.sort(key=lambda value: value.name in self.used)
         roots = [last, *others[:count]]
+        if self.rng.random() < 0.1:
+            # A result may be a parameter as it came, or the same as another result.
+            roots += [value for value in self.parameters if value.elements == last.elements][:1]
+        elif self.rng.random() < 0.05:
+            roots.append(self.rng.choice(roots))
         self.rng.shuffle(roots)
         return roots
 
@@ -242,6 +272,17 @@ class _Drawing:
         self.parameters.append(value)
         return value
 
+    def add_constant(self, type: DType, dims: Sequence[int]) -> Value:
+        """A literal of any rank, or where it would be long, a scalar that is broadcast."""
+        if math.prod(dims) > 100:
+            return self.filled(type, dims)
+        return self.add(type, dims, f"constant({self._nested(type, dims)})", BITS)
+
+    def _nested(self, type: DType, dims: Sequence[int]) -> str:
+        if not dims:
+            return draw_literal(self.rng, type)
+        return f"{{{', '.join(self._nested(type, dims[1:]) for _ in range(dims[0]))}}}"
+
     def scalar(self, type: DType) -> Value:
         return self.add(type, (), f"constant({draw_literal(self.rng, type)})", BITS)
 
@@ -263,7 +304,10 @@ class _Drawing:
             axes = sorted(self.rng.sample(range(len(dims)), self.rng.randrange(1, len(dims) + 1)))
             small = self.parameter(type, [dims[axis] for axis in axes]) if len(self.parameters) < 5 else None
             if small:
-                return self.add(type, dims, f"broadcast(%{small.name}), dimensions={_list(axes)}", BITS)
+                return self.add(type, dims, f"broadcast(%{small.name}), dimensions={list_text(axes)}", BITS)
+        return self.add_constant(type, dims) if self.rng.random() < 0.5 else self.filled(type, dims)
+
+    def filled(self, type: DType, dims: Sequence[int]) -> Value:
         scalar = self.scalar(type)
         return scalar if not dims else self.add(type, dims, f"broadcast(%{scalar.name}), dimensions={{}}", BITS)
 
@@ -286,11 +330,33 @@ class _Drawing:
                 operands[number] = self.scalar(x.type)
         result = row.result(x.type)
         rounds = ulps_of(row.opcode, result.kind.value, result.bits) > 0
+        rounds |= x.type.kind is Kind.COMPLEX and row.opcode not in EXACT_OF_COMPLEX
         made = max(ROUGH if rounds else EXACT, *(operand.made for operand in operands))
-        self.add(result, x.dims, f"{row.opcode}({', '.join(f'%{operand.name}' for operand in operands)})", made)
+        # An elementwise instruction mostly keeps its operand's layout, but need not.
+        order = x.minor_to_major if self.rng.random() < 0.5 else draw_order(self.rng, len(x.dims))
+        code = f"{row.opcode}({', '.join(f'%{operand.name}' for operand in operands)})"
+        self.add(result, x.dims, code, made, order)
 
     def _allows(self, row: Row, x: Value) -> bool:
+        if x.made == ROUGH and x.type.kind is Kind.COMPLEX and row.opcode in ("maximum", "minimum"):
+            return False
         return x.type.kind in row.code and (x.made < ROUGH or row.opcode in KEEPS_ORDER)
+
+    def complex_of_parts(self) -> None:
+        x = self.pick(lambda value: value.type.name in ("f32", "f64"))
+        if x is not None:
+            y = self.partner(x.type, x.dims)
+            type = dtype("c64" if x.type.name == "f32" else "c128")
+            self.add(type, x.dims, f"complex(%{x.name}, %{y.name})", max(x.made, y.made))
+
+    def constant_array(self) -> None:
+        x = self.pick()
+        dims = (
+            x.dims
+            if x and self.rng.random() < 0.5
+            else [self.rng.choice((1, 2, 3, 5)) for _ in range(self.rng.randrange(4))]
+        )
+        self.add_constant(self.draw_type(), dims)
 
     def compare(self) -> None:
         x = self.pick(lambda value: value.made < ROUGH)
@@ -298,7 +364,8 @@ class _Drawing:
             return
         total = x.type.kind is Kind.FLOAT and x.type.bits >= 16 and x.made == BITS and self.rng.random() < 0.4
         y = self.partner(x.type, x.dims, BITS if total else EXACT)
-        direction = self.rng.choice(("EQ", "NE", "GE", "GT", "LE", "LT"))
+        directions = ("EQ", "NE") if x.type.kind is Kind.COMPLEX else ("EQ", "NE", "GE", "GT", "LE", "LT")
+        direction = self.rng.choice(directions)
         type = ", type=TOTALORDER" if total else ""
         self.add(dtype("pred"), x.dims, f"compare(%{x.name}, %{y.name}), direction={direction}{type}", EXACT)
 
@@ -317,10 +384,11 @@ class _Drawing:
             self.add(self.draw_type(), x.dims, f"convert(%{x.name})", EXACT)
 
     def reinterpret(self) -> None:
-        x = self.pick(lambda value: value.made == BITS and value.type.kind is not Kind.PRED)
+        without = (Kind.PRED, Kind.COMPLEX)
+        x = self.pick(lambda value: value.made == BITS and value.type.kind not in without)
         if x is None:
             return
-        types = [type for type in TYPES if type.bits == x.type.bits and type.kind is not Kind.PRED]
+        types = [type for type in TYPES if type.bits == x.type.bits and type.kind not in without]
         # What a type without NaN or with several spellings of it holds is determined by its bits alone.
         self.add(self.rng.choice(types), x.dims, f"bitcast-convert(%{x.name})", BITS)
 
@@ -337,14 +405,14 @@ class _Drawing:
 
     def broadcast(self) -> None:
         x = self.pick(lambda value: 0 < value.elements <= 64)
-        if x is None or len(x.dims) >= 4 or self.unrolled:
+        if x is None or len(x.dims) >= 5 or self.unrolled:
             return
         dims, axes = list(x.dims), list(range(len(x.dims)))
         for _ in range(self.rng.choice((1, 1, 2))):
             at = self.rng.randrange(len(dims) + 1)
             dims.insert(at, self.rng.choice((1, 2, 3, 8)))
             axes = [axis + (axis >= at) for axis in axes]
-        self.add(x.type, dims, f"broadcast(%{x.name}), dimensions={_list(axes)}", x.made)
+        self.add(x.type, dims, f"broadcast(%{x.name}), dimensions={list_text(axes)}", x.made)
 
     def reshape(self) -> None:
         x = self.pick()
@@ -375,13 +443,14 @@ class _Drawing:
         if x is not None:
             order = self.rng.sample(range(len(x.dims)), len(x.dims))
             dims = [x.dims[axis] for axis in order]
-            self.add(x.type, dims, f"transpose(%{x.name}), dimensions={_list(order)}", x.made)
+            code = f"transpose(%{x.name}), dimensions={list_text(order)}"
+            self.add(x.type, dims, code, x.made, draw_order(self.rng, len(dims)))
 
     def reverse(self) -> None:
         x = self.pick(lambda value: len(value.dims) > 0)
         if x is not None:
             axes = sorted(self.rng.sample(range(len(x.dims)), self.rng.randrange(len(x.dims) + 1)))
-            self.add(x.type, x.dims, f"reverse(%{x.name}), dimensions={_list(axes)}", x.made)
+            self.add(x.type, x.dims, f"reverse(%{x.name}), dimensions={list_text(axes)}", x.made)
 
     def slice(self) -> None:
         x = self.pick(lambda value: len(value.dims) > 0)
@@ -466,7 +535,7 @@ class _Drawing:
             size if self.unrolled and self.rng.random() < 0.6 else self.rng.randrange(size + 1) or size
             for size in x.dims
         ]
-        sizes = _list(dims)
+        sizes = list_text(dims)
         self.add(
             x.type, dims, f"dynamic-slice(%{x.name}, {self.starts(len(dims))}), dynamic_slice_sizes={sizes}", x.made
         )
@@ -490,56 +559,171 @@ class _Drawing:
 
     def reducible(self) -> Value | None:
         """Sums of rough numbers may be off by more than the corners of their bounds say."""
-        return self.pick(lambda value: len(value.dims) > 0 and value.made < ROUGH and value.elements <= 3000)
+        return self.pick(lambda value: len(value.dims) > 0 and value.made < ROUGH and value.elements <= 1000)
 
     def combination(self, x: Value) -> tuple[Value, str]:
-        """An initial value and a computation for elements like those of `x`."""
-        opcodes = ("and", "or") if x.type.kind is Kind.PRED else ("add", "multiply", "maximum", "minimum", "subtract")
+        """An initial value and a computation for elements like those of `x`, combined in the order that HLO says."""
+        match x.type.kind:
+            case Kind.PRED:
+                opcodes = ("and", "or", "xor")
+            case Kind.COMPLEX:
+                opcodes = ("add", "multiply", "subtract")
+            case _:
+                opcodes = ("add", "multiply", "maximum", "minimum", "subtract")
         return self.partner(x.type, (), EXACT), self.body(x.type, self.rng.choice(opcodes))
+
+    def associative(self, type: DType) -> str:
+        """An opcode that may combine elements in any order."""
+        match type.kind:
+            case Kind.PRED:
+                return self.rng.choice(("and", "or", "xor"))
+            case Kind.COMPLEX:
+                return "add"
+            case Kind.FLOAT:
+                return self.rng.choice(("add", "add", "maximum", "minimum", "multiply"))
+            case _:
+                return self.rng.choice(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
     def reduce(self) -> None:
         x = self.reducible()
-        if x is None:
-            return
-        axes = self.rng.sample(range(len(x.dims)), self.rng.randrange(len(x.dims) + 1))
-        init, body = self.combination(x)
+        if x is not None:
+            axes = self.rng.sample(range(len(x.dims)), self.rng.randrange(len(x.dims) + 1))
+            self.add_reduce(x, axes, self.associative(x.type))
+
+    def add_reduce(self, x: Value, axes: Sequence[int], opcode: str) -> Value:
+        init, body = self.partner(x.type, (), EXACT), self.body(x.type, opcode)
         dims = [size for axis, size in enumerate(x.dims) if axis not in axes]
-        code = f"reduce(%{x.name}, %{init.name}), dimensions={_list(axes)}, to_apply={body}"
-        self.add(x.type, dims, code, EXACT)
+        code = f"reduce(%{x.name}, %{init.name}), dimensions={list_text(axes)}, to_apply={body}"
+        # Threads that share a reduction add in an order of their own.
+        rounds = x.type.kind in (Kind.FLOAT, Kind.COMPLEX) and opcode in ("add", "multiply")
+        return self.add(x.type, dims, code, ROUGH if rounds else max(x.made, EXACT), draw_order(self.rng, len(dims)))
+
+    def reduce_several(self) -> None:
+        x = self.reducible()
+        if x is not None and x.type.kind is not Kind.COMPLEX:
+            axes = self.rng.sample(range(len(x.dims)), self.rng.randrange(len(x.dims) + 1))
+            self.elements(*self.add_reduce_several(x, axes))
+
+    def add_reduce_several(self, x: Value, axes: Sequence[int]) -> tuple[Value, tuple[Value, ...]]:
+        """Two arrays reduced together: the place of the greatest element, or two reductions that have nothing to do with one another.
+
+        returns  the tuple, and values that are as its elements would be
+        """
+        dims = tuple(size for axis, size in enumerate(x.dims) if axis not in axes)
+        is_argmax = x.made < ROUGH and x.type.kind is not Kind.COMPLEX and self.rng.random() < 0.5
+        if is_argmax:
+            y = self.add(dtype("s32"), x.dims, f"iota(), iota_dimension={axes[0] if axes else 0}", BITS)
+            inits = [self.extreme(x.type), self.add(dtype("s32"), (), "constant(2147483647)", BITS)]
+            body = self.argmax_body(x.type)
+            made = [max(x.made, EXACT), EXACT]
+        else:
+            y = self.partner(self.draw_type(), x.dims)
+            opcodes = [self.associative(value.type) for value in (x, y)]
+            inits = [self.partner(value.type, (), EXACT) for value in (x, y)]
+            body = self.body_of_two(x.type, y.type, opcodes)
+            made = [ROUGH if value.type.kind in (Kind.FLOAT, Kind.COMPLEX) else EXACT for value in (x, y)]
+        parts = tuple(Value("", value.type, dims, made[i]) for i, value in enumerate((x, y)))
+        names = ", ".join(f"%{value.name}" for value in (x, y, *inits))
+        shapes = f"({', '.join(part.shape for part in parts)})"
+        both = Value(f"v{len(self.lines)}", x.type, dims, max(made), (), shapes)
+        self.lines.append(f"%{both.name} = {shapes} reduce({names}), dimensions={list_text(axes)}, to_apply={body}")
+        self.used |= {value.name for value in (x, y, *inits)}
+        return both, parts
+
+    def elements(self, both: Value, parts: Sequence[Value]) -> list[Value]:
+        """What a tuple holds, each taken out."""
+        return [
+            self.add(part.type, part.dims, f"get-tuple-element(%{both.name}), index={i}", part.made)
+            for i, part in enumerate(parts)
+        ]
+
+    def extreme(self, type: DType) -> Value:
+        """The least value of a type."""
+        if type.kind is Kind.PRED:
+            text = "false"
+        elif type.is_integer:
+            text = str(-(1 << type.bits - 1) if type.kind is Kind.SIGNED else 0)
+        else:
+            text = next(
+                text
+                for text in ("-inf", repr(float(np.nanmin(special_values(type).astype(np.float64)))), "0")
+                if _reads(type, text)
+            )
+        return self.add(type, (), f"constant({text})", BITS)
+
+    def argmax_body(self, type: DType) -> str:
+        """The greater value; of equal ones, the one with the smaller number. NaN is greater than all else, so order does not matter."""
+        name, t = f"argmax_{type.name}", type.name
+        self.bodies[name] = f"""{name} {{
+  %a = {t}[] parameter(0)
+  %i = s32[] parameter(1)
+  %b = {t}[] parameter(2)
+  %j = s32[] parameter(3)
+  %above = pred[] compare(%a, %b), direction=GT
+  %odd = pred[] compare(%a, %a), direction=NE
+  %other_odd = pred[] compare(%b, %b), direction=NE
+  %greater = pred[] or(%above, %odd)
+  %less = pred[] compare(%a, %b), direction=LT
+  %smaller = pred[] or(%less, %other_odd)
+  %equal = pred[] compare(%greater, %smaller), direction=EQ
+  %before = pred[] compare(%i, %j), direction=LT
+  %not_smaller = pred[] not(%smaller)
+  %strictly = pred[] and(%greater, %not_smaller)
+  %first = pred[] and(%equal, %before)
+  %keep = pred[] or(%strictly, %first)
+  %value = {t}[] select(%keep, %a, %b)
+  %place = s32[] select(%keep, %i, %j)
+  ROOT %both = ({t}[], s32[]) tuple(%value, %place)
+}}"""
+        return name
+
+    def body_of_two(self, one: DType, other: DType, opcodes: Sequence[str]) -> str:
+        name = f"{opcodes[0]}_{one.name}_and_{opcodes[1]}_{other.name}"
+        self.bodies[name] = f"""{name} {{
+  %a = {one.name}[] parameter(0)
+  %b = {other.name}[] parameter(1)
+  %c = {one.name}[] parameter(2)
+  %d = {other.name}[] parameter(3)
+  %x = {one.name}[] {opcodes[0]}(%a, %c)
+  %y = {other.name}[] {opcodes[1]}(%b, %d)
+  ROOT %both = ({one.name}[], {other.name}[]) tuple(%x, %y)
+}}"""
+        return name
 
     def reduce_window(self) -> None:
         x = self.reducible()
         if x is None:
             return
-        one_of = self.rng.choice
-        window = [
-            WindowDim(
-                size=one_of((1, 2, 3)),
-                stride=one_of((1, 1, 2, 3)),
-                low=one_of((0, 0, 1, 2, -1)),
-                high=one_of((0, 0, 1)),
-                base_dilation=one_of((1, 1, 2)),
-                window_dilation=one_of((1, 1, 2)),
-            )
-            for _ in x.dims
-        ]
-        dims = [along.output_size(size) for along, size in zip(window, x.dims, strict=True)]
+        window = self.window([self.rng.choice((1, 2, 3)) for _ in x.dims])
+        dims = [along.output_size(size) for along, size in zip(window.dims, x.dims, strict=True)]
         init, body = self.combination(x)
-        lists = Window(tuple(window)).lists()
-        pads = "x".join(f"{along.low}_{along.high}" for along in window)
-        text = " ".join(
-            f"{name}={pads if name == 'pad' else 'x'.join(map(str, numbers))}" for name, numbers in lists.items()
-        )
-        code = f"reduce-window(%{x.name}, %{init.name}), window={{{text}}}, to_apply={body}"
+        code = f"reduce-window(%{x.name}, %{init.name}), window={{{window_text(window)}}}, to_apply={body}"
         if math.prod(dims) <= 3000:
             self.add(x.type, dims, code, EXACT)
+
+    def window(self, sizes: Sequence[int]) -> Window:
+        """Strides, padding (negative too) and dilations for a window of those sizes."""
+        one_of = self.rng.choice
+        return Window(
+            tuple(
+                WindowDim(
+                    size=size,
+                    stride=one_of((1, 1, 2, 3)),
+                    low=one_of((0, 0, 1, 2, -1)),
+                    high=one_of((0, 0, 1)),
+                    base_dilation=one_of((1, 1, 2)),
+                    window_dilation=one_of((1, 1, 2)),
+                )
+                for size in sizes
+            )
+        )
 
     def map(self) -> None:
         x = self.pick(lambda value: value.made < ROUGH)
         if x is not None:
             _, body = self.combination(x)
             y = self.partner(x.type, x.dims, EXACT)
-            axes = _list(range(len(x.dims)))
+            axes = list_text(range(len(x.dims)))
             self.add(x.type, x.dims, f"map(%{x.name}, %{y.name}), dimensions={axes}, to_apply={body}", EXACT)
 
     def gather(self) -> None:
@@ -560,8 +744,8 @@ class _Drawing:
         of_window, of_batch = iter(window), iter(batch)
         dims = [next(of_window if axis in offsets else of_batch) for axis in range(len(window) + len(batch))]
         code = (
-            f"gather(%{x.name}, %{rows.name}), offset_dims={_list(offsets)}, collapsed_slice_dims={_list(dropped)},"
-            f" start_index_map={_list(mapped)}, index_vector_dim={along}, slice_sizes={_list(sizes)}"
+            f"gather(%{x.name}, %{rows.name}), offset_dims={list_text(offsets)}, collapsed_slice_dims={list_text(dropped)},"
+            f" start_index_map={list_text(mapped)}, index_vector_dim={along}, slice_sizes={list_text(sizes)}"
         )
         self.add(x.type, dims, code, x.made)
 
@@ -575,19 +759,50 @@ class _Drawing:
         y = self.partner(x.type, (*free, *(x.dims[axis] for axis in (*summed, *batch))), EXACT)
         first = len(free)
         code = (
-            f"dot(%{x.name}, %{y.name}), lhs_batch_dims={_list(batch)}, lhs_contracting_dims={_list(summed)},"
-            f" rhs_batch_dims={_list(range(first + len(summed), len(y.dims)))},"
-            f" rhs_contracting_dims={_list(range(first, first + len(summed)))}"
+            f"dot(%{x.name}, %{y.name}), lhs_batch_dims={list_text(batch)}, lhs_contracting_dims={list_text(summed)},"
+            f" rhs_batch_dims={list_text(range(first + len(summed), len(y.dims)))},"
+            f" rhs_contracting_dims={list_text(range(first, first + len(summed)))}"
         )
         own = [size for axis, size in enumerate(x.dims) if axis not in (*batch, *summed)]
         self.add(x.type, [*(x.dims[axis] for axis in batch), *own, *free], code, EXACT)
 
+    def convolution(self) -> None:
+        """One or two spatial dimensions, any order of dimensions, groups of features or of batches."""
+        type = self.draw_type()
+        rank = self.rng.choice((1, 1, 2))
+        features, batches = self.rng.choice(((1, 1), (1, 1), (2, 1), (3, 1), (1, 2)))
+        seen, made_features = self.rng.choice((1, 2, 3)), features * batches * self.rng.choice((1, 2))
+        spatial = [str(i) for i in range(rank)]
+        image = {dim: self.rng.choice((1, 3, 5, 8)) for dim in spatial}
+        image |= {"b": batches * self.rng.choice((1, 2)), "f": seen * features}
+        kernel = {dim: self.rng.choice((1, 2, 3)) for dim in spatial} | {"i": seen, "o": made_features}
+        window = self.window([kernel[dim] for dim in spatial])
+        result = {dim: along.output_size(image[dim]) for dim, along in zip(spatial, window.dims, strict=True)}
+        result |= {"b": image["b"] // batches, "f": made_features}
+        labels = [self.rng.sample(sorted(sizes), len(sizes)) for sizes in (image, kernel, result)]
+        x = self.partner(type, tuple(image[label] for label in labels[0]), EXACT)
+        y = self.partner(type, tuple(kernel[label] for label in labels[1]), EXACT)
+        one, other, third = ("".join(label) for label in labels)
+        code = (
+            f"convolution(%{x.name}, %{y.name}), window={{{window_text(window)}}}, dim_labels={one}_{other}->{third},"
+            f" feature_group_count={features}, batch_group_count={batches}"
+        )
+        self.add(type, [result[label] for label in labels[2]], code, EXACT)
+
     steps = (
-        reduce, reduce, reduce_window, map, gather, dot,
+        reduce, reduce, reduce_several, reduce_window, map, gather, dot, convolution, complex_of_parts, constant_array,
         *(elementwise,) * 10, compare, compare, select, select, convert, convert, reinterpret, reduce_precision, copy,
         broadcast, reshape, bitcast, transpose, reverse, slice,
         iota, concatenate, concatenate, pad, pad, dynamic_slice, dynamic_slice, dynamic_update_slice, dynamic_update_slice,
     )  # fmt: skip
+
+
+def window_text(window: Window) -> str:
+    """What stands between the braces of `window={...}`."""
+    pads = "x".join(f"{along.low}_{along.high}" for along in window.dims)
+    return " ".join(
+        f"{name}={pads if name == 'pad' else 'x'.join(map(str, numbers))}" for name, numbers in window.lists().items()
+    )
 
 
 # ------------------------------------------------------------------------------------------- numbers
@@ -603,6 +818,9 @@ def special_values(type: DType) -> Array:
     """The values at the edges of a type, as it holds them."""
     if type.kind is Kind.PRED:
         return np.array([False, True])
+    if type.kind is Kind.COMPLEX:
+        parts = special_values(dtype("f32" if type.name == "c64" else "f64"))
+        return from_parts(np.repeat(parts, parts.size), np.tile(parts, parts.size))
     if type.is_integer:
         lowest = -(1 << type.bits - 1) if type.kind is Kind.SIGNED else 0
         highest = (1 << type.bits - (type.kind is Kind.SIGNED)) - 1
@@ -616,9 +834,12 @@ def special_values(type: DType) -> Array:
         return np.array(edges).astype(type.numpy)
 
 
-def draw_input(rng: np.random.Generator, type: DType, dims: Sequence[int]) -> Array:
-    """Random bits, ordinary numbers, and the edges of the type."""
+def draw_input(rng: np.random.Generator, type: DType, dims: Sequence[int], is_tame: bool = False) -> Array:
+    """Random bits, ordinary numbers, and the edges of the type; `is_tame`: of floats, ordinary numbers only."""
     size = math.prod(dims)
+    if type.kind is Kind.COMPLEX:
+        part = dtype("f32" if type.name == "c64" else "f64")
+        return from_parts(*(draw_input(rng, part, dims, is_tame) for _ in range(2)))
     edges = rng.choice(special_values(type), size)
     if type.kind is Kind.PRED:
         return edges.reshape(dims)
@@ -636,6 +857,8 @@ def draw_input(rng: np.random.Generator, type: DType, dims: Sequence[int]) -> Ar
         ordinary = rng.integers(0 if type.kind is Kind.UNSIGNED else -9, 40, size).astype(type.numpy)
     else:
         ordinary = (rng.standard_normal(size) * 4).astype(type.numpy)
+    if is_tame and not type.is_integer:
+        return ordinary.reshape(dims)
     which = rng.integers(0, 4, size)
     return np.where(which == 0, bits, np.where(which == 1, edges, ordinary)).reshape(dims)
 
@@ -644,6 +867,9 @@ def draw_literal(rng: random.Random, type: DType) -> str:
     """A scalar in HLO's spelling; edges of the type, and small numbers."""
     if type.kind is Kind.PRED:
         return rng.choice(("true", "false"))
+    if type.kind is Kind.COMPLEX:
+        part = dtype("f32" if type.name == "c64" else "f64")
+        return f"({draw_literal(rng, part)}, {draw_literal(rng, part)})"
     if type.is_integer:
         number = (
             int(rng.choice(special_values(type)))

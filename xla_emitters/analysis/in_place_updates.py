@@ -4,6 +4,7 @@
     p ── negate ── dynamic-update-slice ── ROOT                   not: all of negate(p) is new
     p ── dynamic-slice(p, starts) ── add ── update                in place: an element is read by the thread that then writes it
     p ── slice(p) ── update                                       not: another thread may have written what is read
+                                                                  nor, if elements share bytes, where any is read
 
 The result must lie in the parameter's buffer (`input_output_alias`), or there would be nothing there to keep: `buffers.py` asks.
 Source: seed document, "In-place dynamic-update-slice emitter"; spec/2 1.7.
@@ -19,7 +20,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
-from xla_emitters.dialects.hlo.types import as_array, dims_of, minor_to_major, type_text
+from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, type_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,10 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
             if user is update.op or user in seen or isinstance(user, TupleOp):
                 continue
             is_same_place = isinstance(user, ElementwiseOp | BitcastOp) or _reads_the_window(user, update.op)
+            name, read = user.instruction_name.data, update.parameter.instruction_name.data
+            if element_of(update.parameter.result).bits < 8:
+                return f"%{name} ('{user.opcode}') reads bytes of %{read} that hold what other threads update"
             if not is_same_place:
-                name, read = user.instruction_name.data, update.parameter.instruction_name.data
                 return f"%{name} ('{user.opcode}') reads %{read} at other places than it is updated"
             seen.add(user)
             pending.append(user)

@@ -1,7 +1,7 @@
 """The in-place dynamic-update-slice emitter: the grid goes over the update, and the rest of the result is what the buffer holds already.
 
+    %start = xla_gpu.pure_call @f_start(%input, %input_0) : (...) -> i32          clamped, so that the update lies inside
     %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1) in #map iter_args(%iter = %output) -> (tensor<1024x64xf32>) {
-      %start = xla_gpu.pure_call @f_start(%input, %input_0) : (...) -> i32          clamped, so that the update lies inside
       %pure_call = xla_gpu.pure_call @f_update(%input, %input_0, %dim0, %dim1)
       %inserted = tensor.insert %pure_call into %iter[%dim0 + %start, %dim1]
       xla_gpu.yield %inserted
@@ -29,6 +29,8 @@ from xla_emitters.analysis.unroll import unroll_factor
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import TupleOp
+from xla_emitters.dialects.hlo.shape_ops import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
@@ -69,6 +71,8 @@ class DynamicUpdateSliceEmitter:
         window = updates[0].op.operands[1]
         elements = math.prod(dims_of(window))
         unroll = unroll_factor(view, device, elements)
+        if not _reads_are_separate(view, updates, unroll):
+            unroll = 1
         launch = launch_for(elements, unroll, device, view.place)
         names = [update.op.instruction_name.data for update in updates]
         decide("hero", ", ".join(f"%{name}" for name in names), instructions=names)
@@ -80,11 +84,23 @@ class DynamicUpdateSliceEmitter:
         loop = LoopOp(entry.ids, entry.outputs, visited)
         for result in loop.results:
             result.name_hint = "xla_loop"
-        _Body(entry, partitioned, FunctionBuilder(loop.body.block, view.location)).write(loop, updates)
+        # Before the loop: all of a thread's elements go by one start, which is then seen to be one.
+        before = _Body(entry, partitioned, entry.builder)
+        starts = [before.starts(update.op) for update in updates]
+        _Body(entry, partitioned, FunctionBuilder(loop.body.block, view.location)).write(loop, updates, starts)
         entry.builder.insert(loop)
         entry.finish(loop.results)
         called = {computation.sym_name.data: partition(computation) for computation in view.called}
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _reads_are_separate(view: FusionView, updates: tuple[InPlaceUpdate, ...], unroll: int) -> bool:
+    """Whether a thread's elements are seen to be different ones, where an update reads what it replaces: none goes into the next row."""
+    window = updates[0].op.operands[1]
+    dims, order = dims_of(window), minor_to_major(window.type)
+    if not dims or math.prod(dims) == dims[order[0]] or dims[order[0]] % unroll == 0:
+        return True
+    return all(user is u.op or isinstance(user, TupleOp) for u in updates for user in view.users[u.parameter])
 
 
 def _updates(view: FusionView) -> tuple[InPlaceUpdate, ...]:
@@ -102,15 +118,20 @@ def _partition(view: FusionView, updates: tuple[InPlaceUpdate, ...]) -> Partitio
 
 @dataclass(frozen=True, eq=False)
 class _Body:
-    """The body of the loop over the updates."""
+    """Code of the entry function: what the loop over the updates needs, or its body."""
 
     entry: Entry
     partitioned: PartitionedComputation
     builder: FunctionBuilder
 
-    def write(self, loop: LoopOp, updates: tuple[InPlaceUpdate, ...]) -> None:
-        values = [self._element(update.op, 1, list(loop.map_results)) for update in updates]
-        places = [self._place(update, list(loop.map_results)) for update in updates]
+    def starts(self, op: DynamicUpdateSliceOp) -> list[SSAValue]:
+        """Where the window of an update begins."""
+        return op.clamped_starts(self.builder, lambda number: self._element(op, number, []), dims_of(op.operands[1]))
+
+    def write(self, loop: LoopOp, updates: tuple[InPlaceUpdate, ...], starts: list[list[SSAValue]]) -> None:
+        indices: list[SSAValue] = [*loop.map_results]
+        values = [self._element(update.op, 1, indices) for update in updates]
+        places = [self._place(update, [*indices, *start]) for update, start in zip(updates, starts, strict=True)]
         written = list[SSAValue]()
         for value, place, target in zip(values, places, loop.iter_args, strict=True):
             insertion = self.builder.insert(tensor.InsertOp(value, target, place))
@@ -119,12 +140,9 @@ class _Body:
         self.builder.insert(YieldOp(*written))
 
     def _place(self, update: InPlaceUpdate, indices: list[SSAValue]) -> list[SSAValue]:
-        """Where an element of the update goes in the result."""
-        op = update.op
-        sizes = dims_of(op.operands[1])
-        starts = op.clamped_starts(self.builder, lambda number: self._element(op, number, []), sizes)
-        place = build.apply_indexing(self.builder, op.update_to_result(), [*indices, *starts])
-        return list(build.apply_indexing(self.builder, place_map(op, update.root), place))
+        """Where an element of the update goes in the result. `indices` are the element's, then the window's starts."""
+        place = build.apply_indexing(self.builder, update.op.update_to_result(), indices)
+        return list(build.apply_indexing(self.builder, place_map(update.op, update.root), place))
 
     def _element(self, op: HloOp, number: int, indices: list[SSAValue]) -> SSAValue:
         """An element of one of its operands."""

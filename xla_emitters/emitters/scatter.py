@@ -163,12 +163,14 @@ class _Kernel:
             return self._where_inside(starts, self.entry.outputs, lambda: self._update(visited, starts))
 
         # Beyond the last update there is no row of indices either.
-        last = self._of_ids(visited, order[-1:])
+        sizes = dims_of(update)
+        slowest = next((dim for dim in reversed(order) if sizes[dim] > 1), order[-1])
+        last = self._of_ids(visited, [slowest])
         covered = self.launch.blocks * self.launch.threads * distribution.elements_per_thread
         if covered <= math.prod(dims_of(update)) or last.num_symbols:
             return run()
         (major,) = build.apply_indexing(self.builder, last, self.entry.ids)
-        count = build.constant_index(self.builder, dims_of(update)[order[-1]])
+        count = build.constant_index(self.builder, sizes[slowest])
         return self._if(self._insert(arith.CmpiOp(major, count, "ult")), self.entry.outputs, run)
 
     def _of_ids(self, visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:

@@ -81,8 +81,11 @@ def _not_in_place(source: FusionOp | ComputationOp) -> list[int]:
     scatter = scatter_of(view)
     if isinstance(scatter, str):
         return []
-    aliases = aliases_of(view)
-    return [number for number in range(len(scatter.arrays)) if number not in aliases]
+    aliases, arrays = aliases_of(view), arrays_in_place(view)
+    if isinstance(arrays, str):
+        return [number for number in range(len(scatter.arrays)) if number not in aliases]
+    given = [view.operands[array.number.value.data] for array in arrays]
+    return [number for number, operand in enumerate(given) if aliases.get(number) is not operand]
 
 
 def _claim_operands(fusion: FusionOp) -> None:

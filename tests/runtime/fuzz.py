@@ -1,0 +1,143 @@
+"""Random fusions by the thousand: numbers at every stage, PTX, and what ptxas says of it.
+
+    make fuzz                                               2,000 cases, seeds from 0 on
+    PYTHONPATH=tests python -m runtime.fuzz --first 5000 --cases 100 --kinds scatter,reduction
+
+    seed 5017 (reduction): xla_gpu: differs from the NumPy reference: r0: 1 of 70 elements
+        r0[3] is 0.25, wanted 0.5
+        build/fuzz/5017.hlo
+
+A case is its seed: `hero_fuzzer.draw_case(5017)` gives text and inputs again, on every machine. Every tenth is executed after each single
+pass. A case fails by numbers, by any error but the refusals in `REFUSED`, by PTX that ptxas does not take, and by taking longer than
+`LONGEST_SECONDS`. Ends with 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import re
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from runtime.fusion_fuzzer import Fusion
+from runtime.hero_fuzzer import KINDS, draw_case
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.explore.check import check
+from xla_emitters.lowering.toolchain import assemble
+from xla_emitters.pipeline import compile
+
+TARGET = "t4"
+ARCHITECTURES = ("sm_75", "sm_90")
+FAILURES = Path("build") / "fuzz"
+LONGEST_SECONDS = 180
+
+REFUSED: dict[str, str] = {
+    r"loop emitter: result 0 has \d+ elements, result \d+ has \d+": "results of different sizes, and no hero that makes them",
+}
+"""What may be refused: a pattern of the message, and why it is not supported. Any other refusal is a failure."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one case; `problems` is empty where all is right. `refused`: by which row of `REFUSED`."""
+
+    seed: int
+    kind: str
+    seconds: float
+    problems: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def stages_of(seed: int) -> str:
+    return "passes" if seed % 10 == 9 else "all"
+
+
+def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str]) -> list[str]:
+    """What is wrong with a fusion's numbers, at those stages, and its PTX. raises what `check` and `compile` raise."""
+    verdict = check(fusion.text, target=TARGET, stages=stages, inputs=fusion.inputs)
+    problems = [] if verdict.ok else [verdict.summary, *verdict.details]
+    for architecture in architectures:
+        for kernel in compile(fusion.text, target=architecture, record="none").kernels:
+            (entry,) = assemble(kernel.ptx, architecture).entries
+            if entry.name != kernel.name:
+                problems.append(f"{architecture}: the entry is {entry.name}, and the kernel {kernel.name}")
+    return problems
+
+
+def refusal(error: Exception) -> str:
+    """The row of `REFUSED` that allows an error; "" if none does."""
+    if not isinstance(error, Unsupported):
+        return ""
+    return next((pattern for pattern in REFUSED if re.search(pattern, str(error))), "")
+
+
+def examine(seed: int, kinds: Sequence[str], architectures: Sequence[str]) -> Outcome:
+    """Draws a case, judges it, and writes its text where it fails."""
+    began = time.monotonic()
+    fusion = draw_case(seed, kinds)
+    problems, refused = list[str](), ""
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(LONGEST_SECONDS)
+    try:
+        problems = problems_of(fusion, stages_of(seed), architectures)
+    except Exception as error:  # Whatever it is, it is a finding.
+        refused = refusal(error)
+        if not refused:
+            problems = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-12:]]
+    finally:
+        signal.alarm(0)
+    if problems:
+        FAILURES.mkdir(parents=True, exist_ok=True)
+        (FAILURES / f"{seed}.hlo").write_text(fusion.text)
+    return Outcome(seed, fusion.kind, time.monotonic() - began, tuple(problems), refused)
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError(f"more than {LONGEST_SECONDS} s")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Random fusions at every stage against NumPy, and through ptxas.")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--cases", type=int, default=2000, help="how many seeds")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"which kinds to draw, of {', '.join(KINDS)}")
+    parser.add_argument("--architectures", default=",".join(ARCHITECTURES), help="assemble for these; '' for none")
+    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
+    options = parser.parse_args()
+    kinds = [name for name in str(options.kinds).split(",") if name]
+    architectures = [name for name in str(options.architectures).split(",") if name]
+    seeds = range(options.first, options.first + options.cases)
+    failed, drawn, refused = Counter[str](), Counter[str](), Counter[str]()
+    judge = partial(examine, kinds=kinds, architectures=architectures)
+    with multiprocessing.Pool(options.jobs, maxtasksperchild=50) as pool:
+        for outcome in pool.imap_unordered(judge, seeds):
+            drawn[outcome.kind] += 1
+            if sum(drawn.values()) % 50 == 0:
+                print(f"{sum(drawn.values())} cases", file=sys.stderr, flush=True)
+            if outcome.refused:
+                refused[outcome.refused] += 1
+            if outcome.problems:
+                failed[outcome.kind] += 1
+                print(f"seed {outcome.seed} ({outcome.kind}): {outcome.problems[0]}", flush=True)
+                for problem in outcome.problems[1:]:
+                    print(f"    {problem}", flush=True)
+                print(f"    {FAILURES / f'{outcome.seed}.hlo'}", flush=True)
+    for kind, count in sorted(drawn.items()):
+        print(f"{kind:<16} {count:>5} cases  {failed[kind]:>3} wrong")
+    for pattern, count in refused.items():
+        print(f"{count} refused: {REFUSED[pattern]}")
+    print(f"{sum(drawn.values())} cases, {sum(failed.values())} wrong, {sum(refused.values())} refused")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
