@@ -66,11 +66,11 @@ def launches(program: Program) -> list[tuple[list[int], list[int], int]]:
 def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) -> Row:
     """Compiles a file, runs every stage of it on at most `blocks` blocks (0: all), and compares with the reference and with XLA.
 
-    The verifier runs after every pass only with all blocks: it takes as long as the rest.
+    The verifier after every pass, and the sanitizer, only come with all blocks: the verifier alone takes as long as the rest.
     """
     path, theirs = CORPUS / name, by_xla()[name]
     try:
-        verdict = check(path, blocks=blocks, verify=not blocks)
+        verdict = check(path, blocks=blocks, verify=not blocks, sanitize=not blocks)
         program = verdict.program
         assert program is not None
         (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")

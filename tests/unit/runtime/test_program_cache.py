@@ -191,5 +191,5 @@ def test_info_and_clear(directory: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["cache", "info"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [f"directory  {directory}", "programs   1"]
     assert main(["cache", "clear"]) == 0
-    assert capsys.readouterr().out == f"1 programs removed from {directory}\n"
+    assert capsys.readouterr().out == f"1 program removed from {directory}\n"
     assert ProgramCache(directory).size() == (0, 0)
