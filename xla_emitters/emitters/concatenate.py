@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -31,10 +30,10 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
@@ -91,7 +90,7 @@ class ConcatenateEmitter:
         for number, step in enumerate(hero.input_to_output()):
             output = kernel.write(number, step, output)
         entry.finish([output])
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
 
 
@@ -140,21 +139,12 @@ class _Kernel:
         if to_root.is_known_empty:
             return output
         loop = LoopOp(self.entry.ids, [output], to_root)
-        for result in loop.results:
-            result.name_hint = "xla_loop"
         body = FunctionBuilder(loop.body.block, self.view.location)
         read_at = build.apply_indexing(body, self.visited, [*self.entry.ids, *loop.induction_vars])
-        element = self._call(body, self.partitioned.subgraph_of[operand], read_at)
+        inputs, indices = self.entry.inputs, loop.map_results
+        element = body.call(self.partitioned.subgraph_of[operand], [*inputs, *read_at])
         (epilogue,) = self.partitioned.epilogues
-        (value,) = self._call(body, epilogue, [*loop.map_results, *element])
-        insertion = body.insert(tensor.InsertOp(value, loop.iter_args[0], list(loop.map_results)))
-        insertion.result.name_hint = "inserted"
-        body.insert(YieldOp(insertion.result))
+        values = body.call(epilogue, [*inputs, *indices, *element])
+        body.insert(YieldOp(*body.write(values, loop.iter_args, [indices])))
         self.entry.builder.insert(loop)
         return loop.results[0]
-
-    def _call(self, body: FunctionBuilder, callee: Subgraph, arguments: list[SSAValue]) -> list[SSAValue]:
-        call = PureCallOp(callee.name, [*self.entry.inputs, *arguments], element_types(callee))
-        for result in call.results:
-            result.name_hint = "pure_call"
-        return list(body.insert(call).results)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -32,10 +31,10 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.shape_ops import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
@@ -82,15 +81,13 @@ class DynamicUpdateSliceEmitter:
         entry = entry_function(view, launch)
         visited = work_item_map(launch, dims_of(window), minor_to_major(window.type), unroll)
         loop = LoopOp(entry.ids, entry.outputs, visited)
-        for result in loop.results:
-            result.name_hint = "xla_loop"
         # Before the loop: all of a thread's elements go by one start, which is then seen to be one.
         before = _Body(entry, partitioned, entry.builder)
         starts = [before.starts(update.op) for update in updates]
         _Body(entry, partitioned, FunctionBuilder(loop.body.block, view.location)).write(loop, updates, starts)
         entry.builder.insert(loop)
         entry.finish(loop.results)
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
 
 
@@ -132,12 +129,7 @@ class _Body:
         indices: list[SSAValue] = [*loop.map_results]
         values = [self._element(update.op, 1, indices) for update in updates]
         places = [self._place(update, [*indices, *start]) for update, start in zip(updates, starts, strict=True)]
-        written = list[SSAValue]()
-        for value, place, target in zip(values, places, loop.iter_args, strict=True):
-            insertion = self.builder.insert(tensor.InsertOp(value, target, place))
-            insertion.result.name_hint = "inserted"
-            written.append(insertion.result)
-        self.builder.insert(YieldOp(*written))
+        self.builder.insert(YieldOp(*self.builder.write(values, loop.iter_args, places)))
 
     def _place(self, update: InPlaceUpdate, indices: list[SSAValue]) -> list[SSAValue]:
         """Where an element of the update goes in the result. `indices` are the element's, then the window's starts."""
@@ -148,7 +140,4 @@ class _Body:
         """An element of one of its operands."""
         operand = op.operands[number].owner
         assert isinstance(operand, HloOp)
-        callee = self.partitioned.subgraph_of[operand]
-        call = PureCallOp(callee.name, [*self.entry.inputs, *indices], element_types(callee))
-        call.results[0].name_hint = "pure_call"
-        return self.builder.insert(call).results[0]
+        return self.builder.call(self.partitioned.subgraph_of[operand], [*self.entry.inputs, *indices])[0]

@@ -16,7 +16,7 @@ Source: seed document, "Elemental emission", "Subgraph functions"; spec/1 5.5-5.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -222,6 +222,20 @@ class FunctionBuilder(Builder):
         self._known[key].append(op)
         return super().insert(op, InsertPoint.at_start(self._top) if isinstance(op, arith.ConstantOp) else None)
 
+    def call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """What the function of a subgraph gives: an element of each of its roots' arrays."""
+        return self.insert(PureCallOp(callee.name, arguments, element_types(callee))).results
+
+    def write(
+        self, values: Iterable[SSAValue], tensors: Iterable[SSAValue], places: Iterable[Sequence[SSAValue]]
+    ) -> list[SSAValue]:
+        """Each tensor after a value was put at a place of it."""
+        inserted = (
+            self.insert(tensor.InsertOp(value, target, list(place)))
+            for value, target, place in zip(values, tensors, places, strict=True)
+        )
+        return [insertion.result for insertion in inserted]
+
     @contextmanager
     def inside(self, point: InsertPoint) -> Generator[None]:
         """What is inserted inside stands at `point`, of a region at the present point."""
@@ -329,7 +343,7 @@ class _Emission:
         if not isinstance(argument.type, TensorType):
             return argument
         read = tensor.ExtractOp(argument, list(indices), result_types(op)[0])
-        read.result.name_hint = "extracted"
+        read.result.name_hint = "extracted"  # the load that comes of it is known by that name
         return self.builder.insert(read).result
 
     def _call(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
@@ -337,10 +351,7 @@ class _Emission:
         return self.call(self.partitioned.subgraph_of[op], [*self.arguments, *indices])
 
     def call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        call = PureCallOp(callee.name, arguments, element_types(callee))
-        for result in call.results:
-            result.name_hint = "pure_call"
-        return tuple(self.builder.insert(call).results)
+        return tuple(self.builder.call(callee, arguments))
 
     def _tuple(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
         """An element of each array in a tuple; the indices are those of the first."""

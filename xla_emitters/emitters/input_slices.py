@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects import scf, tensor
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -29,10 +29,10 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major, type_text
-from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions
+from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
@@ -73,24 +73,20 @@ class InputSlicesEmitter:
             entry.finish(entry.outputs)
             return kernel_module(view, entry.function, ())
         loop = LoopOp(entry.ids, entry.outputs, visited)
-        for result in loop.results:
-            result.name_hint = "xla_loop"
         entry.builder.insert(loop)
         with entry.builder.inside(InsertPoint.at_end(loop.body.block)):
             elements = dict[SSAValue, SSAValue]()
             for operand in dict.fromkeys(op.operands[0] for op in slices):
                 assert isinstance(operand.owner, HloOp)
                 callee = partitioned.subgraph_of[operand.owner]
-                call = PureCallOp(callee.name, [*entry.inputs, *loop.map_results], element_types(callee))
-                call.results[0].name_hint = "pure_call"
-                elements[operand] = entry.builder.insert(call).results[0]
+                (elements[operand],) = entry.builder.call(callee, [*entry.inputs, *loop.map_results])
             written = [
                 _insert(entry.builder, op, elements[op.operands[0]], loop, target)
                 for op, target in zip(slices, loop.iter_args, strict=True)
             ]
             entry.builder.insert(YieldOp(*written))
         entry.finish(loop.results)
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
 
 
@@ -134,9 +130,7 @@ def _insert(builder: FunctionBuilder, op: SliceOp, value: SSAValue, loop: LoopOp
     branch = builder.insert(scf.IfOp(inside, [target.type], *regions))
     with builder.inside(InsertPoint.at_end(regions[0].block)):
         at = build.apply_indexing(builder, place, loop.map_results)
-        insertion = builder.insert(tensor.InsertOp(value, target, at))
-        insertion.result.name_hint = "inserted"
-        builder.insert(scf.YieldOp(insertion.result))
+        builder.insert(scf.YieldOp(*builder.write([value], [target], [at])))
     with builder.inside(InsertPoint.at_end(regions[1].block)):
         builder.insert(scf.YieldOp(target))
     return branch.results[0]

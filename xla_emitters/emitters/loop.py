@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.launch import launch_for, work_item_map
@@ -26,10 +24,10 @@ from xla_emitters.analysis.unroll import unroll_factor, unroll_reason
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, leaf_map, result_types
+from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, leaf_map
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph, partition
+from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.notes import decide
 
@@ -65,7 +63,7 @@ class LoopEmitter:
         decide("unroll", f"{unroll} a thread: {unroll_reason(view, device)}", elements_per_thread=unroll)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         first = view.result_types[0]
         visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll)
         _emit_loop(view, entry, visited, partitioned.root)
@@ -75,21 +73,11 @@ class LoopEmitter:
 def _emit_loop(view: FusionView, entry: Entry, visited: IndexingMap, root: Subgraph) -> None:
     """The body of the entry: `root`'s function called and its results inserted for every index that `visited` gives."""
     loop = LoopOp(entry.ids, entry.outputs, visited)
-    for result in loop.results:
-        result.name_hint = "xla_loop"
     body = FunctionBuilder(loop.body.block, view.location)
     indices = loop.map_results
-    call = PureCallOp(root.name, [*entry.inputs, *indices], result_types(root.root))
-    for result in call.results:
-        result.name_hint = "pure_call"
-    body.insert(call)
-    written = list[SSAValue]()
-    for value, tensor_so_far, type in zip(call.results, loop.iter_args, view.result_types, strict=True):
-        step = leaf_map(view.result_types[0], type)
-        own = indices if step is None else build.apply_indexing(body, step, indices)
-        insertion = body.insert(tensor.InsertOp(value, tensor_so_far, list(own)))
-        insertion.result.name_hint = "inserted"
-        written.append(insertion.result)
-    body.insert(YieldOp(*written))
+    values = body.call(root, [*entry.inputs, *indices])
+    steps = (leaf_map(view.result_types[0], type) for type in view.result_types)
+    places = (indices if step is None else build.apply_indexing(body, step, indices) for step in steps)
+    body.insert(YieldOp(*body.write(values, loop.iter_args, places)))
     entry.builder.insert(loop)
     entry.finish(loop.results)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -229,6 +229,11 @@ def partition(
     subgraph_of = {op: subgraphs[states[op].subgraph] for op in order}
     ends = tuple(_epilogue_subgraph(name, epilogue, order, subgraph_of) for epilogue in epilogues)
     return PartitionedComputation(computation, subgraphs, subgraph_of, ends)
+
+
+def partition_called(computations: Iterable[ComputationOp]) -> dict[str, PartitionedComputation]:
+    """The computations that instructions call for each element, by name."""
+    return {computation.sym_name.data: partition(computation) for computation in computations}
 
 
 def _epilogue_subgraph(

@@ -47,14 +47,13 @@ from xla_emitters.dialects.xla_gpu import (
     LoopOp,
     PredicatedExtractOp,
     PredicatedInsertOp,
-    PureCallOp,
     ShuffleReduceOp,
     SyncThreadsOp,
     YieldOp,
 )
-from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions, leaf_map, result_types
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, leaf_map, result_types
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map, identity_map
@@ -98,7 +97,7 @@ class ReductionEmitter:
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         ids = dict(zip((name for name, _ in launch.ids), entry.ids, strict=True))
         epilogues = dict(zip(reducing, partitioned.epilogues, strict=True))
         _ReductionKernel(found, plan, entry, ids, partitioned, epilogues, called).emit()
@@ -224,16 +223,10 @@ class _ReductionKernel:
         """An element of what a reduction or a result reads."""
         assert isinstance(value.owner, HloOp)
         callee = self.partitioned.subgraph_of[value.owner]
-        return self._call(callee, [*self.entry.inputs, *indices])[0]
-
-    def _call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        call = self.builder.insert(PureCallOp(callee.name, arguments, element_types(callee)))
-        for result in call.results:
-            result.name_hint = "pure_call"
-        return call.results
+        return self.builder.call(callee, [*self.entry.inputs, *indices])[0]
 
     def _combined(self, hero: ReduceOp, ones: Sequence[SSAValue], others: Sequence[SSAValue]) -> list[SSAValue]:
-        return list(self._call(self._body(hero), [*ones, *others]))
+        return list(self.builder.call(self._body(hero), [*ones, *others]))
 
     def _body(self, hero: ReduceOp) -> Subgraph:
         return self.called[hero.to_apply.root_reference.data].root
@@ -247,8 +240,6 @@ class _ReductionKernel:
         outputs = list(self.entry.outputs)
         begun = [self._repeated(value) for values in starts.values() for value in values]
         loop = self.builder.insert(LoopOp(self.map_ids, [*(outputs[n] for n in written), *begun], self.plan.input))
-        for result in loop.results:
-            result.name_hint = "xla_loop"
         with self.builder.inside(InsertPoint.at_end(loop.body.block)):
             tensors, carried = loop.iter_args[: len(written)], list(loop.iter_args[len(written) :])
             combined = list[SSAValue]()
@@ -304,12 +295,7 @@ class _ReductionKernel:
                 step = self._from_input(root.result.type)
                 places.append(build.apply_indexing(self.builder, step, loop.map_results))
                 values.append(self._element(root.result, places[-1]))
-        written = list[SSAValue]()
-        for tensor_so_far, value, place in zip(tensors, values, places, strict=True):
-            insertion = self.builder.insert(tensor.InsertOp(value, tensor_so_far, list(place)))
-            insertion.result.name_hint = "inserted"
-            written.append(insertion.result)
-        return written
+        return self.builder.write(values, tensors, places)
 
     # ---- Where threads meet
 
@@ -341,8 +327,6 @@ class _ReductionKernel:
 
         written = build.loop_nest(self.builder, stage.write, self.thread_ids, tiles, write)
         synced = self.builder.insert(SyncThreadsOp(written)).results
-        for result in synced:
-            result.name_hint = "synced_tensor"
 
         def read(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> list[SSAValue]:
             place = build.apply_indexing(self.builder, stage.read, [*self.thread_ids, *symbols])
@@ -368,9 +352,7 @@ class _ReductionKernel:
         return list(build.loop_nest(self.builder, everyone, (), list(outputs), each))
 
     def _tile(self, type: Attribute, stage: SharedStage) -> SSAValue:
-        tile = self.builder.insert(AllocateSharedOp(TensorType(type, stage.tile))).result
-        tile.name_hint = "shmem"
-        return tile
+        return self.builder.insert(AllocateSharedOp(TensorType(type, stage.tile))).result
 
     # ---- What is written
 
@@ -383,7 +365,7 @@ class _ReductionKernel:
         operands = [*self.map_ids, *symbols]
         places = [build.apply_indexing(self.builder, self._output_map(number), operands) for number in roots]
         arguments = [*self.entry.inputs, *places[0], *(value for values in totals.values() for value in values)]
-        results = list(self._call(self.epilogues[group], arguments))
+        results = list(self.builder.call(self.epilogues[group], arguments))
         condition = build.constraints_check(self.builder, self.plan.output, self.map_ids, symbols)
         written = list(outputs)
         for number, place in zip(roots, places, strict=True):

@@ -58,11 +58,11 @@ from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import INDEX, AtomicRMWOp, LoopOp, PureCallOp, YieldOp
+from xla_emitters.dialects.xla_gpu import INDEX, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.dtypes import Kind
-from xla_emitters.emitters.elemental import FunctionBuilder, declare, element_types, emit_functions, emit_subgraph
+from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import delinearize_in_bounds, identity_map
@@ -110,7 +110,7 @@ class ScatterEmitter:
         decide("unroll", str(distribution), elements_per_thread=distribution.elements_per_thread)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         kernel = _Kernel(scatter, partitioned, called, entry, launch)
         if isinstance(distribution, DistributedUpdates):
             results = kernel.distribute_updates(distribution)
@@ -315,10 +315,7 @@ class _Kernel:
         """An element of an operand."""
         owner = value.owner
         assert isinstance(owner, HloOp)
-        callee = self.partitioned.subgraph_of[owner]
-        call = PureCallOp(callee.name, [*self.entry.inputs, *indices], element_types(callee))
-        call.results[0].name_hint = "pure_call"
-        return self.builder.insert(call).results[0]
+        return self.builder.call(self.partitioned.subgraph_of[owner], [*self.entry.inputs, *indices])[0]
 
     def _combined(
         self, targets: Sequence[SSAValue], place: Sequence[SSAValue], values: Sequence[SSAValue]
@@ -334,7 +331,6 @@ class _Kernel:
             ]
         (target,) = targets
         update = self.builder.insert(AtomicRMWOp(target, place))
-        update.result.name_hint = "atomic_rmw"
         with self.builder.inside(InsertPoint.at_end(update.body.block)):
             self.builder.insert(YieldOp(*self._new_elements([update.current, *values])))
         return [update.result]
@@ -394,8 +390,6 @@ class _Kernel:
     ) -> Sequence[SSAValue]:
         """`body` for all points of `map` over the ids."""
         loop = self.builder.insert(LoopOp(self.entry.ids, inits, map))
-        for result in loop.results:
-            result.name_hint = "xla_loop"
         with self.builder.inside(InsertPoint.at_end(loop.body.block)):
             self.builder.insert(YieldOp(*body(loop)))
         return loop.results

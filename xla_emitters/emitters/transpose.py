@@ -43,10 +43,10 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.vector import FromElementsOp
-from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, PureCallOp, SyncThreadsOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, element_types, emit_functions, result_types
+from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles
 from xla_emitters.errors import InternalError
 from xla_emitters.indexing import Expr, IndexingMap
@@ -84,7 +84,7 @@ class TransposeEmitter:
         _explain(found, transposes, tiles, partitioned)
         entry = entry_function(view, tiles.launch)
         _Kernel(view, found, transposes, tiles, partitioned, entry).write()
-        called = {computation.sym_name.data: partition(computation) for computation in view.called}
+        called = partition_called(view.called)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
 
 
@@ -145,8 +145,6 @@ class _Kernel:
         for number, output in zip(side, filled[len(shared) :], strict=True):
             outputs[number] = output
         synced = self.entry.builder.insert(SyncThreadsOp(filled[: len(shared)])).results
-        for result in synced:
-            result.name_hint = "synced_tensor"
         by_words = isinstance(self.tiles, PackedTiles) and self.tiles.has_whole_words
         write_out = self._write_words if by_words else self._write_elements
         written = write_out(
@@ -158,9 +156,7 @@ class _Kernel:
 
     def _allocate(self, transpose: HloOp) -> SSAValue:
         (element,) = result_types(transpose)
-        made = self.entry.builder.insert(AllocateSharedOp(TensorType(element, self.tiles.shared_dims)))
-        made.result.name_hint = "shmem"
-        return made.result
+        return self.entry.builder.insert(AllocateSharedOp(TensorType(element, self.tiles.shared_dims))).result
 
     # In
 
@@ -202,9 +198,7 @@ class _Kernel:
         elements = list[SSAValue]()
         for tile in synced:
             assert isa(tile.type, TensorType[Attribute])
-            element = body.insert(tensor.ExtractOp(tile, place, tile.type.element_type)).result
-            element.name_hint = "extracted"
-            elements.append(element)
+            elements.append(body.insert(tensor.ExtractOp(tile, place, tile.type.element_type)).result)
         self._finish_roots(loop, body, elements, roots)
         self.entry.builder.insert(loop)
         return loop.results
@@ -269,8 +263,6 @@ class _Kernel:
     # Both
 
     def _body(self, loop: LoopOp) -> FunctionBuilder:
-        for result in loop.results:
-            result.name_hint = "xla_loop"
         return FunctionBuilder(loop.body.block, self.view.location)
 
     def _call(
@@ -280,10 +272,7 @@ class _Kernel:
         indices: Sequence[SSAValue],
         elements: Sequence[SSAValue] = (),
     ) -> Sequence[SSAValue]:
-        call = PureCallOp(callee.name, [*self.entry.inputs, *indices, *elements], element_types(callee))
-        for result in call.results:
-            result.name_hint = "pure_call"
-        return body.insert(call).results
+        return body.call(callee, [*self.entry.inputs, *indices, *elements])
 
     def _finish(
         self,
@@ -293,9 +282,4 @@ class _Kernel:
         indices: Sequence[Sequence[SSAValue]],
     ) -> None:
         """Inserts a value into each tensor that the loop carries, and ends the loop's body."""
-        written = list[SSAValue]()
-        for value, target, own in zip(values, loop.iter_args, indices, strict=True):
-            insertion = body.insert(tensor.InsertOp(value, target, list(own)))
-            insertion.result.name_hint = "inserted"
-            written.append(insertion.result)
-        body.insert(YieldOp(*written))
+        body.insert(YieldOp(*body.write(values, loop.iter_args, indices)))

@@ -12,6 +12,7 @@ Source: XLA lower_tensors.cc; spec/2 3.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, complex, vector
@@ -56,6 +57,7 @@ class Storage:
         return max(8, self.bits)
 
 
+@cache
 def storage_of(element: Attribute) -> Storage:
     """raises Unsupported for types that no buffer of a kernel holds."""
     row = dtype_of(element)

@@ -119,10 +119,7 @@ def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
     while distance:
         offset = builder.insert(arith.ConstantOp(IntegerAttr(distance, i32))).result
         others = [_shuffled(builder, op, value, offset, width) for value in values]
-        call = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types))
-        for result in call.results:
-            result.name_hint = "pure_call"
-        values = call.results
+        values = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types)).results
         distance //= 2
     Rewriter.replace_op(op, (), values)
 
