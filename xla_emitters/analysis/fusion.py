@@ -19,7 +19,6 @@ from functools import cached_property
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import (
@@ -28,7 +27,7 @@ from xla_emitters.dialects.hlo.computation import (
     FusionOp,
     ParameterOp,
     TupleOp,
-    enclosing_module,
+    find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import (
@@ -41,7 +40,7 @@ from xla_emitters.dialects.hlo.types import (
     leaf_types,
     type_text,
 )
-from xla_emitters.errors import InternalError, Place, Unsupported
+from xla_emitters.errors import Place, Unsupported
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,8 @@ class FusionView:
         pending = [self.computation]
         while pending:
             for op in _needed(pending.pop()):
-                for callee in _callees_of(op):
+                callees = op.callees() if isinstance(op, CallingOp) else ()
+                for callee in (find_computation(op, called.symbol) for called in callees):
                     if callee not in found:
                         found[callee] = None
                         pending.append(callee)
@@ -134,7 +134,7 @@ def view_of(op: FusionOp | ComputationOp) -> FusionView:
         view = FusionView(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
     else:
         _refuse_kind(op)
-        view = FusionView(op.instruction_name.data, _callee_of(op), tuple(op.operands), op.location, op)
+        view = FusionView(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
     _refuse_values(view)
     return view
 
@@ -151,25 +151,6 @@ def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
     return tuple(op for op in computation.instructions if op in needed)
 
 
-def _callees_of(op: HloOp) -> list[ComputationOp]:
-    """The computations that an instruction calls."""
-    module = enclosing_module(op)
-    if module is None or not isinstance(op, CallingOp):
-        return []
-    found = [SymbolTable.lookup_symbol(module, callee.symbol) for callee in op.callees()]
-    return [callee for callee in found if isinstance(callee, ComputationOp)]
-
-
-def _callee_of(fusion: FusionOp) -> ComputationOp:
-    module = enclosing_module(fusion)
-    callee = module and SymbolTable.lookup_symbol(module, fusion.calls)
-    if not isinstance(callee, ComputationOp):
-        raise InternalError(
-            f"fusion '{fusion.instruction_name.data}' calls no computation of its module", stage="analysis"
-        )
-    return callee
-
-
 def _refuse_kind(fusion: FusionOp) -> None:
     config = fusion.attributes.get("backend_config")
     named = re.search(r'"kind"\s*:\s*"(__[^"]*)"', config.data) if isinstance(config, StringAttr) else None
@@ -184,17 +165,17 @@ def _refuse_kind(fusion: FusionOp) -> None:
 
 
 def _refuse_values(view: FusionView) -> None:
-    root = view.computation.root.owner
     for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in view.users)):
         leaves = leaf_types(op.result.type)
         if not leaves or not all(map(is_array, leaves)):
             raise op.unsupported(f"no code for {type_text(op.result.type)}")
         if has_dynamic_dims(op.result.type):
             raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
-        users = view.users.get(op, ())
-        inside = isinstance(op, TupleOp) and op is not root and any(user.opcode != "tuple" for user in users)
-        if inside or (isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type)):
+        if isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type):
             raise op.unsupported("no code inside a fusion", help="only the root of a fusion may be a tuple")
+        for user in view.users.get(op, ()):
+            if isinstance(op, TupleOp) and not isinstance(user, TupleOp):
+                raise user.unsupported("no code for a tuple", help="only the root of a fusion may be a tuple")
     for leaf in leaf_types(view.computation.root.type):
         if not is_array(leaf):
             raise Unsupported(

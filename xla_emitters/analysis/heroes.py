@@ -25,10 +25,10 @@ from xla_emitters.analysis.transposes import TransposeDescription, describe_tran
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp, same_place
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.indexing import ExprKind, IndexingMap
-from xla_emitters.indexing.shapes import bitcast_map, reshape_map
+from xla_emitters.indexing.shapes import reshape_map
 
 EPILOGUE_OPERANDS = 3
 """select and clamp are the widest elementwise ops."""
@@ -135,13 +135,7 @@ def is_bitcast(op: HloOp) -> bool:
         return False
     if element_of(op.operands[0]).bits != element_of(op.result).bits:
         return False
-    return isinstance(op, BitcastOp) or _same_place(op) == op.output_to_input()[0]
-
-
-def _same_place(op: HloOp) -> IndexingMap:
-    """From an index of the result to that of the operand's element at the same place in memory."""
-    result, operand = op.result, op.operands[0]
-    return bitcast_map(dims_of(result), minor_to_major(result.type), dims_of(operand), minor_to_major(operand.type))
+    return isinstance(op, BitcastOp) or same_place(op.result.type, op.operands[0].type) == op.output_to_input()[0]
 
 
 def _owner(operand: SSAValue) -> HloOp:
@@ -154,8 +148,7 @@ def place_map(source: HloOp, target: HloOp) -> IndexingMap:
 
     For a hero and its root, where elements keep their places in between.
     """
-    one, other = source.result.type, target.result.type
-    return bitcast_map(dims_of(one), minor_to_major(one), dims_of(other), minor_to_major(other))
+    return same_place(source.result.type, target.result.type)
 
 
 # ------------------------------------------------------------------------------------------- transposes
@@ -206,6 +199,6 @@ def _is_relabeled(root: HloOp, transpose: HloOp) -> bool:
     one, other = root.result, transpose.operands[0]
     if prod(dims_of(one)) != prod(dims_of(other)):
         return False
-    same = bitcast_map(dims_of(one), minor_to_major(one.type), dims_of(other), minor_to_major(other.type))
+    same = same_place(one.type, other.type)
     renamed = all(index.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT) for index in same.results)
     return renamed or same == reshape_map(dims_of(one), dims_of(other))

@@ -21,7 +21,7 @@ from xla_emitters.analysis.unroll import unroll_factor
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.contractions import ScatterOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dtypes import Kind
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from xdsl.dialects import affine as upstream
 from xdsl.dialects.builtin import AffineMapAttr, BoolAttr, DenseArrayBase, IndexType, UnitAttr, i64
-from xdsl.dialects.utils import parse_dynamic_index_list_without_types, print_dynamic_index_list
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -34,7 +33,15 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects import upstream_patches as upstream_patches
-from xla_emitters.dialects.scf import DYNAMIC
+from xla_emitters.dialects.index_lists import (
+    DYNAMIC,
+    IndexList,
+    constants_of,
+    entries_of,
+    operands_of,
+    parse_index_list,
+    print_index_list,
+)
 from xla_emitters.dialects.upstream_syntax import parse_map_op, print_map_op
 
 INDEX = IndexType()
@@ -67,40 +74,12 @@ class MaxOp(IRDLOperation):
             raise VerifyException(f"its map takes {wanted} operands, not {len(self.arguments)}")
 
 
-Basis = Sequence[int | SSAValue]
-
-
-def _parse_basis(parser: Parser) -> list[int | SSAValue]:
-    values, constants = parse_dynamic_index_list_without_types(parser, DYNAMIC, delimiter=parser.Delimiter.PAREN)
-    rest = iter(values)
-    return [parser.resolve_operand(next(rest), INDEX) if c == DYNAMIC else c for c in constants]
-
-
-def _print_basis(op: DelinearizeIndexOp | LinearizeIndexOp, printer: Printer) -> None:
-    print_dynamic_index_list(
-        printer, DYNAMIC, op.dynamic_basis, op.static_basis.iter_values(), delimiter=Parser.Delimiter.PAREN
-    )
-
-
-def _constants(basis: Basis) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i64, [extent if isinstance(extent, int) else DYNAMIC for extent in basis])
-
-
-def _values(basis: Basis) -> list[SSAValue]:
-    return [extent for extent in basis if isinstance(extent, SSAValue)]
-
-
 def _verify_basis(op: DelinearizeIndexOp | LinearizeIndexOp, coordinates: int) -> None:
     extents = op.static_basis.get_values()
     if extents.count(DYNAMIC) != len(op.dynamic_basis):
         raise VerifyException(f"its basis takes {extents.count(DYNAMIC)} operands, not {len(op.dynamic_basis)}")
     if len(extents) not in (coordinates, coordinates - 1):
         raise VerifyException(f"a basis of {len(extents)} extents for {coordinates} coordinates")
-
-
-def _mixed(op: DelinearizeIndexOp | LinearizeIndexOp) -> list[int | SSAValue]:
-    rest = iter(op.dynamic_basis)
-    return [next(rest) if extent == DYNAMIC else extent for extent in op.static_basis.iter_values()]
 
 
 @irdl_op_definition
@@ -116,22 +95,22 @@ class DelinearizeIndexOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, linear_index: SSAValue | Operation, basis: Basis, coordinates: int):
+    def __init__(self, linear_index: SSAValue | Operation, basis: IndexList, coordinates: int):
         super().__init__(
-            operands=[linear_index, _values(basis)],
-            properties={"static_basis": _constants(basis)},
+            operands=[linear_index, operands_of(basis)],
+            properties={"static_basis": constants_of(basis)},
             result_types=[[INDEX] * coordinates],
         )
 
     @property
     def basis(self) -> list[int | SSAValue]:
-        return _mixed(self)
+        return entries_of(self.dynamic_basis, self.static_basis.get_values())
 
     @classmethod
     def parse(cls, parser: Parser) -> DelinearizeIndexOp:
         linear_index = parser.parse_operand(INDEX)
         parser.parse_keyword("into")
-        basis = _parse_basis(parser)
+        basis = parse_index_list(parser)
         attributes = parser.parse_optional_attr_dict()
         types = []
         if parser.parse_optional_punctuation(":"):
@@ -144,7 +123,7 @@ class DelinearizeIndexOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.linear_index)
         printer.print_string(" into ")
-        _print_basis(self, printer)
+        print_index_list(printer, self.dynamic_basis, self.static_basis)
         printer.print_op_attributes(self.attributes)
         if self.multi_index:
             printer.print_string(" : ")
@@ -170,16 +149,16 @@ class LinearizeIndexOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, multi_index: Sequence[SSAValue | Operation], basis: Basis, disjoint: bool = False):
+    def __init__(self, multi_index: Sequence[SSAValue | Operation], basis: IndexList, disjoint: bool = False):
         super().__init__(
-            operands=[multi_index, _values(basis)],
-            properties={"static_basis": _constants(basis), "disjoint": UnitAttr() if disjoint else None},
+            operands=[multi_index, operands_of(basis)],
+            properties={"static_basis": constants_of(basis), "disjoint": UnitAttr() if disjoint else None},
             result_types=[INDEX],
         )
 
     @property
     def basis(self) -> list[int | SSAValue]:
-        return _mixed(self)
+        return entries_of(self.dynamic_basis, self.static_basis.get_values())
 
     @property
     def is_disjoint(self) -> bool:
@@ -191,7 +170,7 @@ class LinearizeIndexOp(IRDLOperation):
         disjoint = parser.parse_optional_keyword("disjoint") is not None
         coordinates = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand(INDEX))
         parser.parse_keyword("by")
-        basis = _parse_basis(parser)
+        basis = parse_index_list(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         parser.parse_type()
@@ -203,7 +182,7 @@ class LinearizeIndexOp(IRDLOperation):
         printer.print_string(" disjoint [" if self.is_disjoint else " [")
         printer.print_list(self.multi_index, printer.print_ssa_value)
         printer.print_string("] by ")
-        _print_basis(self, printer)
+        print_index_list(printer, self.dynamic_basis, self.static_basis)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.linear_index.type)

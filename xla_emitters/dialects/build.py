@@ -136,12 +136,12 @@ def loop_nest(
         for argument in arguments:
             argument.name_hint = "iter"
         loops.append(inner.insert(scf.ForOp(lower, upper, step, carried, Region(block))))
-        inner = _inside(builder, block)
+        inner = builder_inside(builder, block)
         ivs.append(iv)
         carried = arguments
     results = _guarded(inner, map, dims, ivs, carried, body)
     for loop in reversed(loops):
-        _inside(builder, loop.body.block).insert(scf.YieldOp(*results))
+        builder_inside(builder, loop.body.block).insert(scf.YieldOp(*results))
         results = loop.results
     return results
 
@@ -158,14 +158,14 @@ def _guarded(
     then, otherwise = Block(), Block()
     types = [value.type for value in carried]
     branch = builder.insert(scf.IfOp(inside, types, Region(then), Region(otherwise) if types else None))
-    within = _inside(builder, then)
+    within = builder_inside(builder, then)
     within.insert(scf.YieldOp(*body(within, symbols, carried)))
     if types:
-        _inside(builder, otherwise).insert(scf.YieldOp(*carried))
+        builder_inside(builder, otherwise).insert(scf.YieldOp(*carried))
     return branch.results
 
 
-def _inside(builder: Builder, block: Block) -> Builder:
+def builder_inside(builder: Builder, block: Block) -> Builder:
     """A builder at the end of `block` that tells `builder`'s listeners."""
     made = Builder(InsertPoint.at_end(block))
     made.extend_from_listener(builder)

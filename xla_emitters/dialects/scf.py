@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import scf as upstream
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerType, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, i64
 from xdsl.dialects.scf import (
     ConditionOp,
     ExecuteRegionOp,
@@ -28,7 +28,7 @@ from xdsl.dialects.scf import (
     WhileOp,
     YieldOp,
 )
-from xdsl.dialects.utils import parse_dynamic_index_list_without_types, print_dynamic_index_list
+from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -54,10 +54,9 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects import upstream_patches as upstream_patches
+from xla_emitters.dialects.index_lists import IndexList, constants_of, operands_of, parse_index_list, print_index_list
 
 INDEX = IndexType()
-# Stands in the constant bounds where an operand is meant: MLIR's ShapedType::kDynamic.
-DYNAMIC = -(2**63)
 
 
 @irdl_op_definition
@@ -108,25 +107,20 @@ class ForallOp(IRDLOperation):
 
     def __init__(
         self,
-        lower: Sequence[int | SSAValue],
-        upper: Sequence[int | SSAValue],
-        step: Sequence[int | SSAValue],
+        lower: IndexList,
+        upper: IndexList,
+        step: IndexList,
         outputs: Sequence[SSAValue],
         body: Region,
         mapping: Attribute | None = None,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        bounds = (lower, upper, step)
-
-        def constants(values: Sequence[int | SSAValue]) -> Attribute:
-            return DenseArrayBase.from_list(i64, [v if isinstance(v, int) else DYNAMIC for v in values])
-
         super().__init__(
-            operands=[*([v for v in values if isinstance(v, SSAValue)] for values in bounds), outputs],
+            operands=[operands_of(lower), operands_of(upper), operands_of(step), outputs],
             properties={
-                "staticLowerBound": constants(lower),
-                "staticUpperBound": constants(upper),
-                "staticStep": constants(step),
+                "staticLowerBound": constants_of(lower),
+                "staticUpperBound": constants_of(upper),
+                "staticStep": constants_of(step),
                 "mapping": mapping,
             },
             result_types=[[output.type for output in outputs]],
@@ -144,37 +138,25 @@ class ForallOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ForallOp:
-        def bounds() -> list[int | SSAValue]:
-            values, constants = parse_dynamic_index_list_without_types(
-                parser, DYNAMIC, delimiter=parser.Delimiter.PAREN
-            )
-            rest = iter(values)
-            return [parser.resolve_operand(next(rest), INDEX) if c == DYNAMIC else c for c in constants]
-
-        def assignment() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
-            name = parser.parse_argument(expect_type=False)
-            parser.parse_punctuation("=")
-            return name, parser.parse_unresolved_operand()
-
         ivs = parser.parse_comma_separated_list(
             parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False).resolve(INDEX)
         )
-        lower: list[int | SSAValue] = [0] * len(ivs)
-        step: list[int | SSAValue] = [1] * len(ivs)
+        lower: IndexList = [0] * len(ivs)
+        step: IndexList = [1] * len(ivs)
         if parser.parse_optional_keyword("in") is not None:
-            upper = bounds()
+            upper = parse_index_list(parser)
         else:
             parser.parse_punctuation("=")
-            lower = bounds()
+            lower = parse_index_list(parser)
             parser.parse_keyword("to")
-            upper = bounds()
+            upper = parse_index_list(parser)
             parser.parse_keyword("step")
-            step = bounds()
+            step = parse_index_list(parser)
         shared: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
         types: list[Attribute] = []
         start = parser.pos
         if parser.parse_optional_keyword("shared_outs") is not None:
-            shared = parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
+            shared = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
             parser.parse_punctuation("->")
             types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
         outputs = parser.resolve_operands([init for _, init in shared], types, start)
@@ -186,32 +168,24 @@ class ForallOp(IRDLOperation):
         return ForallOp(lower, upper, step, outputs, body, attributes.pop("mapping", None), attributes)
 
     def print(self, printer: Printer) -> None:
-        def bounds(values: Sequence[SSAValue], constants: DenseArrayBase[IntegerType]) -> None:
-            print_dynamic_index_list(
-                printer, DYNAMIC, values, constants.iter_values(), delimiter=Parser.Delimiter.PAREN
-            )
-
-        def assignment(pair: tuple[SSAValue, SSAValue]) -> None:
-            printer.print_ssa_value(pair[0])
-            printer.print_string(" = ")
-            printer.print_ssa_value(pair[1])
-
         printer.print_string(" (")
         printer.print_list(self.induction_vars, printer.print_ssa_value)
         printer.print_string(")")
         if set(self.static_lower.iter_values()) <= {0} and set(self.static_step.iter_values()) <= {1}:
             printer.print_string(" in ")
-            bounds(self.dynamic_upper, self.static_upper)
+            print_index_list(printer, self.dynamic_upper, self.static_upper)
         else:
             printer.print_string(" = ")
-            bounds(self.dynamic_lower, self.static_lower)
+            print_index_list(printer, self.dynamic_lower, self.static_lower)
             printer.print_string(" to ")
-            bounds(self.dynamic_upper, self.static_upper)
+            print_index_list(printer, self.dynamic_upper, self.static_upper)
             printer.print_string(" step ")
-            bounds(self.dynamic_step, self.static_step)
+            print_index_list(printer, self.dynamic_step, self.static_step)
         if self.outputs:
             printer.print_string(" shared_outs(")
-            printer.print_list(zip(self.shared_outs, self.outputs, strict=True), assignment)
+            printer.print_list(
+                zip(self.shared_outs, self.outputs, strict=True), lambda pair: print_assignment(printer, *pair)
+            )
             printer.print_string(") -> (")
             printer.print_list(self.outputs.types, printer.print_attribute)
             printer.print_string(")")

@@ -9,11 +9,19 @@ later. Here values are followed too: down each block, and from a block into thos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.traits import IsolatedFromAbove, NoTerminator
+from xdsl.traits import (
+    HasAncestor,
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    NoTerminator,
+    SymbolUserOpInterface,
+)
 from xdsl.utils import exceptions as xdsl_errors
 from xdsl.utils.hints import isa
 
@@ -59,7 +67,40 @@ def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
         raise VerifyError(first, stage="ir.verify", place=place_of(current), details=tuple(more)) from error
 
 
+# Dialects of which an op is right or wrong by itself, unless a trait looks around it.
+_SELF_CONTAINED = frozenset(("arith", "complex", "llvm", "math", "nvvm", "tensor", "vector"))
+_LOOKING_AROUND = (HasAncestor, HasParent, IsTerminator, SymbolUserOpInterface)
+_MOST_REMEMBERED = 20_000
+
+_correct: set[tuple[object, ...]] = set()
+"""What ops that were found correct are made of: after a pass, most ops are as they were or like another."""
+
+
 def _verify_one(op: Operation) -> None:
+    if op.regions or op.successors or op.next_op is None or not _is_self_contained(type(op)):
+        _verify_fully(op)
+        return
+    parts = (
+        type(op),
+        op.operand_types,
+        op.result_types,
+        tuple(op.properties.items()),
+        tuple(op.attributes.items()),
+    )
+    if parts in _correct:
+        return
+    _verify_fully(op)
+    if len(_correct) >= _MOST_REMEMBERED:
+        _correct.clear()
+    _correct.add(parts)
+
+
+@cache
+def _is_self_contained(kind: type[Operation]) -> bool:
+    return kind.name.split(".")[0] in _SELF_CONTAINED and not any(kind.has_trait(trait) for trait in _LOOKING_AROUND)
+
+
+def _verify_fully(op: Operation) -> None:
     op.verify(verify_nested_ops=False)
     for region in op.regions:
         block = region.blocks.first

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, VectorType
+from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -277,11 +278,6 @@ class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         def argument() -> Parser.Argument:
             return parser.parse_argument(expect_type=False).resolve(INDEX)
 
-        def assignment() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
-            name = parser.parse_argument(expect_type=False)
-            parser.parse_punctuation("=")
-            return name, parser.parse_unresolved_operand()
-
         ivs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, argument)
         parser.parse_punctuation("->")
         results = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
@@ -300,7 +296,7 @@ class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         types: list[Attribute] = []
         start = parser.pos
         if parser.parse_optional_keyword("iter_args"):
-            carried = parser.parse_comma_separated_list(parser.Delimiter.PAREN, assignment)
+            carried = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
             parser.parse_punctuation("->")
             types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
         inits = parser.resolve_operands([init for _, init in carried], types, start)
@@ -322,14 +318,11 @@ class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         printer.print_string(" in ")
         printer.print_attribute(self.indexing_map_attr)
 
-        def assignment(pair: tuple[SSAValue, SSAValue]) -> None:
-            printer.print_ssa_value(pair[0])
-            printer.print_string(" = ")
-            printer.print_ssa_value(pair[1])
-
         if self.inits:
             printer.print_string(" iter_args(")
-            printer.print_list(zip(self.iter_args, self.inits, strict=True), assignment)
+            printer.print_list(
+                zip(self.iter_args, self.inits, strict=True), lambda pair: print_assignment(printer, *pair)
+            )
             printer.print_string(") -> (")
             printer.print_list(self.inits.types, printer.print_attribute)
             printer.print_string(")")

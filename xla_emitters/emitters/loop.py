@@ -23,9 +23,10 @@ from xla_emitters.analysis.launch import launch_for, work_item_map
 from xla_emitters.analysis.unroll import unroll_factor, unroll_reason
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, leaf_map
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.indexing import IndexingMap
@@ -76,8 +77,8 @@ def _emit_loop(view: FusionView, entry: Entry, visited: IndexingMap, root: Subgr
     body = FunctionBuilder(loop.body.block, view.location)
     indices = loop.map_results
     values = body.call(root, [*entry.inputs, *indices])
-    steps = (leaf_map(view.result_types[0], type) for type in view.result_types)
-    places = (indices if step is None else build.apply_indexing(body, step, indices) for step in steps)
+    first, *_ = view.result_types
+    places = (build.apply_indexing(body, same_place(first, type), indices) for type in view.result_types)
     body.insert(YieldOp(*body.write(values, loop.iter_args, places)))
     entry.builder.insert(loop)
     entry.finish(loop.results)

@@ -56,7 +56,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import build, vector
 from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.contractions import ScatterOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import INDEX, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.dtypes import Kind

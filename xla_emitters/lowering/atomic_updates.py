@@ -55,6 +55,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
 from xla_emitters.dialects import llvm
+from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.llvm_memory import ordering_number
 from xla_emitters.dialects.vector import BitcastOp, FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
@@ -253,7 +254,7 @@ def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatEx
     is_changed = builder.insert(arith.AndIOp(is_number, is_replaced)).result
     change = Block()
     builder.insert(scf.IfOp(is_changed, [], Region(change)))
-    inner = _inside(builder, change)
+    inner = builder_inside(builder, change)
     bits = inner.insert(arith.BitcastOp(value, integer)).result
     zero = inner.insert(arith.ConstantOp(IntegerAttr(0, integer))).result
     is_positive = inner.insert(arith.CmpiOp(bits, zero, "sge")).result
@@ -261,15 +262,9 @@ def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatEx
     inner.insert(scf.IfOp(is_positive, [], Region(positive), Region(negative)))
     inner.insert(scf.YieldOp())
     for block, operation in ((positive, way.of_positive), (negative, way.of_negative)):
-        innermost = _inside(builder, block)
+        innermost = builder_inside(builder, block)
         innermost.insert(llvm.AtomicRMWOp(operation, address, bits))
         innermost.insert(scf.YieldOp())
-
-
-def _inside(builder: Builder, block: Block) -> Builder:
-    made = Builder(InsertPoint.at_end(block))
-    made.extend_from_listener(builder)
-    return made
 
 
 # ------------------------------------------------------------------------------------------- compare and swap
@@ -287,7 +282,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: Place) -> None:
     old.name_hint = seen.name_hint = "old"
     builder.insert(scf.WhileOp([first], [word], Region(before), Region(after)))
 
-    inner = _inside(builder, before)
+    inner = builder_inside(builder, before)
     element = _from_bits(inner, _part_of(inner, old, shift, bits), place.storage)
     current = from_memory(inner, element, op.current.type)
     op.current.replace_all_uses_with(current)
@@ -308,7 +303,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: Place) -> None:
         true = inner.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
         is_taken = inner.insert(arith.XOrIOp(is_done, true)).result
         inner.insert(scf.ConditionOp(is_taken, found))
-    _inside(builder, after).insert(scf.YieldOp(seen))
+    builder_inside(builder, after).insert(scf.YieldOp(seen))
 
 
 def _word_of(builder: Builder, place: Place) -> tuple[SSAValue, SSAValue]:

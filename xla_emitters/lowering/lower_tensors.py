@@ -292,10 +292,8 @@ class _Lowering:
                 self.constant(op)
             case scf.ForOp():
                 self.loop(op)
-            case scf.IfOp():
+            case scf.IfOp() | scf.IndexSwitchOp():
                 self.branch(op)
-            case scf.IndexSwitchOp():
-                self.switch(op)
             case xla_gpu.AllocateSharedOp():
                 self.allocate_shared(op)
             case xla_gpu.SyncThreadsOp():
@@ -304,8 +302,12 @@ class _Lowering:
             case func.ReturnOp():
                 op.operands = [value for value in op.operands if value not in self.memory]
             case _:
-                for inner in [inner for region in op.regions for block in region.blocks for inner in block.ops]:
-                    self.op(inner)
+                self.inside(op)
+
+    def inside(self, op: Operation) -> None:
+        """Lowers what stands in the regions of `op`."""
+        for inner in [inner for region in op.regions for block in region.blocks for inner in block.ops]:
+            self.op(inner)
 
     # Reads
 
@@ -392,8 +394,7 @@ class _Lowering:
         self._replace(op, pointer)
 
     def atomic_update(self, op: xla_gpu.AtomicRMWOp) -> None:
-        for inner in tuple(op.body.block.ops):
-            self.op(inner)
+        self.inside(op)
         builder = located_builder(InsertPoint.before(op), op)
         pointer, index = op.input, op.indices[0] if op.indices else None
         element = op.current.type
@@ -492,8 +493,7 @@ class _Lowering:
         for position in carried:
             block.args[1 + position].replace_all_uses_with(op.iter_args[position])
             op.results[position].replace_all_uses_with(op.iter_args[position])
-        for inner in tuple(block.ops):
-            self.op(inner)
+        self.inside(op)
         if not carried:
             return
         _drop_operands(block, carried)
@@ -502,41 +502,26 @@ class _Lowering:
         inits = [init for k, init in enumerate(op.iter_args) if k not in carried]
         self._rebuild(op, scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(0)), carried)
 
-    def branch(self, op: scf.IfOp) -> None:
-        for region in op.regions:
-            for inner in tuple(region.block.ops) if region.blocks else ():
-                self.op(inner)
+    def branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
+        """Each way ends with the same buffers: those of the first stand for the results that were tensors."""
+        self.inside(op)
         dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
         if not dropped:
             return
-        yielded = op.true_region.block.last_op
+        yielded = op.regions[0].block.last_op
         assert yielded is not None
         for position in dropped:
             op.results[position].replace_all_uses_with(yielded.operands[position])
         for region in op.regions:
             _drop_operands(region.block, dropped)
         types = [result.type for k, result in enumerate(op.results) if k not in dropped]
-        then, other = op.detach_region(0), op.detach_region(0)
-        if not types and len(other.block.ops) == 1:
-            other = Region()
-        self._rebuild(op, scf.IfOp(op.cond, types, then, other), dropped)
-
-    def switch(self, op: scf.IndexSwitchOp) -> None:
-        for region in op.regions:
-            for inner in tuple(region.block.ops):
-                self.op(inner)
-        dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
-        if not dropped:
-            return
-        yielded = op.default_region.block.last_op
-        assert yielded is not None
-        for position in dropped:
-            op.results[position].replace_all_uses_with(yielded.operands[position])
-        for region in op.regions:
-            _drop_operands(region.block, dropped)
-        types = [result.type for k, result in enumerate(op.results) if k not in dropped]
-        default, *cases = (op.detach_region(0) for _ in tuple(op.regions))
-        self._rebuild(op, scf.IndexSwitchOp(op.arg, op.cases, default, cases, types), dropped)
+        first, *others = (op.detach_region(0) for _ in tuple(op.regions))
+        if isinstance(op, scf.IndexSwitchOp):
+            made = scf.IndexSwitchOp(op.arg, op.cases, first, others, types)
+        else:
+            (other,) = others
+            made = scf.IfOp(op.cond, types, first, Region() if not types and len(other.block.ops) == 1 else other)
+        self._rebuild(op, made, dropped)
 
     def _rebuild(self, old: Operation, new: Operation, dropped: Sequence[int]) -> None:
         """Puts `new` in the place of `old`; it has the results of `old` without those at `dropped`."""

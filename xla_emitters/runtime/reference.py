@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.analysis.reductions import chains_of_heroes
@@ -24,8 +23,10 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    find_computation,
 )
-from xla_emitters.dialects.hlo.contractions import ReduceOp, ReducingOp, ScatterOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
@@ -39,7 +40,7 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
     """One array per leaf of the root, from one array per parameter."""
 
     def call(name: str, operands: Sequence[Any]) -> Any:
-        return _walk(_computation(computation, name), operands, step)
+        return _walk(find_computation(computation, name), operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         if is_array(op.result.type):
@@ -65,14 +66,14 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         match op:
             case FusionOp() | CallOp():
-                return _walk(_computation(computation, op.callees()[0].symbol.root_reference.data), operands, step)
+                return _walk(find_computation(computation, op.callees()[0].symbol), operands, step)
             case TupleOp() | GetTupleElementOp():
                 return op.evaluate(operands, _no_call)
             case ReduceOp() if (chain := chain_of(op)) is not None:
                 with np.errstate(all="ignore"):
                     return bounds_in_any_order(op, operands, chain, corner(op))
             case ScatterOp():
-                body = _computation(computation, op.to_apply.root_reference.data)
+                body = find_computation(computation, op.to_apply)
                 return bounds_of_scatter(op, body, operands, corner(op))
             case ReducingOp() if len(op.arrays) > 1:
                 return tuple(corners_of_each(operands, corner(op)))
@@ -87,7 +88,7 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
         return evaluate_once
 
     def call(name: str, operands: Sequence[Any]) -> Any:
-        leaves = evaluate(_computation(computation, name), operands)
+        leaves = evaluate(find_computation(computation, name), operands)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
     return _leaves(_walk(computation, [Bounds(array, array) for array in inputs], step))
@@ -106,15 +107,6 @@ def _walk(computation: ComputationOp, inputs: Sequence[Any], step: Callable[[Hlo
             if last_use[operand] is op and operand is not computation.root:
                 del values[operand]
     return values[computation.root]
-
-
-def _computation(beside: ComputationOp, name: str) -> ComputationOp:
-    module = beside.parent_op()
-    assert isinstance(module, ModuleOp)
-    for op in module.ops:
-        if isinstance(op, ComputationOp) and op.sym_name.data == name:
-            return op
-    raise InternalError(f"no computation '{name}'", stage="reference")
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from xla_emitters.analysis.scatters import (
     scatter_of,
 )
 from xla_emitters.device import device
-from xla_emitters.dialects.hlo.contractions import ScatterOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.hlo_text import parse_hlo
 
 ADD = "{t}[] add(a, b)"

@@ -1,13 +1,14 @@
 """HLO as IR: one op class per opcode, HLO's own names, layouts as a tensor encoding.
 
-    base          HloOp: what every instruction has        types         arrays, tuples, layouts, and their spelling
-    computation   computations, parameters, tuples, calls  constant      literals and iota
-    elementwise   one row per op: rule, meaning, code      shape_ops     ops that move elements
-    contractions  reduce, dot, gather, scatter ...         windows       sliding windows
-    called        map, and what others call per element
-    rule_ops      ops that are a shape rule alone, in      host          order, effects, control flow
-                  three families: parsed, not compiled     collectives   several devices
-                                                           routines      sort, FFT, linear algebra ...
+    base            HloOp: what every instruction has        types         arrays, tuples, layouts, and their spelling
+    computation     computations, parameters, tuples, calls  constant      literals and iota
+    elementwise     one row per op: rule, meaning, code      shape_ops     ops that move elements
+    reductions      reduce, reduce-window                    contractions  dot, convolution
+    gather_scatter  windows at places that the run knows     windows       sliding windows
+    called          map, and what others call per element
+    rule_ops        ops that are a shape rule alone, in      host          order, effects, control flow
+                    three families: parsed, not compiled     collectives   several devices
+                                                             routines      sort, FFT, linear algebra ...
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
@@ -23,7 +24,9 @@ from xla_emitters.dialects.hlo import (
     constant,
     contractions,
     elementwise,
+    gather_scatter,
     host,
+    reductions,
     routines,
     shape_ops,
 )
@@ -37,7 +40,9 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
     constant.OPS,
     elementwise.OPS,
     shape_ops.OPS,
+    reductions.OPS,
     contractions.OPS,
+    gather_scatter.OPS,
     host.OPS,
     collectives.OPS,
     routines.OPS,

@@ -314,9 +314,9 @@ def opcode_of(op: type[HloOp]) -> str:
     return op.name.removeprefix("hlo.").replace("_", "-")
 
 
-def integers(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
-    """The numbers of an integer array attribute."""
-    return tuple(int(number) for number in attribute.get_values())
+def integers(attribute: DenseArrayBase[Any] | None) -> tuple[int, ...]:
+    """The numbers of an integer array attribute; () where it is left out."""
+    return () if attribute is None else tuple(int(number) for number in attribute.get_values())
 
 
 def integer_array(numbers: Sequence[int]) -> DenseArrayBase[IntegerType]:

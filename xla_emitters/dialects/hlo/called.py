@@ -15,16 +15,14 @@ import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
-from xdsl.traits import SymbolTable
 
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
 from xla_emitters.dialects.hlo.computation import (
     Callee,
     CallingOp,
-    ComputationOp,
     ParameterOp,
     TupleOp,
-    enclosing_module,
+    find_computation,
     scalar_of,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -38,7 +36,7 @@ from xla_emitters.indexing.shapes import identity_map
 def apply_to_elements(op: CallingOp, symbol: SymbolRefAttr, arrays: Sequence[Array], call: Call) -> tuple[Array, ...]:
     """A computation of scalars applied to the elements of `arrays`, which have one shape: an array per leaf of its root."""
     name, shape = symbol.root_reference.data, arrays[0].shape
-    callee = _callee(op, symbol)
+    callee = find_computation(op, symbol)
     if all(isinstance(inner, ElementwiseOp | ParameterOp | TupleOp | ConstantOp) for inner in callee.instructions):
         return tuple(np.broadcast_to(np.asarray(leaf), shape) for leaf in _leaves(call(name, arrays)))
     found = [np.empty(shape, element_of(leaf).numpy) for leaf in leaf_types(callee.root.type)]
@@ -47,14 +45,6 @@ def apply_to_elements(op: CallingOp, symbol: SymbolRefAttr, arrays: Sequence[Arr
         for array, value in zip(found, _leaves(values), strict=True):
             array[index] = value
     return tuple(found)
-
-
-def _callee(op: CallingOp, symbol: SymbolRefAttr) -> ComputationOp:
-    name, module = symbol.root_reference.data, enclosing_module(op)
-    callee = module and SymbolTable.lookup_symbol(module, name)
-    if not isinstance(callee, ComputationOp):
-        raise RuleBroken(f"no computation named '{name}'")
-    return callee
 
 
 FOLDS: dict[str, np.ufunc] = {
@@ -75,7 +65,7 @@ def fold(op: CallingOp, symbol: SymbolRefAttr, init: Array, array: Array) -> Arr
 
     init  of the shape that the steps have
     """
-    root = _callee(op, symbol).root.owner
+    root = find_computation(op, symbol).root.owner
     if not isinstance(root, ElementwiseOp) or len(root.operands) != 2 or root.operands[0] is root.operands[1]:
         return None
     if not all(isinstance(operand.owner, ParameterOp) for operand in root.operands):

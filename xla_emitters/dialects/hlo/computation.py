@@ -22,6 +22,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import (
@@ -276,17 +277,8 @@ class CallingOp(HloOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.verify_shape()
-        module = enclosing_module(self)
-        if module is None:
-            return
-
-        def find(name: str) -> ComputationOp:
-            found = SymbolTable.lookup_symbol(module, name)
-            if not isinstance(found, ComputationOp):
-                raise RuleBroken(f"no computation named '{name}'")
-            return found
-
-        self.verify_callees(find)
+        if enclosing_module(self) is not None:
+            self.verify_callees(partial(find_computation, self))
 
     def verify_shape(self) -> None:
         """What holds between operands, attributes and result, the computations aside."""
@@ -327,6 +319,15 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
     while holder is not None and not isinstance(holder, ModuleOp):
         holder = holder.parent_op()
     return holder
+
+
+def find_computation(beside: Operation, name: str | SymbolRefAttr) -> ComputationOp:
+    """The computation of that name in the module that `beside` stands in. raises RuleBroken where there is none."""
+    module = enclosing_module(beside)
+    found = module and SymbolTable.lookup_symbol(module, name)
+    if not isinstance(found, ComputationOp):
+        raise RuleBroken(f"no computation named '{name if isinstance(name, str) else name.root_reference.data}'")
+    return found
 
 
 _ALIAS = re.compile(r"\{([-\d, ]*)\}:\s*\((-?\d+),\s*\{([-\d, ]*)\}\)")

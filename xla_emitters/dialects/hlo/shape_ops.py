@@ -181,7 +181,7 @@ class BitcastOp(MoveOp):
         """From an index of one to the index of the other at the same place in memory."""
         if element_of(first).bits != element_of(second).bits:
             raise self.unsupported("no indexing map between widths")
-        return bitcast_map(dims_of(first), minor_to_major(first.type), dims_of(second), minor_to_major(second.type))
+        return same_place(first.type, second.type)
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         source, target = element_of(self.operands[0]), element_of(self.result)
@@ -193,6 +193,11 @@ class BitcastOp(MoveOp):
         if value.type == target.storage_type:
             return (value,)
         return (e.insert(arith.BitcastOp(value, target.storage_type)).result,)
+
+
+def same_place(first: Attribute, second: Attribute) -> IndexingMap:
+    """From an index of one array to that of another, of as many elements, at the same place in memory."""
+    return bitcast_map(dims_of(first), minor_to_major(first), dims_of(second), minor_to_major(second))
 
 
 def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from xla_emitters.dtypes import Array
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 
 
@@ -126,6 +128,14 @@ def window_map(window: Window, dims: Sequence[int]) -> IndexingMap:
             position = position // dim.base_dilation
         results.append(position)
     return IndexingMap(tuple(results), places, elements, constraints=tuple(constraints)).simplify()
+
+
+def points_inside(map: IndexingMap, where: Array, symbols: Sequence[int]) -> Array:
+    """Which of the places `where` (one array a dim) are in the map's domain with these values of its symbols."""
+    inside = np.broadcast_to(np.asarray(map.constraints_satisfied([*where], symbols)), where.shape[1:])
+    for at, variable in zip(where, map.dims, strict=True):
+        inside = inside & (at >= variable.bounds.lower) & (at <= variable.bounds.upper)
+    return inside
 
 
 @irdl_attr_definition

@@ -24,7 +24,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm, Reading
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.math import function, integer_exponent_power
+from xla_emitters.runtime.simt.math import function, integer_power_of_float
 from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of, signed, unsigned, wrap
 from xla_emitters.runtime.simt.vector import Elements, count_of
 
@@ -62,15 +62,7 @@ RULES.of_form(lambda form: partial(funnel_shift, form, True), llvm.FunnelShiftLe
 RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.FunnelShiftRightOp)
 
 
-@RULES.elementwise(llvm.PowIOp)
-def powi(op: Any) -> Binary:
-    form, exponent_form = form_of(op.val.type), form_of(op.power.type)
-
-    def run(base: Array, exponent: Array) -> Array:
-        power = integer_exponent_power(scalars.widen(form, base), scalars.signed(exponent_form, exponent))
-        return scalars.narrow(form, power)
-
-    return run
+RULES.elementwise(llvm.PowIOp)(integer_power_of_float)
 
 
 @RULES.elementwise(llvm.IsFPClassOp)

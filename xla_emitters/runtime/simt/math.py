@@ -20,6 +20,7 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Operation
 
 from xla_emitters.dialects import math as more_math
 from xla_emitters.dtypes import Array
@@ -258,12 +259,14 @@ RULES.of_form(lambda form: partial(scalars.population_count, form), math.CtPopOp
 RULES.of_form(lambda form: partial(scalars.integer_power, form), math.IPowIOp)
 
 
-@RULES.elementwise(math.FPowIOp)
-def fpowi(op: math.FPowIOp) -> Binary:
-    form, exponent_form = form_of(op.lhs.type), form_of(op.rhs.type)
+def integer_power_of_float(op: Operation) -> Binary:
+    form, exponent_form = (form_of(operand.type) for operand in op.operands)
 
     def run(base: Array, exponent: Array) -> Array:
         power = integer_exponent_power(scalars.widen(form, base), scalars.signed(exponent_form, exponent))
         return scalars.narrow(form, power)
 
     return run
+
+
+RULES.elementwise(math.FPowIOp)(integer_power_of_float)

@@ -54,7 +54,7 @@ class Buffer:
     base        address of the first byte
     origin      int64 (blocks or 1, threads or 1): where a lane's instance starts in `data`, in bytes; None when there is one instance
     writable    False for arguments marked invariant and for constants
-    newest      stamp of the newest tensor value that stands for this buffer; see `Stamps` in `machine`
+    newest      stamp of the newest tensor value that stands for this buffer; see `Machine.check_newest`
     """
 
     number: int

@@ -36,7 +36,7 @@ from xla_emitters.runtime.simt.code import Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer, Space, row_major_strides
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
-from xla_emitters.runtime.simt.tensor import element_index, element_of, store
+from xla_emitters.runtime.simt.tensor import cast, dim, element_index, element_of, extract, store
 
 RULES = Rules()
 
@@ -108,12 +108,7 @@ def get_global(op: memref.GetGlobalOp) -> Callable[[Machine], Tensor]:
     return run
 
 
-@RULES.op(memref.LoadOp)
-def load(op: memref.LoadOp) -> Kernel:
-    def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
-        return element_of(machine, op, source, indices)
-
-    return run
+RULES.op(memref.LoadOp)(extract)
 
 
 @RULES.op(memref.StoreOp)
@@ -180,9 +175,7 @@ def copy(op: memref.CopyOp) -> Callable[[Machine, Tensor, Tensor], None]:
     return run
 
 
-@RULES.op(memref.CastOp, memref.MemorySpaceCastOp, memref.AssumeAlignmentOp)
-def cast(op: Operation) -> Callable[[Machine, Tensor], Tensor]:
-    return lambda machine, source: source
+RULES.op(memref.CastOp, memref.MemorySpaceCastOp, memref.AssumeAlignmentOp)(cast)
 
 
 @RULES.op(memref.CollapseShapeOp, memref.ExpandShapeOp)
@@ -196,13 +189,7 @@ def reshape(op: memref.CollapseShapeOp | memref.ExpandShapeOp) -> Kernel:
     return run
 
 
-@RULES.op(memref.DimOp)
-def dim(op: memref.DimOp) -> Kernel:
-    def run(machine: Machine, source: Tensor, dimension: Array) -> Array:
-        machine.refuse(op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that there is not")
-        return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]
-
-    return run
+RULES.op(memref.DimOp)(dim)
 
 
 @RULES.op(memref.RankOp)

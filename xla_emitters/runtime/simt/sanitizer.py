@@ -195,7 +195,7 @@ class Sanitizer(Watcher):
                 found = lanes.find(shadow.stamps[earlier])
                 if (apart := lanes.apart(found)) is not None:
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
-        if buffer.space is Space.SHARED and touch is not Touch.WRITE:
+        if buffer.space is Space.SHARED and touch is not Touch.WRITE and not _only_sets_bits(access.op):
             self._check_written(memory, access, shadow, lanes)
         if touch is Touch.WRITE:
             stamps = shadow.of(touch)
@@ -315,6 +315,11 @@ def _touch(op: Operation, is_store: bool) -> Touch | None:
     if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
         return None
     return Touch.WRITE if is_store else Touch.READ
+
+
+def _only_sets_bits(op: Operation) -> bool:
+    """An atomic and, or, xor whose old value nobody takes: so an element is written that shares its byte. Other bits do not matter."""
+    return isinstance(op, llvm.AtomicRMWOp) and op.operation in ("_and", "_or", "_xor") and not op.res.uses.get_length()
 
 
 def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tuple[tuple[int, int], str]:

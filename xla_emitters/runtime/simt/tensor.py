@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.scf import DYNAMIC
+from xla_emitters.dialects.index_lists import DYNAMIC
 from xla_emitters.dialects.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -59,12 +59,14 @@ def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequ
     return index
 
 
-@RULES.op(tensor.ExtractOp)
-def extract(op: tensor.ExtractOp) -> Kernel:
+def extract(op: Operation) -> Kernel:
     def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
         return element_of(machine, op, source, indices)
 
     return run
+
+
+RULES.op(tensor.ExtractOp)(extract)
 
 
 def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
@@ -307,15 +309,19 @@ def pad(op: tensor.PadOp, scope: Scope) -> Step:
     return run
 
 
-@RULES.op(tensor.CastOp)
-def cast(op: tensor.CastOp) -> Callable[[Machine, Tensor], Tensor]:
+def cast(op: Operation) -> Callable[[Machine, Tensor], Tensor]:
     return lambda machine, source: source
 
 
-@RULES.op(tensor.DimOp)
-def dim(op: tensor.DimOp) -> Kernel:
+RULES.op(tensor.CastOp)(cast)
+
+
+def dim(op: Operation) -> Kernel:
     def run(machine: Machine, source: Tensor, dimension: Array) -> Array:
         machine.refuse(op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that there is not")
         return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]
 
     return run
+
+
+RULES.op(tensor.DimOp)(dim)

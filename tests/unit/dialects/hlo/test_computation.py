@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
+from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.errors import VerifyError, XlaEmittersError
 from xla_emitters.hlo_text import parse_hlo
 
@@ -73,6 +73,15 @@ def test_what_does_not_fit_is_refused(lines: tuple[str, ...], message: str):
     with pytest.raises(XlaEmittersError) as error:
         parse_ir(entry(*lines, f"hlo.return %r : {type}"))
     assert message in str(error.value)
+
+
+def test_a_computation_is_found_beside_an_instruction_or_another_computation():
+    module = parse_ir(FUSED)
+    f = computation(module, "f")
+    for beside in (f, f.parameters[0]):
+        assert find_computation(beside, "f") is f
+        with pytest.raises(RuleBroken, match="no computation named 'g'"):
+            find_computation(beside, SymbolRefAttr("g"))
 
 
 def test_a_computation_ends_in_a_return():

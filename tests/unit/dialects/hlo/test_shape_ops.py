@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, f32
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp
-from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp, same_place
+from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.errors import VerifyError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import IndexingMap
@@ -73,6 +73,25 @@ def test_values_are_numpys_and_maps_are_the_values(lines: tuple[str, ...], expec
     for index in itertools.product(*(range(size) for size in result.shape)):
         assert map.constraints_satisfied(index)
         assert result[index] == operand[map.evaluate(index)]
+
+
+LAYOUTS = ((0,), (0, 1), (1, 0), (0, 1, 2), (2, 0, 1), (1, 2, 0), (2, 1, 0))
+
+
+@pytest.mark.parametrize("first", LAYOUTS)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_the_same_place_is_the_same_number_of_elements_from_the_first(first: tuple[int, ...], second: tuple[int, ...]):
+    """Arrays of 24 elements, minor to major."""
+    sizes = {1: (24,), 2: (4, 6), 3: (2, 3, 4)}
+
+    def numbered(order: tuple[int, ...]) -> np.ndarray:
+        """Which element of memory each is."""
+        laid = counted(*(sizes[len(order)][dim] for dim in reversed(order)))
+        return laid.transpose(np.argsort(order[::-1]))
+
+    types = (array_type(f32, sizes[len(order)], order) for order in (first, second))
+    map, place, other = same_place(*types), numbered(first), numbered(second)
+    assert all(place[index] == other[map.evaluate(index)] for index in np.ndindex(*place.shape))
 
 
 def test_a_bitcast_between_element_types_keeps_the_bits():

@@ -125,6 +125,21 @@ def test_shared_memory_that_nobody_wrote():
     assert message == "llvm.load in block 0, thread 0 reads bytes 252 to 255 of @shared, which nobody wrote"
 
 
+def test_an_element_that_shares_its_byte_is_written_by_atomics_on_what_nobody_wrote():
+    """Its own bits are cleared, then set. An addition would give the rest of the byte away, and so would the old value."""
+    clear_and_set = EXCHANGE_LLVM.replace(
+        "llvm.store %t, %own : i32, !llvm.ptr",
+        "%a = llvm.atomicrmw _and %own, %c0 monotonic : !llvm.ptr, i32\n"
+        "  %o = llvm.atomicrmw _or %own, %t monotonic : !llvm.ptr, i32",
+    )
+    assert run(clear_and_set)[:64].tolist() == list(range(63, -1, -1))
+    unwritten = r"llvm.atomicrmw in block 0, thread 0 reads bytes 0 to 3 of @shared, which nobody wrote"
+    with pytest.raises(ExecutionError, match=unwritten):
+        run(clear_and_set.replace("_and", "add"))
+    with pytest.raises(ExecutionError, match=unwritten):
+        run(clear_and_set.replace("_or %own, %t", "_or %own, %a"))
+
+
 def test_what_another_chunk_wrote_is_not_there():
     """Block 1 leaves its shared memory empty; that block 0 filled the same place before does not count."""
     text = EXCHANGE_LLVM.replace("array<i32: 1, 1, 1>", "array<i32: 2, 1, 1>").replace(

@@ -1,0 +1,469 @@
+"""gather and scatter: windows of an array at places that the run knows, read or updated.
+
+    %g = hlo.gather %x, %rows {...} : (tensor<500x64xf32>, tensor<8x1xs32>) -> tensor<8x64xf32>          a window for each row of indices
+    %s = hlo.scatter %x, %rows, %u {..., to_apply = @add} : (..., tensor<8x64xf32>) -> tensor<500x64xf32>
+
+A gather clamps its starts, so that every window lies inside; a scatter leaves out what does not. Updates go in row-major order of the
+indices. A scatter has no map from results to operands, nor code for one element: which updates go to an element only the run knows.
+Source: spec/1 3.2, 5.5, 6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
+
+from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.called import apply_to_elements
+from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    same_dims,
+    tuple_type,
+    type_text,
+)
+from xla_emitters.dtypes import Array, Kind
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import identity_map
+
+
+def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:
+    """Rows of indices, integers, along a dimension; the attribute `name` says which of `rank` dimensions each number of a row is in.
+
+    indices  the number of the operand
+    """
+    array = as_array(op.operands[indices].type)
+    if not element_of(array).is_integer:
+        raise RuleBroken("indices are integers", operand=indices, details=(f"they are {type_text(array)}",))
+    dims = array.get_shape()
+    if not 0 <= along <= len(dims):
+        raise RuleBroken(
+            f"index_vector_dim={along} is no dimension of the indices, nor the one after the last", operand=indices
+        )
+    row = dims[along] if along < len(dims) else 1
+    if (
+        any(not 0 <= dim < rank for dim in mapped)
+        or len(set(mapped)) != len(mapped)
+        or row not in (len(mapped), UNBOUNDED)
+    ):
+        raise RuleBroken(
+            f"{name}={{{','.join(map(str, mapped))}}} does not fit",
+            operand=indices,
+            details=(f"it names a dimension of {rank} for each number of a row of {row}",),
+        )
+
+
+def verify_ascending(name: str, numbers: Sequence[int], rank: int) -> None:
+    """A list of different dimensions of an array of that rank, in order."""
+    if list(numbers) != sorted(set(numbers)) or any(not 0 <= dim < rank for dim in numbers):
+        raise RuleBroken(
+            f"{name}={{{','.join(map(str, numbers))}}} are not dimensions of an array of rank {rank}, in ascending order"
+        )
+
+
+def verify_batching(
+    op: HloOp,
+    indices: int,
+    along: int,
+    of_array: DenseArrayBase[Any] | None,
+    of_indices: DenseArrayBase[Any] | None,
+    names: tuple[str, str],
+) -> None:
+    """Dimensions of operand 0 side by side with ones of the indices, of the same sizes; `along` is none of them.
+
+    indices  the number of the operand
+    names    of the attributes `of_array` and `of_indices`
+    """
+    pairs = integers(of_array), integers(of_indices)
+    sizes = dims_of(op.operands[0]), dims_of(op.operands[indices])
+    if any(not 0 <= dim < len(sizes[1]) for dim in pairs[1]) or len(set(pairs[1])) != len(pairs[1]):
+        raise RuleBroken(
+            f"{names[1]}={{{','.join(map(str, pairs[1]))}}} are not different dimensions of the indices",
+            operand=indices,
+            details=(f"they are {type_text(op.operands[indices].type)}",),
+        )
+    paired = [[dims[dim] for dim in numbers] for numbers, dims in zip(pairs, sizes, strict=True)]
+    if along in pairs[1] or not same_dims(*paired):
+        texts = [f"{name}={{{','.join(map(str, numbers))}}}" for name, numbers in zip(names, pairs, strict=True)]
+        raise RuleBroken(
+            f"{texts[0]} and {texts[1]} do not pair dimensions of one size",
+            operand=indices,
+            details=(
+                f"the array is {type_text(op.operands[0].type)}, the indices {type_text(op.operands[indices].type)}",
+            ),
+        )
+
+
+@irdl_op_definition
+class GatherOp(HloOp):
+    """Windows of an array, one for each row of start indices."""
+
+    name = "hlo.gather"
+    OPERANDS: ClassVar = range(2, 3)
+
+    offset_dims = prop_def(DenseArrayBase)
+    collapsed_slice_dims = prop_def(DenseArrayBase)
+    start_index_map = prop_def(DenseArrayBase)
+    operand_batching_dims = opt_prop_def(DenseArrayBase)
+    start_indices_batching_dims = opt_prop_def(DenseArrayBase)
+    index_vector_dim = prop_def(IntegerAttr)
+    slice_sizes = prop_def(DenseArrayBase)
+    indices_are_sorted = opt_prop_def(IntegerAttr)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        operand, indices = (as_array(value.type) for value in self.operands)
+        sizes = integers(self.slice_sizes)
+        dims = operand.get_shape()
+        if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for size, whole in zip(sizes, dims, strict=True)):
+            raise RuleBroken(
+                f"no slice of sizes {{{','.join(map(str, sizes))}}} lies inside the operand",
+                operand=0,
+                details=(f"it is {type_text(operand)}",),
+            )
+        batching, collapsed = integers(self.operand_batching_dims), integers(self.collapsed_slice_dims)
+        verify_ascending("collapsed_slice_dims", collapsed, len(dims))
+        verify_ascending("operand_batching_dims", batching, len(dims))
+        along = self.index_vector_dim.value.data
+        verify_batching(
+            self,
+            1,
+            along,
+            self.operand_batching_dims,
+            self.start_indices_batching_dims,
+            ("operand_batching_dims", "start_indices_batching_dims"),
+        )
+        dropped = {*collapsed, *batching}
+        if any(sizes[dim] > 1 for dim in dropped):
+            raise RuleBroken("a dimension that a gather drops has slice size 1 or 0")
+        verify_index_map(
+            self,
+            1,
+            along,
+            integers(self.start_index_map),
+            len(dims),
+            "start_index_map",
+        )
+        window = [size for dim, size in enumerate(sizes) if dim not in dropped]
+        batch = [size for dim, size in enumerate(indices.get_shape()) if dim != along]
+        offsets = integers(self.offset_dims)
+        rank = len(window) + len(batch)
+        if (
+            len(offsets) != len(window)
+            or any(not 0 <= dim < rank for dim in offsets)
+            or list(offsets) != sorted(set(offsets))
+        ):
+            raise RuleBroken(
+                f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {len(window)} dimensions of a slice",
+                details=(f"the result is {type_text(self.result.type)}",),
+            )
+        rest = iter(batch)
+        wanted = [window[offsets.index(dim)] if dim in offsets else next(rest) for dim in range(rank)]
+        self.expect_type(array_type(operand.element_type, wanted), "slice_sizes and indices give")
+
+    @property
+    def mapped(self) -> list[int]:
+        """The dimensions of the operand in which the windows have starts, ascending."""
+        return sorted(integers(self.start_index_map))
+
+    @property
+    def last_starts(self) -> list[int]:
+        """The greatest start in each of the `mapped` dimensions; a dropped dimension takes one element."""
+        sizes, dims = integers(self.slice_sizes), dims_of(self.operands[0])
+        return [dims[dim] - max(1, sizes[dim]) for dim in self.mapped]
+
+    def _batch(self) -> list[int]:
+        """The dimensions of the result that say which window an element is in."""
+        return [dim for dim in range(len(dims_of(self.result))) if dim not in integers(self.offset_dims)]
+
+    def start_map(self) -> IndexingMap:
+        """From an index of the result, and a number of a row of starts (range variable), to its place among the indices."""
+        whole, along = identity_map(dims_of(self.result)), self.index_vector_dim.value.data
+        row = Expr.variable(len(whole.dims))
+        results = [whole.results[dim] for dim in self._batch()]
+        if along < len(dims_of(self.operands[1])):
+            results.insert(along, row)
+        length = len(integers(self.start_index_map))
+        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, length - 1)),))
+
+    def element_map(self) -> IndexingMap:
+        """From an index of the result, and the window's clamped starts (run-time variables), to the operand."""
+        whole = identity_map(dims_of(self.result))
+        offsets, batch = iter(integers(self.offset_dims)), self._batch()
+        batching = integers(self.operand_batching_dims)
+        along = self.index_vector_dim.value.data
+        rows = [dim for dim in range(len(dims_of(self.operands[1]))) if dim != along]
+        dropped = {*integers(self.collapsed_slice_dims), *batching}
+        results = list[Expr]()
+        for dim in range(len(dims_of(self.operands[0]))):
+            at = Expr.constant(0) if dim in dropped else whole.results[next(offsets)]
+            if dim in batching:
+                row = integers(self.start_indices_batching_dims)[batching.index(dim)]
+                at = whole.results[batch[rows.index(row)]]
+            if dim in self.mapped:
+                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
+            results.append(at)
+        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
+        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        array, rows = operands
+        shape = dims_of(self.result)
+        where, of_start = np.indices(shape), self.start_map()
+        starts = list[Array]()
+        for dim, last in zip(self.mapped, self.last_starts, strict=True):
+            number = integers(self.start_index_map).index(dim)
+            place = tuple(np.broadcast_to(np.asarray(part), shape) for part in of_start.evaluate([*where], [number]))
+            # As Python numbers: not every integer type can be compared with `last`.
+            starts.append(np.clip(rows[place].astype(object), 0, max(last, 0)).astype(np.int64))
+        at = self.element_map().evaluate([*where], starts)
+        return array[tuple(np.broadcast_to(np.asarray(part), shape) for part in at)]
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        return (self.element_map(), self.start_map())
+
+    def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
+        if operand != 0:
+            return ()
+        rows, numbers = self.start_map(), integers(self.start_index_map)
+        dims = [Expr.variable(number) for number in range(rows.num_dims)]
+        return tuple(
+            (1, rows.with_variables_replaced([*dims, Expr.constant(numbers.index(dim))], dims=rows.dims))
+            for dim in self.mapped
+        )
+
+    def reads_apart(self, operand: int) -> bool:
+        return True
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        of_start, is_unsigned = self.start_map(), element_of(self.operands[1]).kind is Kind.UNSIGNED
+        starts = list[SSAValue]()
+        for dim, last in zip(self.mapped, self.last_starts, strict=True):
+            if last <= 0:
+                starts.append(constant_index(e.builder, 0))
+                continue
+            number = constant_index(e.builder, integers(self.start_index_map).index(dim))
+            value = e.operand(1, apply_indexing(e.builder, of_start, [*e.indices, number]))
+            starts.append(clamp_index(e.builder, value, last, is_unsigned=is_unsigned))
+        return (e.operand(0, apply_indexing(e.builder, self.element_map(), [*e.indices, *starts])),)
+
+
+@irdl_op_definition
+class ScatterOp(CallingOp):
+    """n arrays with windows combined with updates, at places that the run knows; operands: arrays, indices, updates."""
+
+    name = "hlo.scatter"
+    OPERANDS: ClassVar = at_least(3)
+
+    to_apply = prop_def(SymbolRefAttr)
+    update_window_dims = prop_def(DenseArrayBase)
+    inserted_window_dims = opt_prop_def(DenseArrayBase)
+    scatter_dims_to_operand_dims = prop_def(DenseArrayBase)
+    input_batching_dims = opt_prop_def(DenseArrayBase)
+    scatter_indices_batching_dims = opt_prop_def(DenseArrayBase)
+    index_vector_dim = prop_def(IntegerAttr)
+    indices_are_sorted = opt_prop_def(IntegerAttr)
+    unique_indices = opt_prop_def(IntegerAttr)
+
+    def callees(self) -> tuple[Callee, ...]:
+        count = len(self.operands) // 2
+        scalars = [scalar_of(operand.type) for operand in self.operands]
+        return (Callee(self.to_apply, [*scalars[:count], *scalars[count + 1 :]], scalar_of(self.result.type)),)
+
+    def verify_shape(self) -> None:
+        count = len(self.operands) // 2
+        if len(self.operands) != 2 * count + 1:
+            raise RuleBroken(
+                "'scatter' takes n arrays, the indices and n updates",
+                details=(f"it has {len(self.operands)} operands",),
+            )
+        arrays = [operand.type for operand in self.operands[:count]]
+        self.expect_type(arrays[0] if count == 1 else tuple_type(arrays), "its operands are")
+        indices = as_array(self.operands[count].type)
+        along = self.index_vector_dim.value.data
+        batch = [size for dim, size in enumerate(indices.get_shape()) if dim != along]
+        window = integers(self.update_window_dims)
+        dims = dims_of(arrays[0])
+        verify_index_map(
+            self, count, along, integers(self.scatter_dims_to_operand_dims), len(dims), "scatter_dims_to_operand_dims"
+        )
+        verify_ascending("inserted_window_dims", integers(self.inserted_window_dims), len(dims))
+        verify_ascending("input_batching_dims", integers(self.input_batching_dims), len(dims))
+        verify_batching(
+            self,
+            count,
+            along,
+            self.input_batching_dims,
+            self.scatter_indices_batching_dims,
+            ("input_batching_dims", "scatter_indices_batching_dims"),
+        )
+        dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
+        limits = [size for dim, size in enumerate(dims) if dim not in dropped]
+        for i, update in enumerate(self.operands[count + 1 :], count + 1):
+            dims = dims_of(update)
+            verify_ascending("update_window_dims", window, len(dims))
+            if len(window) != len(limits) or any(
+                UNBOUNDED not in (dims[dim], limit) and dims[dim] > limit
+                for dim, limit in zip(window, limits, strict=True)
+            ):
+                raise RuleBroken(
+                    "the windows of the updates do not lie inside the array",
+                    operand=i,
+                    details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[0])}",),
+                )
+            if as_array(update.type).element_type != as_array(arrays[i - count - 1]).element_type:
+                raise RuleBroken(
+                    "the updates are of another type than the array",
+                    operand=i,
+                    details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[i - count - 1])}",),
+                )
+            rest = [size for dim, size in enumerate(dims) if dim not in window]
+            if not has_dynamic_dims(update.type) and rest != batch:
+                raise RuleBroken(
+                    "the updates do not fit the indices",
+                    operand=i,
+                    details=(f"updates are {type_text(update.type)}, indices {type_text(indices)}",),
+                )
+
+    @property
+    def arrays(self) -> Sequence[SSAValue]:
+        return self.operands[: len(self.operands) // 2]
+
+    @property
+    def indices(self) -> SSAValue:
+        return self.operands[len(self.operands) // 2]
+
+    @property
+    def updates(self) -> Sequence[SSAValue]:
+        return self.operands[len(self.operands) // 2 + 1 :]
+
+    @property
+    def has_unique_indices(self) -> bool:
+        """Whether the program promises that no element gets two updates."""
+        return self.unique_indices is not None and bool(self.unique_indices.value.data)
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the program promises that the windows come in ascending order."""
+        return self.indices_are_sorted is not None and bool(self.indices_are_sorted.value.data)
+
+    @property
+    def mapped(self) -> tuple[int, ...]:
+        """The dimensions of the arrays that a row of indices speaks of, in its order."""
+        return integers(self.scatter_dims_to_operand_dims)
+
+    @property
+    def scatter_dims(self) -> tuple[int, ...]:
+        """The dimensions of the updates that say which row of indices an update goes with."""
+        rank = len(dims_of(self.updates[0]))
+        return tuple(dim for dim in range(rank) if dim not in integers(self.update_window_dims))
+
+    @property
+    def window_sizes(self) -> tuple[int, ...]:
+        """How much of each dimension of the arrays a window covers."""
+        dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
+        sizes = iter([dims_of(self.updates[0])[dim] for dim in integers(self.update_window_dims)])
+        return tuple(1 if dim in dropped else next(sizes) for dim in range(len(dims_of(self.arrays[0]))))
+
+    @property
+    def last_starts(self) -> tuple[int, ...]:
+        """The greatest start in each of the `mapped` dimensions of a window that lies inside."""
+        sizes, dims = self.window_sizes, dims_of(self.arrays[0])
+        return tuple(dims[dim] - sizes[dim] for dim in self.mapped)
+
+    def start_map(self) -> IndexingMap:
+        """From an index of the updates, and a number of a row of indices (range variable), to its place among the indices."""
+        whole, along = identity_map(dims_of(self.updates[0])), self.index_vector_dim.value.data
+        results = [whole.results[dim] for dim in self.scatter_dims]
+        if along < len(dims_of(self.indices)):
+            results.insert(along, Expr.variable(len(whole.dims)))
+        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, len(self.mapped) - 1)),))
+
+    def update_to_result(self) -> IndexingMap:
+        """From an index of the updates, and the starts of its window (run-time variables), to the arrays."""
+        whole = identity_map(dims_of(self.updates[0]))
+        inserted, batching = integers(self.inserted_window_dims), integers(self.input_batching_dims)
+        window = iter(integers(self.update_window_dims))
+        along = self.index_vector_dim.value.data
+        rows = [dim for dim in range(len(dims_of(self.indices))) if dim != along]
+        results = list[Expr]()
+        for dim in range(len(dims_of(self.arrays[0]))):
+            if dim in batching:
+                row = integers(self.scatter_indices_batching_dims)[batching.index(dim)]
+                at = whole.results[self.scatter_dims[rows.index(row)]]
+            else:
+                at = Expr.constant(0) if dim in inserted else whole.results[next(window)]
+            if dim in self.mapped:
+                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
+            results.append(at)
+        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
+        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+
+    def places(self, indices: Array) -> tuple[Array, Array]:
+        """Where updates go: numbers of the updates' elements (flat), window after window, and those of the arrays' elements.
+
+        What belongs to a window that does not lie inside the arrays is left out.
+        """
+        shape, windows = dims_of(self.updates[0]), integers(self.update_window_dims)
+        order = [*self.scatter_dims, *windows]
+        numbers = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape).transpose(order).reshape(-1)
+        where = np.unravel_index(numbers, shape) if shape else ()
+        inside = np.ones(numbers.shape, np.bool_)
+        starts = list[Array]()
+        for number, last in enumerate(self.last_starts):
+            place = tuple(
+                np.broadcast_to(part, numbers.shape) for part in self.start_map().evaluate([*where], [number])
+            )
+            # As Python numbers: not every integer type can be compared with `last`.
+            start = np.asarray(indices[place]).astype(object)
+            inside &= ((start >= 0) & (start <= last)).astype(np.bool_)
+            starts.append(np.where(inside, start, 0).astype(np.int64))
+        at = self.update_to_result().evaluate([*where], starts)
+        sizes = dims_of(self.arrays[0])
+        flat = (
+            np.ravel_multi_index(tuple(np.broadcast_to(part, numbers.shape) for part in at), sizes)
+            if sizes
+            else 0 * numbers
+        )
+        return numbers[inside], flat[inside]
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """Update after update, in row-major order of the indices; the k-th updates of all elements are combined at once."""
+        count = len(self.arrays)
+        updates, targets = self.places(operands[count])
+        results = [array.copy() for array in operands[:count]]
+        for turn in turns(targets):
+            at = np.unravel_index(targets[turn], results[0].shape) if results[0].ndim else ()
+            given = [array.reshape(-1)[updates[turn]] for array in operands[count + 1 :]]
+            old = [np.broadcast_to(result[at], turn.shape) for result in results]
+            for result, new in zip(results, apply_to_elements(self, self.to_apply, [*old, *given], call), strict=True):
+                result[at] = new if result.ndim else new[0]
+        return tuple(results) if count > 1 else results[0]
+
+
+def turns(keys: Array) -> Iterator[Array]:
+    """Positions in `keys`, which has one dimension, in groups: no key twice in a group, equal ones in order."""
+    order = np.argsort(keys, kind="stable")
+    first = np.ones(keys.size, np.bool_)
+    first[1:] = keys[order[1:]] != keys[order[:-1]]
+    place = np.arange(keys.size)
+    rounds = place - np.maximum.accumulate(np.where(first, place, 0))
+    by_round = order[np.argsort(rounds, kind="stable")]
+    start = 0
+    for size in np.bincount(rounds).tolist():
+        yield by_round[start : start + size]
+        start += size
+
+
+OPS: tuple[type[HloOp], ...] = (GatherOp, ScatterOp)

@@ -1,0 +1,200 @@
+"""reduce and reduce-window: elements of arrays combined by a computation, one after the other.
+
+    %s = hlo.reduce %x, %zero {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
+    %w = hlo.reduce_window %x, %zero {name = "w", to_apply = @add, window = #hlo.window<size = [2, 1]>} : (...) -> tensor<7x64xf32>
+
+The order is the row-major one of what is combined, and the initial value comes first. What a window's padding covers is left out.
+Source: spec/1 3.2, 3.6, 5.5; spec/2 2.7.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, prop_def
+
+from xla_emitters.dialects.build import apply_indexing
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.called import apply_to_elements, fold
+from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    leaf_types,
+    same_dims,
+    tuple_type,
+    tuple_types,
+    type_text,
+)
+from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
+from xla_emitters.dtypes import Array
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+
+
+class ReducingOp(CallingOp):
+    """n arrays and n initial values, combined by a computation of 2n scalars that gives n."""
+
+    OPERANDS: ClassVar = at_least(2)
+    to_apply = prop_def(SymbolRefAttr)
+
+    def callees(self) -> tuple[Callee, ...]:
+        results = [scalar_of(part) for part in tuple_types(self.result.type)]
+        values = [scalar_of(operand.type) for operand in self.operands[: len(self.operands) // 2]]
+        return (Callee(self.to_apply, [*results, *values], scalar_of(self.result.type)),)
+
+    def verify_shape(self) -> None:
+        if len(self.operands) % 2:
+            raise RuleBroken(
+                f"'{self.opcode}' takes as many initial values as arrays",
+                details=(f"it has {len(self.operands)} operands",),
+            )
+        half = len(self.operands) // 2
+        first = dims_of(self.operands[0])
+        for i in range(half):
+            array, init = as_array(self.operands[i].type), as_array(self.operands[half + i].type)
+            if not same_dims(array.get_shape(), first):
+                raise RuleBroken(
+                    f"the arrays of '{self.opcode}' differ in shape",
+                    operand=i,
+                    details=(f"operand {i} is {type_text(array)}; operand 0 is {type_text(self.operands[0].type)}",),
+                )
+            if init.get_shape():
+                raise RuleBroken(
+                    "an initial value is a scalar", operand=half + i, details=(f"it is {type_text(init)}",)
+                )
+        wanted = self.reduced_dims(first)
+        elements = [as_array(init.type).element_type for init in self.operands[half:]]
+        parts = [array_type(element, wanted) for element in elements]
+        self.expect_type(parts[0] if half == 1 else tuple_type(parts), "its operands give")
+
+    @property
+    def arrays(self) -> Sequence[SSAValue]:
+        """The operands that are reduced; as many initial values stand after them."""
+        return self.operands[: len(self.operands) // 2]
+
+    @property
+    def inits(self) -> Sequence[SSAValue]:
+        """The initial values, one for each array."""
+        return self.operands[len(self.operands) // 2 :]
+
+    @abstractmethod
+    def reduced_map(self) -> IndexingMap:
+        """From an index of the result, and a range variable per loop, to the elements of the arrays that it is made of."""
+
+    def reduced_value(self, steps: Iterable[Sequence[Array]], inits: Sequence[Any], call: Call) -> Any:
+        """The inits combined with each step's arrays, which have the result's shape, one after the other."""
+        shape = dims_of(leaf_types(self.result.type)[0])
+        values: tuple[Array, ...] = tuple(np.broadcast_to(init, shape) for init in inits)
+        for arrays in steps:
+            values = apply_to_elements(self, self.to_apply, [*values, *arrays], call)
+        copies = [value.copy() for value in values]
+        return copies[0] if len(copies) == 1 else tuple(copies)
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        map = self.reduced_map()
+        return (map,) * len(self.arrays) + (IndexingMap((), map.dims),) * len(self.arrays)
+
+    def reads_apart(self, operand: int) -> bool:
+        return operand < len(self.arrays)
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        map, count = self.reduced_map(), len(self.arrays)
+        inits = [e.operand(count + i, ()) for i in range(count)]
+
+        def step(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            at = apply_indexing(e.builder, map, [*e.indices, *symbols])
+            return e.call(self.to_apply.root_reference.data, [*carried, *(e.operand(i, at) for i in range(count))])
+
+        return inits if map.is_known_empty else e.loop(map, inits, step)
+
+    @abstractmethod
+    def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
+        """The sizes of the result from those of the arrays."""
+
+
+@irdl_op_definition
+class ReduceOp(ReducingOp):
+    """Combines all elements along some dimensions."""
+
+    name = "hlo.reduce"
+    dimensions = prop_def(DenseArrayBase)
+
+    def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
+        reduced = integers(self.dimensions)
+        if any(not 0 <= dim < len(dims) for dim in reduced) or len(set(reduced)) != len(reduced):
+            raise RuleBroken(
+                f"dimensions={{{','.join(map(str, reduced))}}} of 'reduce' are not different dimensions of its operand",
+                operand=0,
+                details=(f"it is {type_text(self.operands[0].type)}",),
+            )
+        return [size for dim, size in enumerate(dims) if dim not in reduced]
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """One element after the other, in row-major order of the reduced dimensions."""
+        count, reduced = len(self.arrays), sorted(integers(self.dimensions))
+        kept = [dim for dim in range(operands[0].ndim) if dim not in reduced]
+        moved = [array.transpose([*reduced, *kept]) for array in operands[:count]]
+        sizes = moved[0].shape[: len(reduced)]
+        if count == 1:
+            shape = moved[0].shape[len(reduced) :]
+            steps_first = moved[0].reshape(-1, *shape) if moved[0].size else np.empty((0, *shape), moved[0].dtype)
+            folded = fold(self, self.to_apply, np.broadcast_to(operands[1], shape), steps_first)
+            if folded is not None:
+                return folded
+        steps = ([array[index] for array in moved] for index in np.ndindex(*sizes))
+        return self.reduced_value(steps, operands[count:], call)
+
+    def reduced_map(self) -> IndexingMap:
+        sizes, reduced = dims_of(self.operands[0]), sorted(integers(self.dimensions))
+        kept = [dim for dim in range(len(sizes)) if dim not in reduced]
+        order = [*kept, *reduced]
+        variables = [Variable(Interval(0, sizes[dim] - 1)) for dim in order]
+        results = tuple(Expr.variable(order.index(dim)) for dim in range(len(sizes)))
+        return IndexingMap(results, tuple(variables[: len(kept)]), tuple(variables[len(kept) :]))
+
+
+@irdl_op_definition
+class ReduceWindowOp(ReducingOp):
+    """Combines all elements in a window, at every place of the window."""
+
+    name = "hlo.reduce_window"
+    window = prop_def(WindowAttr)
+
+    def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
+        window = self.window.data.dims
+        if len(window) != len(dims):
+            raise RuleBroken(f"a window of {len(window)} dimensions over {type_text(self.operands[0].type)}", operand=0)
+        return [
+            UNBOUNDED if size == UNBOUNDED else along.output_size(size)
+            for size, along in zip(dims, window, strict=True)
+        ]
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        """Element by element of the window, in row-major order; what the padding covers is left out."""
+        count, map = len(self.arrays), self.reduced_map()
+        shape = dims_of(leaf_types(self.result.type)[0])
+        where = np.indices(shape)
+        result = [np.broadcast_to(init, shape).copy() for init in operands[count:]]
+        for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
+            inside = points_inside(map, where, offsets)
+            at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], offsets))
+            chosen = [array[at] for array in operands[:count]]
+            combined = apply_to_elements(self, self.to_apply, [*(part[inside] for part in result), *chosen], call)
+            for part, value in zip(result, combined, strict=True):
+                part[inside] = value
+        return tuple(result) if count > 1 else result[0]
+
+    def reduced_map(self) -> IndexingMap:
+        """Where base dilation leaves holes at fixed steps of the window, the loop goes from one element that is there to the next."""
+        return window_map(self.window.data, dims_of(self.operands[0])).rescale_symbols().simplify()
+
+
+OPS: tuple[type[HloOp], ...] = (ReduceOp, ReduceWindowOp)
