@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 from xla_emitters.analysis.buffers import buffers_of
 from xla_emitters.analysis.fusion import view_of
 from xla_emitters.analysis.kernel_entry import launch_of, shared_bytes
-from xla_emitters.analysis.program_plan import PlannedKernel, computation_of, plan_program
+from xla_emitters.analysis.program_plan import PlannedKernel, ProgramPlan, computation_of, plan_program
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
@@ -56,7 +56,9 @@ from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
+from xla_emitters.transforms.fuse_entry import fuse_entry_for_program
 from xla_emitters.transforms.inline import InlinePass
+from xla_emitters.transforms.insert_copies import insert_copies_for_program
 from xla_emitters.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
 from xla_emitters.transforms.lower_xla_loops_to_scf import LowerXlaLoopsToScfPass
 from xla_emitters.transforms.lower_xla_to_scf import LowerXlaToScfPass
@@ -65,6 +67,7 @@ from xla_emitters.transforms.peel_loops import PeelLoopsPass
 from xla_emitters.transforms.propagate_slice_indices import PropagateSliceIndicesPass
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass
 from xla_emitters.transforms.split_reductions import split_for_program
+from xla_emitters.transforms.split_results import split_results_for_program
 from xla_emitters.transforms.split_scatters import split_scatters_for_program
 from xla_emitters.transforms.symbol_dce import SymbolDcePass
 from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
@@ -238,7 +241,7 @@ def compile_module(
     if stage not in STAGES:
         raise UsageError(f"unknown stage '{stage}'", help=f"one of: {', '.join(STAGES)}")
     chip = device(target)
-    plan = plan_program(*split_scatters_for_program(*split_for_program(module, fusion)))
+    plan = plan_module(module, fusion, hero_rules)
     text = print_hlo(module)
     kernels: list[Kernel] = []
     traces: list[Trace] = []
@@ -258,6 +261,15 @@ def compile_module(
         hlo=text,
         fusion=fusion,
     )
+
+
+def plan_module(module: ModuleOp, fusion: str | None = None, hero_rules: str = "current") -> ProgramPlan:
+    """The kernels of a module, or of its fusion instruction of this name, after what one kernel cannot do has been split."""
+    parts = fuse_entry_for_program(module, fusion)
+    # By the seed document's rules one kernel makes slices of any sizes.
+    if hero_rules != "seed":
+        parts = split_results_for_program(*parts)
+    return plan_program(*insert_copies_for_program(*split_scatters_for_program(*split_for_program(*parts))))
 
 
 def _compile_kernel(

@@ -81,12 +81,17 @@ def _bytes(type: ArrayType) -> int:
 
 def aliases_of(view: FusionView) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it is written to."""
-    if view.call is None:
-        return {}
-    wanted = _wanted_by_module(view, view.call) | _wanted_by_call(view, view.call)
-    if _are_updates(view, wanted) or _are_scattered(view, wanted):
+    wanted = wanted_aliases(view)
+    if _are_updates(view, wanted):
         return wanted
     return {result: operand for result, operand in wanted.items() if _can_be_in_place(view, operand, result)}
+
+
+def wanted_aliases(view: FusionView) -> dict[int, SSAValue]:
+    """Number of a result -> the operand whose buffer it may be written to, if the kernel can: what module and call say."""
+    if view.call is None:
+        return {}
+    return _wanted_by_module(view, view.call) | _wanted_by_call(view, view.call)
 
 
 def _wanted_by_module(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
@@ -127,21 +132,22 @@ def _wanted_by_call(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
 
 
 def _are_updates(view: FusionView, wanted: dict[int, SSAValue]) -> bool:
-    """Whether every result is an update of the parameter that it is to lie in, and of nothing else at the call."""
-    updates = find_in_place_updates(view) if len(wanted) == len(view.result_types) else ""
-    if isinstance(updates, str):
+    """Whether every result is an update of, or a scatter into, the parameter that it is to lie in, and of nothing else at the call."""
+    if len(wanted) != len(view.result_types):
         return False
-    given = [view.operands[update.parameter.number.value.data] for update in updates]
-    return given == [wanted[result] for result in range(len(given))] and all(view.operands.count(x) == 1 for x in given)
+    parameters = _updated_parameters(view)
+    given = [view.operands[parameter.number.value.data] for parameter in parameters]
+    is_wanted = given == [wanted[result] for result in range(len(given))]
+    return bool(given) and is_wanted and all(view.operands.count(operand) == 1 for operand in given)
 
 
-def _are_scattered(view: FusionView, wanted: dict[int, SSAValue]) -> bool:
-    """Whether every result is a parameter with updates scattered into it, and the one that it is to lie in."""
-    arrays = arrays_in_place(view) if len(wanted) == len(view.result_types) else ""
-    if isinstance(arrays, str):
-        return False
-    given = [view.operands[array.number.value.data] for array in arrays]
-    return given == [wanted[result] for result in range(len(given))] and all(view.operands.count(x) == 1 for x in given)
+def _updated_parameters(view: FusionView) -> Sequence[ParameterOp]:
+    """Per result the parameter that it is after an update in place, or after a scatter; () where some result is neither."""
+    updates = find_in_place_updates(view)
+    if not isinstance(updates, str):
+        return [update.parameter for update in updates]
+    arrays = arrays_in_place(view)
+    return () if isinstance(arrays, str) else arrays
 
 
 def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:

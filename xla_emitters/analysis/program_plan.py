@@ -7,8 +7,9 @@
       ROOT %b = f32[8] fusion(%a), calls=second      kernel b: reads t0, writes r0
     }
 
-ENTRY's fusions become kernels in program order; only tuples may stand between them. An ENTRY without fusions is itself one kernel, named
-after the computation. Results of a tuple are numbered by leaf. Source: design.md 4 "Program"; spec/2 4.1, section 5 "fusion wrapper".
+ENTRY's fusions become kernels in program order; only tuples may stand between them, and bitcasts of what they make. An ENTRY without
+fusions is itself one kernel, named after the computation. Results of a tuple are numbered by leaf.
+Source: design.md 4 "Program"; spec/2 4.1, section 5 "fusion wrapper".
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.traits import SymbolTable
 
 from xla_emitters.analysis.buffers import aliases_of
 from xla_emitters.analysis.fusion import view_of
@@ -28,8 +28,10 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    find_computation,
 )
-from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
 
 
@@ -103,19 +105,12 @@ def entry_of(module: ModuleOp) -> ComputationOp:
 
 def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
     """The computation that ENTRY's fusion instruction named `fusion` calls. raises UsageError when there is none."""
-    return called_computation(_fusion_named(entry_of(module), fusion))
-
-
-def called_computation(fusion: FusionOp) -> ComputationOp:
-    """The computation of a fusion that stands in a module."""
-    found = SymbolTable.lookup_symbol(fusion, fusion.calls)
-    assert isinstance(found, ComputationOp)
-    return found
+    return computation_of(_fusion_named(entry_of(module), fusion))
 
 
 def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
     """What a planned kernel computes."""
-    return called_computation(source) if isinstance(source, FusionOp) else source
+    return find_computation(source, source.calls) if isinstance(source, FusionOp) else source
 
 
 def _fusion_named(entry: ComputationOp, name: str) -> FusionOp:
@@ -164,6 +159,8 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
             case GetTupleElementOp():
                 first, count = _leaves_of_element(op)
                 slots[op.result] = slots[op.operands[0]][first : first + count]
+            case BitcastOp() if is_same_memory(op):
+                slots[op.result] = slots[op.operands[0]]
             case FusionOp():
                 operands: list[Slot] = []
                 for operand in op.operands:
@@ -199,7 +196,7 @@ def _overwriting(entry: ComputationOp) -> dict[tuple[HloOp, int], tuple[HloOp, i
         if not isinstance(op, FusionOp) or op.output_to_operand_aliasing is None:
             continue
         for leaf, operand in aliases_of(view_of(op)).items():
-            (producer,) = _producers(operand)
+            (producer,) = producers_of(operand)
             if isinstance(producer[0], FusionOp):
                 found[producer] = (op, leaf)
     return found
@@ -212,7 +209,7 @@ def _outside(op: HloOp) -> Unsupported:
 def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
     """(fusion, leaf of its result) -> number of the program's result that it is."""
     numbers: dict[tuple[HloOp, int], int] = {}
-    for number, (owner, leaf) in enumerate(_producers(entry.root)):
+    for number, (owner, leaf) in enumerate(producers_of(entry.root)):
         if isinstance(owner, ParameterOp):
             raise owner.unsupported("no kernel for a result that is passed through")
         if not isinstance(owner, FusionOp):
@@ -227,18 +224,25 @@ def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
     return numbers
 
 
-def _producers(value: SSAValue) -> list[tuple[HloOp, int]]:
-    """Per leaf of a value: the instruction, looking through tuples, that makes it, and which leaf of its result it is."""
+def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
+    """Per leaf of a value: the instruction, looking through tuples and bitcasts, that makes it, and which leaf of its result it is."""
     op = value.owner
     assert isinstance(op, HloOp)
     match op:
         case TupleOp():
-            return [producer for operand in op.operands for producer in _producers(operand)]
+            return [producer for operand in op.operands for producer in producers_of(operand)]
         case GetTupleElementOp():
             first, count = _leaves_of_element(op)
-            return _producers(op.operands[0])[first : first + count]
+            return producers_of(op.operands[0])[first : first + count]
+        case BitcastOp() if is_same_memory(op):
+            return producers_of(op.operands[0])
         case _:
             return [(op, leaf) for leaf in range(len(leaf_types(op.result.type)))]
+
+
+def is_same_memory(op: BitcastOp) -> bool:
+    """Whether a buffer of the operand's elements is one of the result's."""
+    return element_of(op.operands[0]) == element_of(op.result)
 
 
 def _leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:

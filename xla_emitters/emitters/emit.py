@@ -18,8 +18,8 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
 from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
 from xla_emitters.emitters.input_slices import InputSlicesEmitter
@@ -93,16 +93,15 @@ def emit_fusion(fusion: FusionOp | ComputationOp, device: Device, rules: str = "
     rules    as in `emitter_for`
     raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
     """
-    view = view_of(fusion)
-    _refuse_without_code(view)
+    view = refuse_without_code(fusion)
     return emitter_for(view, device, rules).emit(view, device)
 
 
 def partition_fusion(
     fusion: FusionOp | ComputationOp, device: Device, rules: str = "current"
 ) -> PartitionedComputation:
-    """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`, but not for lack of code"""
-    view = view_of(fusion)
+    """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`"""
+    view = refuse_without_code(fusion)
     return emitter_for(view, device, rules).partition(view, device)
 
 
@@ -117,8 +116,12 @@ def _has_code(op: type[HloOp]) -> bool:
     return op in (ParameterOp, TupleOp) or op.emit_element is not HloOp.emit_element
 
 
-def _refuse_without_code(view: FusionView) -> None:
-    """One error for all instructions that nothing can be emitted for, before anything is."""
+def refuse_without_code(fusion: FusionOp | ComputationOp) -> FusionView:
+    """The view of a fusion, or of a computation as if a fusion called it, if there is code for all of it.
+
+    raises   Unsupported: one error for all instructions that nothing can be emitted for, or what `view_of` refuses
+    """
+    view = view_of(fusion)
     called = (op for computation in view.called for op in computation.instructions)
     root = view.computation.root.owner
     missing = [
@@ -127,7 +130,7 @@ def _refuse_without_code(view: FusionView) -> None:
         if not (_has_code(type(op)) or (isinstance(op, ScatterOp) and op is root))
     ]
     if not missing:
-        return
+        return view
     first, *others = missing
     raise Unsupported(
         f"no code for HLO op '{first.opcode}' (instruction %{first.instruction_name.data})",

@@ -5,6 +5,8 @@ x = part.take(root.operands[0])           what that value is made of comes along
 y = part.insert(CopyOp(...), root)        a new instruction
 computation = part.finish("first", [y], callee)
 call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.first")
+
+`Parting` does this for ENTRY's fusions, whose results then come from the new ones.
 """
 
 from __future__ import annotations
@@ -14,13 +16,21 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.analysis.program_plan import entry_of
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    ReturnOp,
+    TupleOp,
+)
+from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import tuple_type
 
 
@@ -85,6 +95,71 @@ class Part:
         return made
 
 
+@dataclass(frozen=True, eq=False)
+class Parting:
+    """A fusion of ENTRY on its way to several."""
+
+    module: ModuleOp
+    fusion: FusionOp
+    callee: ComputationOp
+
+    def call(
+        self, part: Part, name: str, results: Sequence[SSAValue], first: Sequence[SSAValue], suffix: str
+    ) -> FusionOp:
+        """Adds the computation of `part` to the module, and before the fusion one that calls it.
+
+        name    of the computation
+        first   what the parameters are given that are none of the fusion's
+        suffix  to the fusion's name
+        """
+        computations = {op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp)}
+        callee = part.finish(fresh_name(name, computations), results, self.callee)
+        Rewriter.insert_op(callee, InsertPoint.before(self.callee))
+        operands = [*first, *(self.fusion.operands[number] for number in part.parameters if number >= 0)]
+        made = new_fusion(operands, callee, f"{self.fusion.instruction_name.data}{suffix}")
+        self.before(made)
+        return made
+
+    def before(self, op: HloOp) -> SSAValue:
+        """Adds an instruction to ENTRY before the fusion."""
+        around = self.fusion.parent_op()
+        assert isinstance(around, ComputationOp)
+        rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
+        op.location = self.fusion.location
+        Rewriter.insert_op(op, InsertPoint.before(self.fusion))
+        return op.result
+
+    def elements(self, value: SSAValue) -> list[SSAValue]:
+        """The elements of a tuple; `value` alone if it is none."""
+        if not isinstance(value.type, TupleType):
+            return [value]
+        owner = value.owner
+        assert isinstance(owner, HloOp)
+        name = owner.instruction_name.data
+        return [
+            self.before(GetTupleElementOp([value], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
+            for n, type in enumerate(value.type.types)
+        ]
+
+    def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
+        """ENTRY uses new values for the fusion's: one for each root of what the fusion called, also where an instruction is several."""
+        values = {root: [value for other, value in found if other is root] for root, _ in found}
+
+        def together(value: SSAValue) -> SSAValue:
+            owner = value.owner
+            assert isinstance(owner, HloOp)
+            if owner in values:
+                return values[owner].pop()
+            assert isinstance(owner, TupleOp)
+            parts = [together(operand) for operand in owner.operands]
+            return self.before(TupleOp(parts, owner.result.type, owner.instruction_name.data))
+
+        Rewriter.replace_op(self.fusion, (), [together(self.callee.root)])
+        fusions = (op for op in self.module.walk() if isinstance(op, FusionOp))
+        if not any(op.calls.root_reference.data == self.callee.sym_name.data for op in fusions):
+            Rewriter.erase_op(self.callee)
+
+
 def leave_only(module: ModuleOp, fusion: str) -> None:
     """ENTRY becomes a call of one of its fusions, with a parameter for each operand."""
     entry = entry_of(module)
@@ -122,6 +197,36 @@ def wrap_entry(entry: ComputationOp) -> ComputationOp:
 def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -> FusionOp:
     properties = {"calls": SymbolRefAttr(callee.sym_name.data), "kind": StringAttr("kInput")}
     return FusionOp(operands, callee.root.type, name, properties)
+
+
+def copying(module: ModuleOp, value: SSAValue, type: Attribute, before: Operation, name: str) -> SSAValue:
+    """What a new fusion makes of an array of ENTRY: a copy.
+
+    type    the copy's: the array's, perhaps in another layout
+    before  what it comes before in ENTRY, and whose place it has
+    """
+    array = ParameterOp(0, value.type, "array")
+    copy = CopyOp([array.result], type, "copied")
+    computations = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
+    callee = ComputationOp(fresh_name(f"{name}.computation", computations), Block([array, copy, ReturnOp(copy.result)]))
+    fusion = new_fusion([value], callee, name)
+    for op in (array, copy, callee, fusion):
+        op.location = before.location
+    entry = entry_of(module)
+    rename(fusion, {op.instruction_name.data for op in entry.instructions if op is not before})
+    Rewriter.insert_op(callee, InsertPoint.before(entry))
+    Rewriter.insert_op(fusion, InsertPoint.before(before))
+    return fusion.result
+
+
+def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
+    """An `output_to_operand_aliasing`: result number k lies where the k-th of `operands` does; None: where nothing is said."""
+    pairs = [
+        f"{{{number if is_tuple else ''}}}: ({operand}, {{}})"
+        for number, operand in enumerate(operands)
+        if operand is not None
+    ]
+    return StringAttr("{" + ", ".join(pairs) + "}")
 
 
 def rename(op: HloOp, names: set[str]) -> None:

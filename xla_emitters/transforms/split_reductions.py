@@ -14,29 +14,26 @@ Source: spec/2 1.8; XLA tree_reduction_rewriter.cc.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TupleType
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.program_plan import called_computation, computation_of, entry_of, kernel_sources
+from xla_emitters.analysis.program_plan import computation_of, entry_of, kernel_sources
 from xla_emitters.analysis.reduction_starts import identities_needed
 from xla_emitters.analysis.reductions import FusionReductions, Reduction, Split, find_reductions
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.hlo.base import integer_array, integers
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
-    GetTupleElementOp,
     ParameterOp,
-    TupleOp,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -49,7 +46,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import Part, fresh_name, leave_only, new_fusion, rename, wrap_entry
+from xla_emitters.transforms.fusion_parts import Part, Parting, leave_only, wrap_entry
 
 
 @dataclass(frozen=True)
@@ -108,18 +105,15 @@ def split_reductions(module: ModuleOp) -> None:
     pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
     while pending:
         fusion = pending.pop()
-        callee = called_computation(fusion)
+        callee = computation_of(fusion)
         if (found := needs_split(callee)) is not None:
             pending += _Splitting(module, fusion, callee, found).split()
 
 
 @dataclass(frozen=True, eq=False)
-class _Splitting:
+class _Splitting(Parting):
     """One fusion on its way to two."""
 
-    module: ModuleOp
-    fusion: FusionOp
-    callee: ComputationOp
     found: FusionReductions
 
     @property
@@ -140,8 +134,8 @@ class _Splitting:
 
         first = Part(self.callee)
         results = [self._partial(first, hero) for hero in heroes] + [first.take(root.result) for root in sides]
-        partial = self._call(first, f"{name}.partial", results, [], ".partial")
-        leaves = self._leaves(partial.result)
+        partial = self.call(first, f"{name}.partial", results, [], ".partial")
+        leaves = [leaf for element in self.elements(partial.result) for leaf in self.elements(element)]
         arrays = sum(len(hero.arrays) for hero in heroes)
         given, side_leaves = leaves[:arrays], leaves[arrays:]
 
@@ -154,8 +148,10 @@ class _Splitting:
         for hero in heroes:
             own, inputs = inputs[: len(hero.arrays)], inputs[len(hero.arrays) :]
             second.taken[hero.result] = self._rest(second, hero, own)
-        rest = self._call(second, f"{name}.rest", [second.take(root.result) for root in reduced], given, "")
-        self._replace(dict(zip(sides, side_leaves, strict=True)), dict(self._by_root(reduced, rest)))
+        rest = self.call(second, f"{name}.rest", [second.take(root.result) for root in reduced], given, "")
+        # What one root is may be a tuple itself.
+        values = self.elements(rest.result) if len(reduced) > 1 else [rest.result]
+        self.replace(list(zip([*sides, *reduced], [*side_leaves, *values], strict=True)))
         return [partial, rest]
 
     def _partial(self, part: Part, hero: ReduceOp) -> SSAValue:
@@ -189,13 +185,16 @@ class _Splitting:
 
     def _starts(self, part: Part, hero: ReduceOp) -> list[SSAValue]:
         """What partial results begin with, and what operands are padded with."""
-        inits = hero.operands[len(hero.arrays) :]
+        inits = hero.inits
         identities = identities_needed(hero)
         if identities is None:
             return [part.take(init) for init in inits]
         assert isinstance(identities, tuple)
         made = list[SSAValue]()
         for init, identity in zip(inits, identities, strict=True):
+            if identity is None:
+                made.append(part.take(init))
+                continue
             row = element_of(init)
             constant = ConstantOp.from_array(np.asarray(identity).astype(row.numpy), row, f"identity.{identity}")
             made.append(part.insert(constant, hero))
@@ -228,75 +227,10 @@ class _Splitting:
             )
             for value in partials
         ]
-        inits = [part.take(init) for init in hero.operands[len(hero.arrays) :]]
+        inits = [part.take(init) for init in hero.inits]
         reduced = list(range(len(kept), len(dims)))
         part.names.discard(name)
         return part.insert(_reduce(hero, [*operands, *inits], reduced, None, name), hero)
-
-    # ---- ENTRY
-
-    def _call(
-        self, part: Part, name: str, results: Sequence[SSAValue], first: Sequence[SSAValue], suffix: str
-    ) -> FusionOp:
-        """Adds the computation of `part` to the module, and before the fusion one that calls it."""
-        computations = {op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp)}
-        callee = part.finish(fresh_name(name, computations), results, self.callee)
-        Rewriter.insert_op(callee, InsertPoint.before(self.callee))
-        operands = [*first, *(self.fusion.operands[number] for number in part.parameters if number >= 0)]
-        made = new_fusion(operands, callee, f"{self.fusion.instruction_name.data}{suffix}")
-        self._before(made)
-        return made
-
-    def _before(self, op: HloOp) -> SSAValue:
-        around = self.fusion.parent_op()
-        assert isinstance(around, ComputationOp)
-        rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
-        op.location = self.fusion.location
-        Rewriter.insert_op(op, InsertPoint.before(self.fusion))
-        return op.result
-
-    def _leaves(self, value: SSAValue) -> list[SSAValue]:
-        """The arrays in `value`."""
-        if not isinstance(value.type, TupleType):
-            return [value]
-        owner = value.owner
-        assert isinstance(owner, HloOp)
-        name = owner.instruction_name.data
-        elements = [
-            self._before(GetTupleElementOp([value], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
-            for n, type in enumerate(value.type.types)
-        ]
-        return [leaf for element in elements for leaf in self._leaves(element)]
-
-    def _by_root(self, reduced: Sequence[HloOp], rest: FusionOp) -> Iterator[tuple[HloOp, SSAValue]]:
-        """The values of ENTRY that roots are, from what the second fusion gives."""
-        if len(reduced) == 1:
-            yield reduced[0], rest.result
-            return
-        assert isinstance(rest.result.type, TupleType)
-        for n, (root, type) in enumerate(zip(reduced, rest.result.type.types, strict=True)):
-            name = f"{rest.instruction_name.data}.{n}"
-            yield root, self._before(GetTupleElementOp([rest.result], type, name, {"index": IntegerAttr(n, i64)}))
-
-    def _replace(self, sides: Mapping[HloOp, SSAValue], reduced: Mapping[HloOp, SSAValue]) -> None:
-        """ENTRY uses the new values for the fusion's."""
-        found = {**sides, **reduced}
-
-        def together(value: SSAValue) -> SSAValue:
-            owner = value.owner
-            assert isinstance(owner, HloOp)
-            if owner in found:
-                return found[owner]
-            assert isinstance(owner, TupleOp)
-            parts = [together(operand) for operand in owner.operands]
-            return self._before(TupleOp(parts, owner.result.type, owner.instruction_name.data))
-
-        Rewriter.replace_op(self.fusion, (), [together(self.callee.root)])
-        if not any(op.calls.root_reference.data == self.callee.sym_name.data for op in self._fusions()):
-            Rewriter.erase_op(self.callee)
-
-    def _fusions(self) -> list[FusionOp]:
-        return [op for op in self.module.walk() if isinstance(op, FusionOp)]
 
 
 def _reduce(

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.analysis.buffers import aliases_of
 from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.program_plan import called_computation, entry_of, kernel_sources
+from xla_emitters.analysis.program_plan import computation_of, entry_of, kernel_sources
 from xla_emitters.analysis.scatters import arrays_in_place, scatter_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTupleElementOp, ParameterOp
-from xla_emitters.dialects.hlo.contractions import ScatterOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import Part, fresh_name, leave_only, new_fusion, rename, wrap_entry
+from xla_emitters.transforms.fusion_parts import Part, aliasing, fresh_name, leave_only, new_fusion, rename, wrap_entry
 
 HloOpT = TypeVar("HloOpT", bound=HloOp)
 
@@ -95,22 +95,12 @@ def _claim_operands(fusion: FusionOp) -> None:
         return
     places = [array.number.value.data for array in arrays]
     if all(isinstance(fusion.operands[n].owner, FusionOp) and fusion.operands[n].has_one_use() for n in places):
-        fusion.output_to_operand_aliasing = _aliasing(places, is_tuple=isinstance(fusion.result.type, TupleType))
-
-
-def _aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
-    """Result number k lies where the k-th of `operands` does; None: where nothing is said."""
-    pairs = [
-        f"{{{number if is_tuple else ''}}}: ({operand}, {{}})"
-        for number, operand in enumerate(operands)
-        if operand is not None
-    ]
-    return StringAttr("{" + ", ".join(pairs) + "}")
+        fusion.output_to_operand_aliasing = aliasing(places, is_tuple=isinstance(fusion.result.type, TupleType))
 
 
 def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:
     """Puts two fusions for the one; the first writes the arrays `numbers`."""
-    callee = called_computation(fusion)
+    callee = computation_of(fusion)
     scatter = callee.root.owner
     assert isinstance(scatter, ScatterOp)
     name, count = callee.sym_name.data, len(scatter.arrays)
@@ -138,7 +128,7 @@ def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:
     second.names.discard(scatter.instruction_name.data)
     made = _call(module, fusion, second, f"{name}.rest", [second.insert(rest, scatter)], leaves, "")
     places = [numbers.index(number) if number in numbers else None for number in range(count)]
-    made.output_to_operand_aliasing = _aliasing(places, is_tuple=count > 1)
+    made.output_to_operand_aliasing = aliasing(places, is_tuple=count > 1)
     Rewriter.replace_op(fusion, (), [made.result])
     if not any(isinstance(op, FusionOp) and op.calls.root_reference.data == name for op in module.walk()):
         Rewriter.erase_op(callee)
@@ -156,7 +146,7 @@ def _call(
     """Adds the computation of `part` to the module, and before the fusion one that calls it."""
     computations = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
     callee = part.finish(fresh_name(name, computations), results, fusion)
-    Rewriter.insert_op(callee, InsertPoint.before(called_computation(fusion)))
+    Rewriter.insert_op(callee, InsertPoint.before(computation_of(fusion)))
     operands = [*first, *(fusion.operands[number] for number in part.parameters if number >= 0)]
     return _before(fusion, new_fusion(operands, callee, f"{fusion.instruction_name.data}{suffix}"))
 

@@ -152,6 +152,14 @@ def test_prologue_side_outputs_and_epilogue_go_where_they_belong():
     assert "%fused {" not in text
 
 
+def test_an_instruction_that_is_several_results_is_made_as_often():
+    """Each result has a buffer of its own, which one kernel writes."""
+    text = ALL.replace("(f32[5000,40], f32[40], f32[40])", "(f32[5000,40], f32[40], f32[40], f32[40], f32[5000,40])")
+    before, after = split(text.replace("tuple(e, n, s)", "tuple(e, s, n, s, e)"))
+    same(before, after)
+    assert [len(kernel.results) for kernel in plan_program(after).kernels] == [4, 3]
+
+
 def test_padding_is_what_leaves_the_rest_as_it_is():
     _, after = split(ALL.replace("5000", "4099"))
     padded = [line.split(" pad(")[1] for line in print_hlo(after).splitlines() if " pad(" in line]
