@@ -4,7 +4,8 @@
     maximum, init x    max(x, x) is x, whatever x is: every thread begins with it
     add, init x        threads begin with 0, and x is added in the end
     argmax, init x     each result is selected from its two candidates, so body(x, x) is x: every thread begins with it
-    own body, init x   element by element, unless body(x, x) is x for the constant that x is
+    sum and maximum    each of them by its own rule, where each result comes from its own two candidates alone
+    own body, init x   unless body(x, x) is x for the constant that x is, threads begin with nothing, and x is combined in the end
 
 Bodies are associative and commutative: HLO lets elements be combined in any order. So x . a . x . b is a . b . (x . x), and where
 x . x is x nobody sees how often it was there.
@@ -16,12 +17,12 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.traits import SymbolTable
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, TupleOp, enclosing_module
+from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import InternalError
@@ -32,34 +33,32 @@ IDENTITY = {"add": 0, "multiply": 1, "xor": 0}
 """By opcode, what gives x from x and itself."""
 
 
-def identities_needed(hero: ReduceOp) -> tuple[int, ...] | str | None:
-    """None where threads begin with the initial values; numbers where they begin with these, and the initial values come in the end.
+def identities_needed(hero: ReduceOp) -> tuple[int | None, ...] | str | None:
+    """None where threads begin with the initial values, and are done.
 
-    Else why neither is right.
+    Else the numbers that they begin with, None for what begins with its initial value all the same; the initial values come in the end.
+    Else why neither is right: they begin with nothing.
     """
-    body = body_of(hero)
+    body = find_computation(hero, hero.to_apply)
     if only_chooses(body):
         return None
-    inits = [_constant(init.owner) for init in hero.operands[len(hero.arrays) :]]
+    inits = [_constant(init.owner) for init in hero.inits]
     if None not in inits and _combines_to_itself(body, inits):
         return None
     opcodes = combining_opcodes(body)
-    is_complex = any(element_of(array).kind is Kind.COMPLEX for array in hero.arrays)
-    if not is_complex and all(opcode in IDENTITY for opcode in opcodes):
-        return tuple(IDENTITY[opcode] for opcode in opcodes if opcode)
+    # Infinity times 1 + 0i is NaN.
+    is_known = (
+        opcode in IDEMPOTENT or (opcode in IDENTITY and not (opcode == "multiply" and _is_complex(array)))
+        for opcode, array in zip(opcodes, hero.arrays, strict=True)
+    )
+    if all(is_known):
+        return tuple(IDENTITY.get(opcode or "") for opcode in opcodes)
     name = f"%{hero.instruction_name.data}"
     return f"the initial value of {name} would count once for each thread, and its computation has no known identity"
 
 
-def body_of(hero: ReduceOp) -> ComputationOp:
-    """The computation that a reduction calls."""
-    module = enclosing_module(hero)
-    body = module and SymbolTable.lookup_symbol(module, hero.to_apply)
-    if not isinstance(body, ComputationOp):
-        raise InternalError(
-            f"reduce '{hero.instruction_name.data}' calls no computation of its module", stage="analysis"
-        )
-    return body
+def _is_complex(array: SSAValue) -> bool:
+    return element_of(array).kind is Kind.COMPLEX
 
 
 def only_chooses(body: ComputationOp) -> bool:

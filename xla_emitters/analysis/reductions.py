@@ -23,7 +23,7 @@ from xla_emitters.analysis.heroes import find_non_trivial_hero, roots_of
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import Unsupported
@@ -186,7 +186,7 @@ def _parted(order: Sequence[int], sizes: Sequence[int], middle: Sequence[int]) -
 def why_not_hero(hero: HloOp, *, are_split: bool = False) -> str | None:
     """None where `hero` is a reduction that gets a kernel; else the reason."""
     if not isinstance(hero, ReduceOp):
-        return f"%{hero.instruction_name.data} is no reduce"
+        return f"%{hero.instruction_name.data} ('{hero.opcode}') is no reduce"
     found = describe(hero)
     name = f"%{hero.instruction_name.data}"
     if found is None:
@@ -241,7 +241,7 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
     heroes = tuple(find_non_trivial_hero(view, root) for root in roots)
     reasons = [why_not_hero(hero, are_split=are_split) for hero in heroes]
     if None not in reasons:
-        return next(reason for reason in reasons if reason)
+        return _why_no_heroes(view, heroes, reasons)
     first = heroes[reasons.index(None)]
     assert isinstance(first, ReduceOp)
     shape = describe(first)
@@ -267,15 +267,28 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
     )
 
 
+def _why_no_heroes(view: FusionView, heroes: Sequence[HloOp], reasons: Sequence[str | None]) -> str:
+    """Of the reasons the one that says most: why a reduce is no hero, before what is not even a reduce."""
+    of_reduces = (reason for hero, reason in zip(heroes, reasons, strict=True) if isinstance(hero, ReduceOp) and reason)
+    if (reason := next(of_reduces, None)) is not None:
+        return reason
+    is_inside = next(iter(view.with_opcode("reduce")), None) is not None
+    return f"{reasons[0]}{', and only instructions of one operand lead on to one' if is_inside else ''}"
+
+
 def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
     """How many combinations in a row the elements go through, for the reductions that threads share; none where there is no kernel."""
     try:
-        found = find_reductions(view_of(computation), are_split=True)
+        view = view_of(computation)
     except Unsupported:
         return {}
-    if isinstance(found, str):
-        return {}
-    return dict.fromkeys(found.reduce_heroes, found.shape.longest_chain)
+    shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in roots_of(view))}
+    return {hero: shape.longest_chain for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
+
+
+def shared_reduction(hero: HloOp) -> Reduction | None:
+    """The reduction that a hero is, if it gets a kernel, or several; else None."""
+    return describe(hero) if isinstance(hero, ReduceOp) and why_not_hero(hero, are_split=True) is None else None
 
 
 # ------------------------------------------------------------------------------------------------- groups

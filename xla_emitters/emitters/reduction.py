@@ -14,7 +14,7 @@
 
 Which thread does what is the plan's (`reduction_plans`). Several reductions of one shape share the loop, and so do results that are not
 reduced but as large as what is read (side outputs): written at the place that is read. Reductions with nothing in common get blocks of
-their own along z. What threads begin with makes an initial value count once (`analysis/reduction_starts`).
+their own along z. What threads begin with makes an initial value count once (`reduction_partials`).
 Additions in bodies are nsz, so that 0 + x folds. Source: spec/2 2.4.3; XLA reduction.cc.
 """
 
@@ -39,8 +39,8 @@ from xla_emitters.analysis.reductions import FusionReductions, find_reductions
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp, integers
-from xla_emitters.dialects.hlo.contractions import ReduceOp
-from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import as_array, default_order, dims_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import (
     AllocateSharedOp,
@@ -51,9 +51,10 @@ from xla_emitters.dialects.xla_gpu import (
     SyncThreadsOp,
     YieldOp,
 )
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, leaf_map, result_types
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
+from xla_emitters.emitters.reduction_partials import Partials
 from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map, identity_map
@@ -68,9 +69,7 @@ class ReductionEmitter:
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not."""
         found = find_reductions(view)
-        if isinstance(found, str):
-            return found
-        return next((why for hero in found.reduce_heroes if isinstance(why := identities_needed(hero), str)), None)
+        return found if isinstance(found, str) else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """What reductions read, what is made of them, group by group, and side outputs, each a function."""
@@ -94,17 +93,21 @@ class ReductionEmitter:
         names = [f"%{hero.instruction_name.data}" for hero in found.reduce_heroes]
         decide("hero", f"{', '.join(names)}: {found.shape}", heroes=names, shape=list(found.shape.dims))
         decide("reduction", f"{plan.name}, {plan.vector} partial results a thread", variant=plan.name)
+        for hero in found.reduce_heroes:
+            if isinstance(reason := identities_needed(hero), str):
+                decide("start", f"partial results say if they are one yet: {reason}", hero=hero.instruction_name.data)
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
         called = partition_called(view.called)
         ids = dict(zip((name for name, _ in launch.ids), entry.ids, strict=True))
         epilogues = dict(zip(reducing, partitioned.epilogues, strict=True))
-        _ReductionKernel(found, plan, entry, ids, partitioned, epilogues, called).emit()
+        kernel = _ReductionKernel(found, plan, entry, ids, partitioned, epilogues, called)
+        kernel.emit()
         functions = emit_functions(entry.function, partitioned, called)
         bodies = {hero.to_apply.root_reference.data for hero in found.reduce_heroes}
         _let_zeros_fold(functions, [called[name] for name in bodies])
-        return kernel_module(view, entry.function, functions)
+        return kernel_module(view, entry.function, [*functions, *kernel.combining_functions()])
 
 
 def _let_zeros_fold(functions: Sequence[func.FuncOp], bodies: Sequence[PartitionedComputation]) -> None:
@@ -133,11 +136,11 @@ def _first_dims(op: HloOp) -> tuple[int, ...]:
 def _between(source: HloOp, target: HloOp) -> IndexingMap:
     """From an index of one result to that of another at the same place in memory; of what is a tuple the first array counts."""
     one, other = (as_array(leaf_types(op.result.type)[0]) for op in (source, target))
-    return leaf_map(one, other) or identity_map(dims_of(one))
+    return same_place(one, other)
 
 
 Values: TypeAlias = dict[ReduceOp, Sequence[SSAValue]]
-"""For each reduction one value per array that it reduces."""
+"""For each reduction the numbers of its partial results: one per array that it reduces, and maybe one that says if they are any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +201,10 @@ class _ReductionKernel:
     def _group(self, group: tuple[int, ...]) -> list[SSAValue]:
         """The outputs after what one group writes."""
         heroes = self.found.heroes_of(group)
-        starts: Values = {hero: self._starts(hero) for hero in heroes}
+        starts = dict[ReduceOp, Sequence[SSAValue]]()
+        for hero in heroes:
+            with self.builder.located(hero.location):
+                starts[hero] = self.partials[hero].starts(self.builder)
         partial, outputs = self._per_thread(group, starts)
         if not heroes:
             return outputs
@@ -207,29 +213,26 @@ class _ReductionKernel:
             return self._written(group, partial, (), outputs)
         return self._through_shared(group, partial, starts, self.plan.shared, outputs)
 
-    def _starts(self, hero: ReduceOp) -> list[SSAValue]:
-        """What each thread begins with."""
-        with self.builder.located(hero.location):
-            identities = identities_needed(hero)
-            if isinstance(identities, tuple):
-                pairs = zip(identities, result_types(hero), strict=True)
-                return [constant(self.builder, identity, type) for identity, type in pairs]
-            return self._inits(hero)
-
-    def _inits(self, hero: ReduceOp) -> list[SSAValue]:
-        return [self._element(init, ()) for init in hero.operands[len(hero.arrays) :]]
-
     def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """An element of what a reduction or a result reads."""
         assert isinstance(value.owner, HloOp)
         callee = self.partitioned.subgraph_of[value.owner]
         return self.builder.call(callee, [*self.entry.inputs, *indices])[0]
 
-    def _combined(self, hero: ReduceOp, ones: Sequence[SSAValue], others: Sequence[SSAValue]) -> list[SSAValue]:
-        return list(self.builder.call(self._body(hero), [*ones, *others]))
+    @cached_property
+    def partials(self) -> dict[ReduceOp, Partials]:
+        """How each reduction's partial results are combined."""
+        return {
+            hero: Partials(
+                hero, self.called[hero.to_apply.root_reference.data].root, lambda init: self._element(init, ())
+            )
+            for hero in self.found.reduce_heroes
+        }
 
-    def _body(self, hero: ReduceOp) -> Subgraph:
-        return self.called[hero.to_apply.root_reference.data].root
+    def combining_functions(self) -> list[func.FuncOp]:
+        """The functions of partial results that say if they are one, each once; what they call is there."""
+        made = {partials.combiner: partials.combining_function() for partials in self.partials.values()}
+        return [function for function in made.values() if function is not None]
 
     # ---- What one thread reads
 
@@ -241,18 +244,23 @@ class _ReductionKernel:
         begun = [self._repeated(value) for values in starts.values() for value in values]
         loop = self.builder.insert(LoopOp(self.map_ids, [*(outputs[n] for n in written), *begun], self.plan.input))
         with self.builder.inside(InsertPoint.at_end(loop.body.block)):
-            tensors, carried = loop.iter_args[: len(written)], list(loop.iter_args[len(written) :])
+            tensors, carried = loop.iter_args[: len(written)], loop.iter_args[len(written) :]
             combined = list[SSAValue]()
             for hero in starts:
-                own, carried = carried[: len(hero.arrays)], carried[len(hero.arrays) :]
+                own, carried = self._parted(hero, carried)
                 combined += self._step(hero, loop, own)
             self.builder.insert(YieldOp(*self._side_outputs(sides, loop, tensors), *combined))
         for number, result in zip(written, loop.results[: len(written)], strict=True):
             outputs[number] = result
-        partial, rest = dict[ReduceOp, Sequence[SSAValue]](), list[SSAValue](loop.results[len(written) :])
+        partial, rest = dict[ReduceOp, Sequence[SSAValue]](), loop.results[len(written) :]
         for hero in starts:
-            partial[hero], rest = rest[: len(hero.arrays)], rest[len(hero.arrays) :]
+            partial[hero], rest = self._parted(hero, rest)
         return partial, outputs
+
+    def _parted(self, hero: ReduceOp, values: Sequence[SSAValue]) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
+        """The numbers of one reduction's partial results, which come first, and the rest."""
+        count = self.partials[hero].count
+        return values[:count], values[count:]
 
     def _repeated(self, value: SSAValue) -> SSAValue:
         """`value` as a thread's partial results: a vector where it has several."""
@@ -265,7 +273,8 @@ class _ReductionKernel:
         with self.builder.located(hero.location):
             so_far = self._chosen(carried, loop.induction_vars)
             at = build.apply_indexing(self.builder, self._from_input(hero.operands[0].type), loop.map_results)
-            combined = self._combined(hero, so_far, [self._element(array, at) for array in hero.arrays])
+            elements = [self._element(array, at) for array in hero.arrays]
+            combined = self.partials[hero].with_element(self.builder, so_far, elements)
             if self.plan.vector == 1:
                 return combined
             index = loop.induction_vars[-1]
@@ -306,7 +315,7 @@ class _ReductionKernel:
         found: Values = {}
         for hero, own in values.items():
             with self.builder.located(hero.location):
-                found[hero] = self.builder.insert(ShuffleReduceOp(own, self._body(hero).name, distance)).results
+                found[hero] = self.builder.insert(ShuffleReduceOp(own, self.partials[hero].combiner, distance)).results
         return found
 
     def _through_shared(
@@ -337,7 +346,7 @@ class _ReductionKernel:
             ]
             found: Values = {}
             for hero in partial:
-                found[hero], extracted = extracted[: len(hero.arrays)], extracted[len(hero.arrays) :]
+                found[hero], extracted = self._parted(hero, extracted)
             return self._written(group, self._shuffled(found, stage.distance), symbols, carried)
 
         if not stage.read.range_vars:
@@ -360,12 +369,14 @@ class _ReductionKernel:
         self, group: tuple[int, ...], totals: Values, symbols: Sequence[SSAValue], outputs: Sequence[SSAValue]
     ) -> list[SSAValue]:
         """The outputs with the group's results, written by the threads that have them."""
-        totals = {hero: self._with_init(hero, values) for hero, values in totals.items()}
+        arguments = list[SSAValue]()
+        for hero, values in totals.items():
+            with self.builder.located(hero.location):
+                arguments += self.partials[hero].with_init(self.builder, values)
         roots = [number for number in group if self.found.hero_of(number) is not None]
         operands = [*self.map_ids, *symbols]
         places = [build.apply_indexing(self.builder, self._output_map(number), operands) for number in roots]
-        arguments = [*self.entry.inputs, *places[0], *(value for values in totals.values() for value in values)]
-        results = list(self.builder.call(self.epilogues[group], arguments))
+        results = list(self.builder.call(self.epilogues[group], [*self.entry.inputs, *places[0], *arguments]))
         condition = build.constraints_check(self.builder, self.plan.output, self.map_ids, symbols)
         written = list(outputs)
         for number, place in zip(roots, places, strict=True):
@@ -374,13 +385,6 @@ class _ReductionKernel:
                 written[output] = self.builder.insert(insertion).result
                 written[output].name_hint = "inserted"
         return written
-
-    def _with_init(self, hero: ReduceOp, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The results with the initial values, where threads began with something else."""
-        if identities_needed(hero) is None:
-            return values
-        with self.builder.located(hero.location):
-            return self._combined(hero, self._inits(hero), values)
 
     def _output_map(self, number: int) -> IndexingMap:
         """From ids and symbols to the index of a root's results that a thread writes."""

@@ -18,13 +18,14 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from xla_emitters.analysis.reduction_starts import body_of, combining_opcodes, only_chooses
+from xla_emitters.analysis.reduction_starts import combining_opcodes, only_chooses
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
-from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.computation import find_computation
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.runtime.tolerance import Bounds, widen
+from xla_emitters.runtime.tolerance import Bounds, by_parts, farthest, widen, widen_complex
 
 Evaluate = Callable[[Sequence[Array]], Any]
 
@@ -35,7 +36,7 @@ def bounds_in_any_order(op: ReduceOp, operands: Sequence[Bounds], chain: int, ev
     evaluate  the reference: the op's value on arrays
     """
     count = len(op.arrays)
-    body = body_of(op)
+    body = find_computation(op, op.to_apply)
     eps = max((_eps(inner) for inner in body.instructions), default=0.0)
     chooses = only_chooses(body)
     in_order: list[Bounds] | None = None
@@ -53,14 +54,20 @@ def bounds_in_any_order(op: ReduceOp, operands: Sequence[Bounds], chain: int, ev
                 else Bounds(from_parts(*(p.low for p in parts)), from_parts(*(p.high for p in parts)))
             )
             continue
-        if opcode == "multiply" and kind is Kind.FLOAT:
-            found.append(_product(array, init, axes, chain * eps))
+        if opcode == "multiply" and kind in (Kind.FLOAT, Kind.COMPLEX):
+            multiplied = _product if kind is Kind.FLOAT else _complex_product
+            found.append(multiplied(array, init, axes, chain * eps))
             continue
         if in_order is None:
             in_order = corners_of_each(operands, evaluate)
         own = in_order[number]
         is_exact = chooses or opcode in ("maximum", "minimum") or kind in (Kind.PRED, Kind.SIGNED, Kind.UNSIGNED)
-        found.append(own if is_exact else Bounds(widen(own.low, chain, -1), widen(own.high, chain, +1)))
+        if is_exact:
+            found.append(own)
+        elif kind is Kind.COMPLEX:
+            found.append(Bounds(*widen_complex(own.low, own.high, np.array(chain))))
+        else:
+            found.append(Bounds(widen(own.low, chain, -1), widen(own.high, chain, +1)))
     return found[0] if count == 1 else tuple(found)
 
 
@@ -82,9 +89,13 @@ def _parts(bounds: Bounds) -> list[Bounds]:
 
 def _sum(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
     kind = array.low.dtype
-    low, high = (_wide(part).sum(axes) + _wide(first) for part, first in zip(_ends(array), _ends(init), strict=True))
-    magnitudes = _magnitudes(array).sum(axes) + _magnitudes(init)
-    finite = _finite(_magnitudes(array), 0).sum(axes) + _finite(_magnitudes(init), 0)
+    starts = _ends(init)
+    ends = [_wide(part).sum(axes) for part in ((array.low,) if array.is_point else _ends(array))]
+    low, high = ends[0] + _wide(starts[0]), ends[-1] + _wide(starts[1])
+    each = _magnitudes(array)
+    finite = magnitudes = each.sum(axes) + _magnitudes(init)
+    if not np.isfinite(magnitudes).all():
+        finite = _finite(each, 0).sum(axes) + _finite(_magnitudes(init), 0)
     return _around(kind, low, high, relative * magnitudes, finite > float(_info(kind).max))
 
 
@@ -103,6 +114,30 @@ def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float
     vanishes = np.isinf(magnitudes) & (shrunk < float(_info(kind).smallest_normal))
     may_overflow = (grown > float(_info(kind).max)) | vanishes
     return _around(kind, middle, middle, relative * magnitudes + spread + lost, may_overflow)
+
+
+def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
+    """Each factor is anywhere in its rectangle. A product rounds by at most 2 eps of its modulus, and so by that in either part."""
+    with np.errstate(all="ignore"):
+        (middle, reach), (first, first_reach) = (_middle(bounds) for bounds in (array, init))
+        product = middle.prod(axes) * first
+        largest = (abs(middle) + reach).prod(axes) * (abs(first) + first_reach)
+        spread = largest - abs(product)
+        grown = np.maximum(abs(middle) + reach, 1).prod(axes) * np.maximum(abs(first) + first_reach, 1)
+    part = np.real(array.low).dtype
+    lost = grown * float(_info(part).smallest_normal)
+    slack = 2 * relative * largest + spread + lost
+    # Parts are sums of two products, each as large as the modulus. Which part an infinity makes NaN depends on the order.
+    may_overflow = ~(2 * grown <= float(_info(part).max))
+    product = np.where(may_overflow, 0, product)
+    parts = [_around(part, own(product), own(product), slack, may_overflow) for own in (np.real, np.imag)]
+    return Bounds(from_parts(*(p.low for p in parts)), from_parts(*(p.high for p in parts)))
+
+
+def _middle(bounds: Bounds) -> tuple[Array, Array]:
+    """The middle of complex rectangles in the widest type, and how far their corners are from it."""
+    low, high = (end.astype(np.clongdouble) for end in _ends(bounds))
+    return (low + high) / 2, abs(high - low) / 2
 
 
 def _finite(magnitudes: Array, instead: float) -> Array:
@@ -125,11 +160,13 @@ def _ends(bounds: Bounds) -> tuple[Array, Array]:
 
 def _wide(array: Array) -> Array:
     """`array` in a type of twice its precision, or in the widest that there is."""
-    return array.astype(np.longdouble if array.dtype == np.float64 else np.float64)
+    return np.asarray(array).astype(np.longdouble if array.dtype == np.float64 else np.float64)
 
 
 def _magnitudes(bounds: Bounds) -> Array:
-    return np.maximum(abs(_wide(bounds.low)), abs(_wide(bounds.high)))
+    low = _wide(bounds.low)
+    np.abs(low, out=low)
+    return low if bounds.is_point else np.maximum(low, abs(_wide(bounds.high)))
 
 
 def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, may_overflow: Array) -> Bounds:
@@ -137,11 +174,13 @@ def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, may_over
     with np.errstate(all="ignore"):
         is_special = ~np.isfinite(low) | ~np.isfinite(high)
         is_nan = np.isnan(low) | np.isnan(high)
+        # Beyond the last number of a type without infinity there is NaN.
+        least, most = (float(farthest(kind, sign)) for sign in (-1, 1))
         ends = [
-            np.where(may_overflow & ~is_nan, sign * np.inf, np.where(is_special, end, end + sign * slack)).astype(kind)
+            np.where(may_overflow & ~is_nan, sign * np.inf, np.where(is_special, end, end + sign * slack))
             for end, sign in ((low, -1), (high, 1))
         ]
-    return Bounds(ends[0], ends[1])
+    return Bounds(*(end.clip(least, most).astype(kind) for end in ends))
 
 
 def corners_of_each(operands: Sequence[Bounds], evaluate: Evaluate) -> list[Bounds]:
@@ -156,6 +195,8 @@ def corners_of_each(operands: Sequence[Bounds], evaluate: Evaluate) -> list[Boun
             found = [Bounds(part, part) for part in parts]
         else:
             pairs = zip(found, parts, strict=True)
-            found = [Bounds(np.minimum(old.low, part), np.maximum(old.high, part)) for old, part in pairs]
+            found = [
+                Bounds(by_parts(np.minimum, old.low, part), by_parts(np.maximum, old.high, part)) for old, part in pairs
+            ]
     assert found is not None
     return found

@@ -45,7 +45,7 @@ _ULPS_OF_COMPLEX = 16
 class Bounds:
     """Every admissible value of one array: element by element, `low` <= value <= `high`, or NaN where an end is.
 
-    From -inf to +inf nothing is known, so NaN is admissible too.
+    From -inf to +inf nothing is known, so NaN is admissible too; likewise over all numbers of a type that has no infinity.
     """
 
     low: Array
@@ -73,7 +73,7 @@ class Bounds:
             inside = (array >= self.low) & (array <= self.high)
         if array.dtype.kind in "biu" or "int" in array.dtype.name:
             return inside
-        is_unknown = (self.low == -np.inf) & (self.high == np.inf)
+        is_unknown = (self.low == farthest(array.dtype, -1)) & (self.high == farthest(array.dtype, +1))
         return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high) | is_unknown))
 
 
@@ -99,16 +99,19 @@ def widen(array: Array, ulps: int, direction: int) -> Array:
         return array
     info = _info(array.dtype)
     least, most, tiny = float(info.min), float(info.max), float(info.smallest_normal)
-    # Some 8-bit floats have no infinity, one has no sign: then the way goes to the number that is farthest.
-    target = np.array(direction * np.inf).astype(array.dtype)
-    if np.isnan(target):
-        target = np.array(most if direction > 0 else least).astype(array.dtype)
-    moved = array
+    target, moved = farthest(array.dtype, direction), array
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(ulps):
             moved = np.nextafter(moved, target)
         floor = np.clip(array.astype(np.float64) + direction * tiny, least, most).astype(array.dtype)
         return np.where(np.isfinite(array), (np.maximum if direction > 0 else np.minimum)(moved, floor), array)
+
+
+def farthest(kind: NumpyType, direction: int) -> Array:
+    """The infinity of a float type in that direction, or its last number: some 8-bit floats have no infinity, one has no sign."""
+    infinity = np.array(direction * np.inf).astype(kind)
+    info = _info(kind)
+    return np.array(float(info.max if direction > 0 else info.min)).astype(kind) if np.isnan(infinity) else infinity
 
 
 def widen_complex(low: Array, high: Array, ulps: Array) -> tuple[Array, Array]:
@@ -165,13 +168,13 @@ def corners(operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Ar
         if low is None or high is None:
             low = high = value
         else:
-            low, high = _by_parts(np.minimum, low, value), _by_parts(np.maximum, high, value)
+            low, high = by_parts(np.minimum, low, value), by_parts(np.maximum, high, value)
     assert low is not None
     assert high is not None
     return low, high
 
 
-def _by_parts(choose: Callable[[Array, Array], Array], one: Array, other: Array) -> Array:
+def by_parts(choose: Callable[[Array, Array], Array], one: Array, other: Array) -> Array:
     """`choose` of floats, or of each part of complex numbers, which NumPy orders by the real part first."""
     if one.dtype.kind != "c":
         return choose(one, other)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from xla_emitters.analysis.reduction_starts import body_of, combining_opcodes, identities_needed, only_chooses
-from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.analysis.reduction_starts import combining_opcodes, identities_needed, only_chooses
+from xla_emitters.dialects.hlo.computation import find_computation
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.hlo_text import parse_hlo
 
 
@@ -60,7 +61,9 @@ def argmax(value: str, init: str) -> ReduceOp:
         # a + a, b alone, a - b: nothing is known that leaves the other side as it is.
         ("ROOT s = f32[] add(a, a)", "constant(7)", "f32", "%r"),
         ("ROOT s = f32[] subtract(a, b)", "constant(7)", "f32", "%r"),
-        ("ROOT s = c64[] add(a, b)", "parameter(1)", "c64", "%r"),
+        # Infinity times 1 + 0i is NaN, so 1 leaves not all complex numbers as they are.
+        ("ROOT s = c64[] add(a, b)", "parameter(1)", "c64", (0,)),
+        ("ROOT s = c64[] multiply(a, b)", "parameter(1)", "c64", "%r"),
         # It gives 0 back from 0 and 0, whatever it is.
         ("t = f32[] multiply(a, b)\n u = f32[] add(a, b)\n ROOT s = f32[] add(t, u)", "constant(0)", "f32", None),
     ],
@@ -84,7 +87,30 @@ def test_what_is_chosen_may_be_there_twice():
     assert isinstance(identities_needed(argmax("add(a, b)", "constant(1)")), str)
 
 
+def test_each_result_has_a_start_of_its_own_where_it_comes_from_its_own_candidates():
+    text = """
+      combine { a = f32[] parameter(0)
+                c = f32[] parameter(1)
+                b = f32[] parameter(2)
+                d = f32[] parameter(3)
+                s = f32[] add(a, b)
+                m = f32[] FUNCTION(c, d)
+                ROOT t = (f32[], f32[]) tuple(s, m) }
+      ENTRY f { p = f32[8,64] parameter(0)
+                one = f32[] constant(1)
+                ROOT r = (f32[8], f32[8]) reduce(p, p, one, one), dimensions={1}, to_apply=combine }"""
+
+    def needed(function: str):
+        module = parse_hlo(text.replace("FUNCTION", function), "x.hlo")
+        return identities_needed(next(op for op in module.walk() if isinstance(op, ReduceOp)))
+
+    assert needed("maximum") == (0, None)
+    assert needed("multiply") == (0, 1)
+    assert isinstance(needed("power"), str)
+
+
 def test_what_combines_each_result():
-    body = body_of(argmax("add(b, a)", "constant(0)"))
+    hero = argmax("add(b, a)", "constant(0)")
+    body = find_computation(hero, hero.to_apply)
     assert combining_opcodes(body) == ("add", None)
     assert not only_chooses(body)

@@ -12,13 +12,14 @@ from xla_emitters.analysis.reductions import (
     ABSENT,
     FusionReductions,
     Reduction,
+    chains_of_heroes,
     describe,
     find_reductions,
     vector_size,
     why_not_hero,
 )
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.dialects.hlo.contractions import ReduceOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.hlo_text import parse_hlo
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -166,7 +167,9 @@ def test_results_that_are_not_reduced_share_a_group():
 
 def test_what_cannot_share_a_kernel():
     small = THREE.format(second="q", third="z", types="f32[30], f32[30], f32[]")
-    assert find_reductions(view(small)) == "%z is no reduce, and %z is f32[] where 15360 elements are read"
+    assert find_reductions(view(small)) == (
+        "%z ('constant') is no reduce, and %z is f32[] where 15360 elements are read"
+    )
     other = """
       p = f32[30,512] parameter(0)
       z = f32[] constant(0)
@@ -185,7 +188,41 @@ def test_an_epilogue_is_a_chain_of_single_operands():
       ROOT l = f32[30] log(r)
     """
     assert [hero.instruction_name.data for hero in reductions(body).reduce_heroes] == ["r"]
-    assert find_reductions(view(body.replace("log(r)", "add(r, r)"))) == "%l is no reduce"
+    assert find_reductions(view(body.replace("log(r)", "add(r, r)"))) == (
+        "%l ('add') is no reduce, and only instructions of one operand lead on to one"
+    )
+    assert (
+        find_reductions(view("p = f32[30,512] parameter(0)\nROOT l = f32[30,512] log(p)")) == "%l ('log') is no reduce"
+    )
+
+
+def test_of_several_reasons_that_of_a_reduce_is_given():
+    body = """
+      p = f32[30,20] parameter(0)
+      z = f32[] constant(0)
+      r = f32[30] reduce(p, z), dimensions={1}, to_apply=add
+      l = f32[30] add(r, r)
+      ROOT t = (f32[30], f32[30]) tuple(l, r)
+    """
+    assert find_reductions(view(body)) == "%r is a row [1, 30, 20]: too little work for a warp"
+
+
+def test_bounds_know_every_reduction_that_threads_share():
+    """Also where no one kernel makes all results; %d is summed by one thread."""
+    body = """
+      p = f32[30,512] parameter(0)
+      q = f32[30,20] parameter(1)
+      z = f32[] constant(0)
+      a = f32[30] reduce(p, z), dimensions={1}, to_apply=add
+      b = f32[512] reduce(p, z), dimensions={0}, to_apply=add
+      c = f32[] reduce(p, z), dimensions={0,1}, to_apply=add
+      d = f32[30] reduce(q, z), dimensions={1}, to_apply=add
+      n = f32[] negate(c)
+      ROOT t = (f32[30], f32[512], f32[], f32[30]) tuple(a, b, n, d)
+    """
+    found = {op.instruction_name.data: chain for op, chain in chains_of_heroes(view(body).computation).items()}
+    assert found.keys() == {"a", "c"}
+    assert min(found.values()) > 1
 
 
 @pytest.mark.parametrize("kind", ["concatenate", "dynamic_update_slice", "loop", "reduction", "scatter", "transpose"])

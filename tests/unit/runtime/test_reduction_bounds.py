@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -105,6 +108,46 @@ def test_where_a_part_may_overflow_anything_goes():
     found = bounds("ROOT s = f32[] add(a, b)", "0", array)
     assert found.admits(np.array([np.inf], np.float32)).all()
     assert found.admits(np.array([0], np.float32)).all()
+
+
+@pytest.mark.parametrize("element", ["f8e4m3fn", "f8e4m3fnuz", "f8e4m3b11fnuz"])
+def test_without_an_infinity_what_may_overflow_may_be_nan(element: str):
+    """Beyond the last number of these types there is NaN; two threads that share it may meet below."""
+    finfo: Any = ml_dtypes.finfo
+    largest = float(finfo(dtype(element).numpy).max)
+    array = np.array([[largest, largest, -largest, -largest] * 16, [0.125, -0.125, 0, 0] * 16], dtype(element).numpy)
+    found = bounds(f"ROOT s = {element}[] add(a, b)", "0", array, element)
+    for value, wanted in ((0, [True, True]), (largest, [True, False]), (np.nan, [True, False])):
+        assert found.admits(np.array([value, value], array.dtype)).tolist() == wanted
+
+
+def complex_rows(length: int = 64) -> Array:
+    rng = np.random.default_rng(0)
+    return np.exp(1j * rng.uniform(0, 2 * np.pi, (4, length))).astype(np.complex64)
+
+
+def test_a_complex_product_in_another_order_is_admitted():
+    array = complex_rows()
+    found = bounds("ROOT s = c64[] multiply(a, b)", "(1, 0)", array, "c64")
+    halves = array
+    while halves.shape[1] > 1:
+        halves = halves[:, ::2] * halves[:, 1::2]
+    assert found.admits(halves[:, 0]).all()
+    assert not found.admits(halves[:, 0] * np.complex64(1 + 1e-3j)).any()
+    array[0, 3], array[1, 3] = np.inf, 1e38
+    array[1, 4] = 1e38
+    found = bounds("ROOT s = c64[] multiply(a, b)", "(1, 0)", array, "c64")
+    assert found.admits(np.full(4, np.nan, np.complex64)).tolist() == [True, True, False, False]
+
+
+def test_a_complex_body_of_its_own_is_known_to_some_ulps():
+    array = 0.01 * np.abs(np.real(complex_rows())).astype(np.complex64) * np.complex64(1 + 0.1j)
+    found = bounds("c = c64[] multiply(a, b)\n t = c64[] add(a, b)\n ROOT s = c64[] add(c, t)", "(0, 0)", array, "c64")
+    value = np.zeros(4, np.complex64)
+    for column in array.T:
+        value = value * column + (value + column)
+    assert found.admits(value).all()
+    assert not found.admits(value * np.complex64(1 + 1e-3j)).any()
 
 
 def test_each_result_of_several_has_its_own_rule():

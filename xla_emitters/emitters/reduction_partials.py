@@ -1,0 +1,115 @@
+"""The partial results of one reduction: what threads begin with, how two become one, and what the last one becomes.
+
+    start        0                  the initial value         anything, 0          an identity; what may count twice; or neither is known,
+    two          add(a, b)          maximum(a, b)             if_both(a, f, b, g)  and each partial result says if it is one yet
+    in the end   add(init, total)   total                     body(init, total)    the initial value counts once
+
+    func @body__if_both(%a, %f: i8, %b, %g: i8) {
+      %both = body(%a, %b) where f and g, else %a where f, else %b
+      return %both, %f | %g
+    }
+
+XLA begins with the initial value in any case. Source: spec/2 2.4.3; `analysis/reduction_starts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import i8
+from xdsl.dialects.llvm import LinkageAttr
+from xdsl.ir import Block, Region, SSAValue
+
+from xla_emitters.analysis.reduction_starts import identities_needed
+from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.emitters.elemental import FunctionBuilder, result_types
+from xla_emitters.emitters.partitioner import Subgraph
+
+
+@dataclass(frozen=True, eq=False)
+class Partials:
+    """See the file's head.
+
+    body      of the reduction: the function of its computation
+    initial   emits the element of an initial value
+    """
+
+    hero: ReduceOp
+    body: Subgraph
+    initial: Callable[[SSAValue], SSAValue]
+
+    @property
+    def are_told(self) -> bool:
+        """Whether a last number of each partial result says if it is one: 1, or 0 as long as no element went into it."""
+        return isinstance(identities_needed(self.hero), str)
+
+    @property
+    def count(self) -> int:
+        """Of the numbers of a partial result."""
+        return len(self.hero.arrays) + self.are_told
+
+    @property
+    def combiner(self) -> str:
+        """The function that makes one of two."""
+        return f"{self.body.name}__if_both" if self.are_told else self.body.name
+
+    def starts(self, builder: FunctionBuilder) -> list[SSAValue]:
+        """What each thread begins with."""
+        identities = identities_needed(self.hero)
+        if isinstance(identities, tuple):
+            parts = zip(identities, self.hero.inits, result_types(self.hero), strict=True)
+            return [
+                self.initial(init) if identity is None else constant(builder, identity, type)
+                for identity, init, type in parts
+            ]
+        inits = [self.initial(init) for init in self.hero.inits]
+        return [*inits, constant(builder, 0, i8)] if self.are_told else inits
+
+    def with_element(
+        self, builder: FunctionBuilder, so_far: Sequence[SSAValue], elements: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """A partial result after one more element of each array."""
+        if not self.are_told:
+            return list(builder.call(self.body, [*so_far, *elements]))
+        *values, is_one = so_far
+        combined = builder.call(self.body, [*values, *elements])
+        return [*_chosen(builder, is_one, combined, elements), constant(builder, 1, i8)]
+
+    def with_init(self, builder: FunctionBuilder, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The results of the last partial one, in which all elements are: with the initial values, where they are not in it."""
+        if identities_needed(self.hero) is None:
+            return totals
+        totals = totals[: len(self.hero.arrays)]
+        return builder.call(self.body, [*(self.initial(init) for init in self.hero.inits), *totals])
+
+    def combining_function(self) -> func.FuncOp | None:
+        """The function that `combiner` names, where it is not the body's."""
+        if not self.are_told:
+            return None
+        types = [*result_types(self.hero), i8]
+        block = Block(arg_types=[*types, *types])
+        builder = FunctionBuilder(block, self.hero.location)
+        *ones, is_one = block.args[: len(types)]
+        *others, is_other = block.args[len(types) :]
+        either = [*_chosen(builder, is_one, ones, others)]
+        both = builder.insert(arith.AndIOp(is_one, is_other)).result
+        found = _chosen(builder, both, builder.call(self.body, [*ones, *others]), either)
+        builder.insert(func.ReturnOp(*found, builder.insert(arith.OrIOp(is_one, is_other)).result))
+        made = func.FuncOp(self.combiner, ([*types, *types], types), Region(block), visibility="private")
+        made.attributes["llvm.linkage"] = LinkageAttr("internal")
+        for argument in block.args:
+            argument.location = self.hero.location
+        made.location = self.hero.location
+        return made
+
+
+def _chosen(
+    builder: FunctionBuilder, flag: SSAValue, values: Sequence[SSAValue], others: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """`values` where the flag is set, else the others."""
+    is_set = builder.insert(arith.CmpiOp(flag, constant(builder, 0, i8), "ne")).result
+    pairs = zip(values, others, strict=True)
+    return [builder.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]
