@@ -16,6 +16,7 @@ Source: seed document, "Elemental emission", "Subgraph functions"; spec/1 5.5-5.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,9 +43,8 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.dialects.hlo.shape_ops import MoveOp
+from xla_emitters.dialects.hlo.shape_ops import MoveOp, same_place
 from xla_emitters.dialects.hlo.types import (
-    ArrayType,
     as_array,
     default_order,
     dims_of,
@@ -56,7 +56,6 @@ from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
 from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.shapes import bitcast_map
 from xla_emitters.rewrite.locations import UNKNOWN, locate
 
 INDEX_NAMES = "ijklmn"
@@ -85,16 +84,6 @@ def result_types(root: HloOp) -> list[Attribute]:
 def element_types(subgraph: Subgraph) -> list[Attribute]:
     """Storage types of what a subgraph's function returns: the elements of its roots, in their order."""
     return [type for root in subgraph.roots for type in result_types(root)]
-
-
-def leaf_map(first: ArrayType, leaf: ArrayType) -> IndexingMap | None:
-    """From an index of the first array of a tuple to the index of another array at the same place in memory.
-
-    None where the two have one shape and layout: then the indices are the same.
-    """
-    if dims_of(first) == dims_of(leaf) and minor_to_major(first) == minor_to_major(leaf):
-        return None
-    return bitcast_map(dims_of(first), minor_to_major(first), dims_of(leaf), minor_to_major(leaf))
 
 
 # ------------------------------------------------------------------------------------------- functions
@@ -286,17 +275,27 @@ class _Emission:
     def element(self, op: HloOp, indices: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
         """The element of `op` at `indices`: one value per array in its result. Emits what is not there yet."""
         pending = [(op, tuple(indices))]
-        entered = set[Key]()
+        needed = dict[Key, list[Key]]()
         while pending:
             current = pending[-1]
             if self._lookup(*current) is not None:
                 pending.pop()
-            elif current in entered:
+                continue
+            if current not in needed:
+                cluster = self._elementwise_cluster(*current)
+                needed |= {
+                    key: self._needed_first(*key)
+                    for key in cluster
+                    if key == current or isinstance(key[0], ElementwiseOp)
+                }
+                pending += cluster[1:]
+                if len(cluster) > 1:
+                    continue
+            if missing := [key for key in needed[current] if self._lookup(*key) is None]:
+                pending += reversed(missing)
+            else:
                 self._emit(*current)
                 pending.pop()
-            else:
-                entered.add(current)
-                pending += reversed(self._needed_first(*current))
         values = self._lookup(op, tuple(indices))
         assert values is not None
         return values
@@ -313,6 +312,25 @@ class _Emission:
             if encloses(block, self.builder.insertion_point.block):
                 return values
         return None
+
+    def _elementwise_cluster(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
+        """`op`, and if it is elementwise, what it and elementwise operands of it need at the same indices: breadth first, the last
+        operand of each first. Emitted from the end, that is XLA's order of code, on which what LLVM makes of loads depends.
+        """
+        reached = dict.fromkeys([op])
+        waiting = deque([op])
+        while waiting:
+            current = waiting.popleft()
+            if current not in self.subgraph.members or not isinstance(current, ElementwiseOp):
+                continue
+            for operand in reversed(current.operands):
+                owner = operand.owner
+                assert isinstance(owner, HloOp)
+                is_here = owner in self.subgraph.members and dims_of(operand) == dims_of(current.result)
+                if is_here and owner not in reached and self._lookup(owner, indices) is None:
+                    reached[owner] = None
+                    waiting.append(owner)
+        return [(reached_op, indices) for reached_op in reached]
 
     def _needed_first(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
         """Elements that `op`'s own code asks for in any case: emitted before it, they need no recursion."""
@@ -355,13 +373,12 @@ class _Emission:
 
     def _tuple(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
         """An element of each array in a tuple; the indices are those of the first."""
-        first = as_array(leaf_types(op.result.type)[0])
+        first = leaf_types(op.result.type)[0]
         values = list[SSAValue]()
         for operand in op.operands:
             assert isinstance(operand.owner, HloOp)
-            step = leaf_map(first, as_array(leaf_types(operand.type)[0]))
-            own = indices if step is None else build.apply_indexing(self.builder, step, indices)
-            values += self.element(operand.owner, own)
+            step = same_place(first, leaf_types(operand.type)[0])
+            values += self.element(operand.owner, build.apply_indexing(self.builder, step, indices))
         return tuple(values)
 
 

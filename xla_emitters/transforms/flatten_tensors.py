@@ -5,7 +5,8 @@
     %x = tensor.extract %a[%i, %j] : tensor<8x512xf32>          ->   %x = tensor.extract %a[%k] : tensor<4096xf32>
 
 Every access gets one `apply_indexing`: the offset in memory, as the tensor's layout has it, composed with the maps that produced its
-indices and simplified. Accesses with one offset share it. Names and bounds of the variables are kept; symbols become dims.
+indices and simplified. Accesses with one offset share it. Names and bounds of the variables are kept; symbols become dims. The maps that
+other ops use come into their simplest form too: a row's number in a loop over columns does not depend on the column any more.
 
 Layouts are encodings: none (row major), `dense<[0, 1]> : tensor<2xi64>` or `#hlo.layout<[0, 1]>`, minor dimension first. They are
 folded into the offset and gone afterwards; constants are put into memory order. A layout with tiles, packed elements or dynamic bounds
@@ -42,12 +43,14 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xla_gpu_canonicalization import CanonicalizeApplyIndexing
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import linearize_physical_map
 from xla_emitters.rewrite.folders import constant_integer, constant_op, hoist_constants, integer_attr
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
+from xla_emitters.rewrite.patterns import apply_patterns_by_type
 
 ArrayType = TensorType[Attribute]
 
@@ -72,6 +75,7 @@ CARRIERS: frozenset[type[Operation]] = frozenset(
         arith.SelectOp,
     )
 )
+_SIMPLER_MAPS = (CanonicalizeApplyIndexing(),)
 ALONG_THE_DIMENSION = AffineMapAttr(AffineMap.identity(1))
 ACCESSES: frozenset[type[Operation]] = frozenset(
     (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp)
@@ -97,6 +101,8 @@ class FlattenTensorsPass(KernelPass):
         for inner in ops:
             _flatten_types(inner)
         offsets.erase_unused_producers()
+        # Maps depend on no more than they need: what does not change in a loop can leave it, what goes up by one can be vectorised.
+        apply_patterns_by_type(op, lambda op_type: _SIMPLER_MAPS if op_type is xla_gpu.ApplyIndexingOp else ())
         hoist_constants(op)
 
 

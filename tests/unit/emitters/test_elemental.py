@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -21,9 +23,12 @@ from xla_emitters.dtypes import DTYPES, Array, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.pipeline import read_module
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute
+
+CORPUS = Path(__file__).parents[2] / "corpus"
 
 
 def fused(body: str) -> tuple[ComputationOp, FusionOp]:
@@ -294,6 +299,32 @@ def test_constants_stand_at_the_top_of_the_function():
     """
     function = ops_of(emitted(body), func.FuncOp)[1]
     assert [op.name for op in function.walk()][1] == "arith.constant"
+
+
+XLAS_ORDER = {
+    "loop/act_gelu_float64.54a7c9c6.hlo": "mulf mulf mulf addf mulf tanh mulf addf mulf",
+    "loop/act_mish_f32.c03110cc.hlo": "absf negf exp maximumf log1p cmpf extui addf select tanh mulf",
+    "loop/int_arith_uint64.4d09cea9.hlo": "muli addi subi maxui cmpi select divui select",
+}
+"""What the real XLA emits for the root's function, in order: arith and math without constants and casts of i8 to i1."""
+
+
+@pytest.mark.parametrize("name", XLAS_ORDER)
+def test_operands_come_in_xlas_order(name: str):
+    module = read_module(CORPUS / name)
+    fusion = next(op for op in module.walk() if isinstance(op, FusionOp))
+    function = ops_of(emit_fusion(fusion, device("h200")), func.FuncOp)[1]
+    made = [op.name.split(".") for op in function.walk()]
+    ops = [op for dialect, op in made if dialect in ("arith", "math") and op not in ("constant", "trunci")]
+    assert ops == XLAS_ORDER[name].split()
+
+
+def test_a_chain_that_a_longer_one_needs_late_does_not_recurse():
+    """The root asks for both: the sum's end is nearer to the root than what needs it."""
+    near = ["n0 = f32[8] parameter(0)", *(f"n{i + 1} = f32[8] negate(n{i})" for i in range(2000))]
+    far = ["m0 = f32[8] abs(n2000)", *(f"m{i + 1} = f32[8] negate(m{i})" for i in range(2000))]
+    module = emitted("\n".join([*near, *far, "ROOT r = f32[8] add(n2000, m2000)"]))
+    assert len(ops_of(module, arith.NegfOp)) == 4000
 
 
 def test_five_thousand_ops_in_a_row_do_not_recurse():

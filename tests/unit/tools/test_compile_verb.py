@@ -187,28 +187,28 @@ def test_time_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(milliseconds) > 0
 
 
-BROADCAST = """
+REVERSED = """
 f {
   x = f32[512,1024] parameter(0)
-  y = f32[512] parameter(1)
-  b = f32[512,1024] broadcast(y), dimensions={0}
+  y = f32[512,1024] parameter(1)
+  b = f32[512,1024] reverse(y), dimensions={1}
   ROOT s = f32[512,1024] add(x, b)
 }
 ENTRY e {
   x = f32[512,1024] parameter(0)
-  y = f32[512] parameter(1)
+  y = f32[512,1024] parameter(1)
   ROOT fusion = f32[512,1024] fusion(x, y), kind=kLoop, calls=f
 }
 """
 
 
 def test_remarks(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass that declines says why and where: the four elements of a thread read one element of `y`, not four neighbours."""
+    """A pass that declines says why and where: the four elements of a thread read `y` backwards."""
     monkeypatch.chdir(tmp_path)
-    Path("b.hlo").write_text(BROADCAST)
+    Path("b.hlo").write_text(REVERSED)
     code, out, err = run(capsys, "b.hlo", "--stage", "llvm-dialect", "--remarks")
     assert code == 0
-    assert err == "xla-vectorize-loads-stores: skipped tensor.extract: its stride is 0, not 1 at y (b.hlo:4:3)\n"
+    assert err == "xla-vectorize-loads-stores: skipped tensor.extract: its stride is -1, not 1 at y (b.hlo:4:3)\n"
     assert run(capsys, "b.hlo", "--stage", "llvm-dialect") == (0, out, "")
 
 

@@ -98,6 +98,23 @@ def test_an_operand_of_two_producers_is_one_variable_with_the_tighter_bounds():
     assert [offset.map.evaluate([t]) for t in range(2, 10)] == [((t + 1) * 16 + t // 2,) for t in range(2, 10)]
 
 
+def test_other_maps_depend_on_no_more_than_they_need():
+    """The row's number is the same in every column, and what the division by 8 takes apart comes together in the flat offset."""
+    module = flattened("""
+        func.func @f(%a: tensor<4x8x8xi32>, %t: index, %v: index) -> i32 {
+          %row = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p)[s] -> (p floordiv 8), domain: p in [0, 255], s in [0, 1]">(%t)[%v]
+          %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(r) -> (r floordiv 8), domain: r in [0, 31]">(%row)
+          %j = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(r) -> (r mod 8), domain: r in [0, 31]">(%row)
+          %0 = tensor.extract %a[%i, %j, %v] : tensor<4x8x8xi32>
+          %1 = arith.index_cast %row : index to i32
+          %2 = arith.addi %0, %1 : i32
+          return %2 : i32
+        }""")
+    maps = {str(op.map.results[0]): len(op.operands) for op in module.walk() if isinstance(op, ApplyIndexingOp)}
+    assert sorted(maps.values()) == [1, 2]
+    assert not any("mod" in text for text in maps)
+
+
 def test_a_shared_offset_takes_both_locations():
     module = flattened("""
         func.func @f(%a: tensor<4x4xi32>, %b: tensor<4x4xi32>, %i: index, %j: index) -> (i32, i32) {
