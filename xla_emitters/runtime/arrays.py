@@ -24,7 +24,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import DataError
-from xla_emitters.runtime.draws import draw
+from xla_emitters.runtime.draws import Places, draw
 from xla_emitters.runtime.kernel import ArraySpec
 
 
@@ -60,12 +60,12 @@ def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:
     return [random_array(spec, seed, number) for number, spec in enumerate(specs)]
 
 
-def random_array(spec: ArraySpec, seed: int, number: int) -> Array:
-    """The draw for parameter `number`. raises DataError where it is too large."""
+def random_array(spec: ArraySpec, seed: int, number: int, places: Places | None = None) -> Array:
+    """The draw for parameter `number`, which may say where a scatter writes. raises DataError where it is too large."""
     row = dtype(spec.dtype)
     refuse_beyond_memory(spec.shape, row, f"parameter {number}")
     bits = int(row.name[1:]) if row.is_integer else row.bits
-    return draw(row.kind.value, bits, row.numpy, spec.shape, seed=seed, number=number)
+    return draw(row.kind.value, bits, row.numpy, spec.shape, seed=seed, number=number, places=places)
 
 
 def refuse_beyond_memory(shape: Sequence[int], element: DType, what: str) -> None:

@@ -17,8 +17,8 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime import bundle_main, draws
 from xla_emitters.runtime.arrays import bit_pattern
+from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
 from xla_emitters.runtime.tolerance import Bounds
 
@@ -43,9 +44,10 @@ class Case:
 
     name      what the bundle calls it
     hlo       the text that was compiled
-    inputs    drawn from `seed` by `arrays.random_arrays`
+    inputs    drawn from `seed` and `places`, as `inputs.draw_inputs` does
     bounds    per result, what is admissible, element by element
     rivals    other kernels for the same arguments, by label: checked and timed in the same run
+    places    number of a parameter -> where a scatter's windows may begin, if that is what its numbers say
     """
 
     name: str
@@ -55,6 +57,7 @@ class Case:
     inputs: Sequence[Array]
     bounds: Sequence[Bounds]
     rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = ()
+    places: Mapping[int, Places] = field(default_factory=dict[int, Places])
 
 
 def write_bundle(path: str | Path, cases: Sequence[Case]) -> None:
@@ -105,8 +108,12 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
         "target": program.target,
         "expected": f"{name}/expected.npz",
         "parameters": [
-            {**_spec(spec), "sha256": hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()}
-            for spec, array in zip(program.parameters, case.inputs, strict=True)
+            {
+                **_spec(spec),
+                "places": asdict(case.places[number]) if number in case.places else None,
+                "sha256": hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest(),
+            }
+            for number, (spec, array) in enumerate(zip(program.parameters, case.inputs, strict=True))
         ],
         "results": [_spec(spec) for spec in program.results],
         "codes": codes,

@@ -29,7 +29,7 @@ except ModuleNotFoundError as missing:
     print(f"error: {sys.executable} has no {missing.name}: pip install numpy ml_dtypes", file=sys.stderr)
     sys.exit(4)
 
-FORMAT = 1
+FORMAT = 2
 EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
 
 
@@ -97,17 +97,18 @@ def numpy_type(name: str) -> np.dtype[Any]:
 
 def redraw(case: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
     """The inputs, in the order of the parameters; raises ValueError when they are not those of the reference."""
-    draw: Any = importlib.import_module("draws").draw
+    draws: Any = importlib.import_module("draws")
 
     inputs: list[np.ndarray[Any, Any]] = []
     for number, spec in enumerate(case["parameters"]):
-        array = draw(
+        array = draws.draw(
             spec["kind"],
             spec["bits"],
             numpy_type(spec["numpy"]),
             tuple(spec["shape"]),
             seed=case["seed"],
             number=number,
+            places=None if spec["places"] is None else draws.Places(**spec["places"]),
         )
         digest = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()
         if digest != spec["sha256"]:

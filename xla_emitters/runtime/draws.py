@@ -2,7 +2,7 @@
 
 This file stands alone (NumPy only): a bundle carries a copy of it, so that the machine with the GPU draws the very arrays that the
 reference was computed from. Floats come from a unit normal, so that saturating functions see their linear part and their tails; integers
-from their whole range, pred from coin flips.
+from their whole range, pred from coin flips; integers that say where a window begins are mostly places that exist.
 
     >>> draw("signed", 8, np.dtype(np.int8), (2, 3), seed=0, number=1).shape
     (2, 3)
@@ -10,27 +10,56 @@ from their whole range, pred from coin flips.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+OUTSIDE = 4
+"""One in so many places is added below the first and above the last."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where windows of an array may begin.
+
+    last    the greatest start of a window that lies inside
+    window  elements that a window covers, in the dimension where it covers most
+    unique  whether windows must not overlap
+    """
+
+    last: int
+    window: int
+    unique: bool
+
 
 def draw(
-    kind: str, bits: int, dtype: np.dtype[Any], shape: tuple[int, ...], *, seed: int, number: int
+    kind: str,
+    bits: int,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    *,
+    seed: int,
+    number: int,
+    places: Places | None = None,
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """The array for parameter `number`.
 
-    kind   "pred", "signed", "unsigned", "float" or "complex"
-    bits   significant bits of one element (4 for s4)
-    dtype  what the array holds, e.g. ml_dtypes.bfloat16
+    kind    "pred", "signed", "unsigned", "float" or "complex"
+    bits    significant bits of one element (4 for s4)
+    dtype   what the array holds, e.g. ml_dtypes.bfloat16
+    places  where windows may begin, if that is what the numbers say; types that NumPy lacks do not heed it
     """
+    if places is not None and dtype.kind in "iu":
+        return _starts(places, dtype, shape, np.random.default_rng([seed, number, 1]))
     rng = np.random.default_rng([seed, number])
     if kind == "pred":
         return rng.integers(0, 2, shape, dtype=np.uint8).astype(dtype)
     if kind == "float":
         if bits == 64:
             return rng.standard_normal(shape)
-        return rng.standard_normal(shape, dtype=np.float32).astype(dtype)
+        return rng.standard_normal(shape, dtype=np.float32).astype(dtype, copy=False)
     if kind == "complex":
         parts = rng.standard_normal((*shape, 2))
         return (parts[..., 0] + 1j * parts[..., 1]).astype(dtype)
@@ -40,3 +69,19 @@ def draw(
     if kind == "unsigned":
         return rng.integers(0, (1 << bits) - 1, shape, dtype=np.uint64, endpoint=True).astype(dtype)
     raise ValueError(f"no draw for {kind}")
+
+
+def _starts(
+    places: Places, dtype: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray[Any, np.dtype[Any]]:
+    size = math.prod(shape)
+    if places.unique:
+        starts = rng.permutation(np.arange(0, places.last + 1, places.window))
+        outside = np.full(max(0, size - starts.size), places.last + places.window)
+        chosen = np.concatenate([starts, outside])[:size]
+    else:
+        margin = places.last // OUTSIDE + 2
+        low = -margin if dtype.kind == "i" else 0
+        chosen = rng.integers(low, places.last + margin, size, endpoint=True)
+    info = np.iinfo(dtype)
+    return np.clip(chosen, info.min, info.max).astype(dtype).reshape(shape)

@@ -18,12 +18,14 @@ import pytest
 from runtime.small_programs import PROGRAMS, TARGET
 from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 
+from xla_emitters.analysis.program_plan import entry_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.explore.check import reference_for
+from xla_emitters.explore.check import Reference, reference_for
 from xla_emitters.pipeline import read_module
 from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.bundle import EDGE, POSITIONS, Case, positions_to_compare, write_bundle
+from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.kernel import ArraySpec, Kernel
 
 
@@ -120,6 +122,31 @@ def test_on_a_gpu_everything_is_checked_and_timed(bundle: Path, tmp_path: Path) 
     assert rows[0]["gigabytes_per_second"] == pytest.approx(2 * 81_920 / 250e-6 / 1e9)
 
 
+SCATTER = """
+set { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
+scattered { p = f32[6,8] parameter(0) rows = s32[4,1] parameter(1) u = f32[4,1,8] parameter(2)
+  ROOT s = f32[6,8] scatter(p, rows, u), update_window_dims={1,2}, scatter_dims_to_operand_dims={0}, index_vector_dim=1,
+    unique_indices=true, to_apply=set }
+ENTRY e { p = f32[6,8] parameter(0) rows = s32[4,1] parameter(1) u = f32[4,1,8] parameter(2)
+  ROOT f = f32[6,8] fusion(p, rows, u), kind=kInput, calls=scattered }
+"""
+
+
+def test_numbers_that_say_where_a_scatter_writes_are_drawn_again(tmp_path: Path, run: Any) -> None:
+    """As `check` draws them: different rows that there are. Redrawing compares their checksum."""
+    entry, path = entry_of(read_module(SCATTER)), tmp_path / "scatter.zip"
+    program = for_fake(SCATTER, TARGET)
+    inputs = draw_inputs(entry, program.parameters, 0)
+    made = Case("s", program, SCATTER, 0, inputs, Reference(entry, inputs).bounds, places=places_said_by(entry))
+    write_bundle(path, [made])
+    assert run(path)[0] == 0
+    (spec,) = (spec for spec in manifest_of(path)["cases"][0]["parameters"] if spec["places"])
+    assert spec["places"] == {"last": 5, "window": 1, "unique": True}
+    rows = inputs[1].reshape(-1).tolist()
+    assert len(set(rows)) == 4
+    assert set(rows) <= set(range(6))
+
+
 def test_a_python_without_packages_is_told_what_to_install(bundle: Path) -> None:
     done = subprocess.run([sys.executable, "-S", str(bundle)], capture_output=True, text=True, check=False)
     assert done.returncode == 4
@@ -196,8 +223,8 @@ def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
     refused("'gelu/ours-0.ptx' of case 'gelu' is missing")
     rewritten(bundle, broken, {"gelu/expected.npz": None})
     refused("'gelu/expected.npz' of case 'gelu' is missing")
-    with_manifest(bundle, broken, manifest_of(bundle) | {"format": 2})
-    refused("format 2, this script reads 1")
+    with_manifest(bundle, broken, manifest_of(bundle) | {"format": 3})
+    refused("format 3, this script reads 2")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": []})
     refused("no cases")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": [{}]})

@@ -1,4 +1,4 @@
-"""Inputs that are drawn: numbers that say where a scatter writes are places that there are, most of them."""
+"""Inputs that are drawn: numbers that say where a window begins are places that there are, most of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import numpy as np
 from xla_emitters.analysis.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.arrays import random_arrays
-from xla_emitters.runtime.inputs import Places, draw_inputs, places_said_by
+from xla_emitters.runtime.draws import Places
+from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.kernel import ArraySpec
 
 PROGRAM = """
@@ -72,3 +73,26 @@ def test_windows_that_must_not_overlap_do_not() -> None:
     assert starts[0] >= 0
     assert starts[-1] <= 498
     assert (np.diff(starts) >= 2).all()
+
+
+WINDOWS = """
+ENTRY fused {
+  p = f32[500,64] parameter(0)
+  row = s32[] parameter(1)
+  column = u8[] parameter(2)
+  rows = s64[7,1] parameter(3)
+  whole = s32[] parameter(4)
+  wide = s32[] convert(column)
+  d = f32[8,60] dynamic-slice(p, row, wide), dynamic_slice_sizes={8,60}
+  g = f32[7,64] gather(p, rows), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+  all = f32[8,60] dynamic-slice(d, whole, whole), dynamic_slice_sizes={8,60}
+  ROOT t = (f32[8,60], f32[7,64]) tuple(all, g)
+}
+"""
+
+
+def test_starts_of_slices_and_gathers_are_places_too() -> None:
+    """The window of 8 x 60 may begin in rows 0 to 492, and in columns 0 to 4; one that covers all begins anywhere."""
+    computation = entry_of(parse_hlo(WINDOWS))
+    wanted = {1: Places(492, 1, unique=False), 2: Places(4, 1, unique=False), 3: Places(499, 1, unique=False)}
+    assert places_said_by(computation) == wanted
