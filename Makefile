@@ -56,7 +56,7 @@ $(TESTS_STAMP): $(STAMP)
 	@touch $@
 
 test: install $(TESTS_STAMP) lint  ## everything: lint, types, unit, FileCheck and numeric tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
