@@ -72,8 +72,8 @@ lint: $(TESTS_STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 
-filecheck-subprocess: install $(TESTS_STAMP)  ## the FileCheck suite through the installed console scripts, as real processes
-	@XLA_EMITTERS_TEST_SUBPROCESS=1 $(BIN)/python -m pytest tests/filecheck -n auto
+filecheck-subprocess: install $(TESTS_STAMP)  ## the FileCheck suite and the lines of the documentation through the installed console scripts, as real processes
+	@XLA_EMITTERS_TEST_SUBPROCESS=1 $(BIN)/python -m pytest tests/filecheck tests/unit/test_docs.py -n auto
 
 bless: install $(TESTS_STAMP)  ## write the listings marked BLESSED in tests/filecheck anew; read the change
 	@XLA_EMITTERS_TEST_BLESS=1 $(BIN)/python -m pytest tests/filecheck -n auto

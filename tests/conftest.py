@@ -12,8 +12,6 @@ numeric case: `xla-emitters check` over some blocks. `XLA_EMITTERS_TEST_BLESS=1`
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import shlex
 import subprocess
@@ -21,10 +19,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from bless import bless, prefix_of
+from in_process import call_main
 
 # Every test compiles for itself; those of the cache turn it on in a directory of their own.
 os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
@@ -100,31 +98,3 @@ class RunLine(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, 0, f"{self.path.name}: {self.line}"
-
-
-def call_main(words: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
-    """Calls the `main` of a console script; returns (exit code, stdout, stderr)."""
-    match words[0]:
-        case "xla-emitters":
-            from xla_emitters.tools.main import main
-        case "xla-emitters-opt":
-            from xla_emitters.tools.opt import main
-        case "filecheck":
-            from filecheck.main import main
-        case other:
-            raise RunLineFailed(f"unknown tool '{other}' in a RUN line")
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
-    code = 0
-    with (
-        mock.patch.object(sys, "argv", words),
-        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            code = main() or 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    for stream in (out, err):
-        stream.flush()
-    return code, out.buffer.getvalue(), err.buffer.getvalue()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bless import bless, listing, prefix_of
-from conftest import call_main
+from in_process import call_main
 
 BY_HAND = "// RUN: tool %s | filecheck %s\n// CHECK: a line of {{.*}}\nfunc.func private @f()\n"
 

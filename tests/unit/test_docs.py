@@ -1,14 +1,19 @@
-"""README, the pages and the notebooks: what they say to type works, and the site builds without a warning."""
+"""README, the pages and the notebooks: what they say to type works, and the site builds without a warning.
+
+Lines of the two tools are called in process; with `XLA_EMITTERS_TEST_SUBPROCESS=1` a shell runs them as it runs all others.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from in_process import call_main
 from tools_here import PTX, needs
 
 ROOT = Path(__file__).parents[2]
@@ -48,24 +53,43 @@ def test_there_are_commands() -> None:
     assert {page for page, _ in LINES} >= {"README.md", "docs/index.md", "docs/trace.md"}
 
 
-@needs(*PTX)
-@pytest.mark.parametrize("page", sorted({page for page, _ in COMMANDS}))
-def test_every_command_line_works(page: str, tmp_path: Path) -> None:
-    """In order, in a folder that has what a clone has."""
-    for name in ("examples", "notebooks"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    for line in [line for where, line in COMMANDS if where == page]:
+def run_line(line: str, folder: Path) -> tuple[int, bytes, bytes]:
+    """(exit code, output, messages)."""
+    pieces = [shlex.split(piece) for piece in line.split(" | ")]
+    if os.environ.get("XLA_EMITTERS_TEST_SUBPROCESS") or any(
+        not piece[0].startswith("xla-emitters") for piece in pieces
+    ):
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", line],
-            cwd=tmp_path,
-            env=environment(tmp_path),
+            cwd=folder,
+            env=environment(folder),
             capture_output=True,
-            text=True,
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        assert done.stdout or done.stderr or " -o " in line or "--print-ir-tree-dir" in line, line
+        return done.returncode, done.stdout, done.stderr
+    code, text, messages = 0, b"", b""
+    for words in pieces:
+        code, text, said = call_main(words, text)
+        messages += said
+        if code:
+            break
+    return code, text, messages
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("page", sorted({page for page, _ in COMMANDS}))
+def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, in a folder that has what a clone has."""
+    for name in ("examples", "notebooks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    for line in [line for where, line in COMMANDS if where == page]:
+        code, text, messages = run_line(line, tmp_path)
+        assert code == 0, f"{line}\n{messages.decode()}"
+        assert text or messages or " -o " in line or "--print-ir-tree-dir" in line, line
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda value: value if value.endswith(".md") else "")

@@ -9,6 +9,7 @@ Values are freed after their last use, so a chain of ops over a large array need
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -39,16 +40,18 @@ from xla_emitters.runtime.tolerance import Bounds, bounds_after
 def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]:
     """One array per leaf of the root, from one array per parameter."""
 
+    called = dict[str, _Schedule]()
+
     def call(name: str, operands: Sequence[Any]) -> Any:
-        return _walk(find_computation(computation, name), operands, step)
+        if name not in called:  # a reduction calls it for every element of a row
+            called[name] = _Schedule.of(find_computation(computation, name))
+        return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
-        if is_array(op.result.type):
-            refuse_beyond_memory(dims_of(op.result), element_of(op.result), f"%{op.instruction_name.data}")
-        with np.errstate(all="ignore"):
-            return op.evaluate(operands, call)
+        return op.evaluate(operands, call)
 
-    return _leaves(_walk(computation, inputs, step))
+    with np.errstate(all="ignore"):
+        return _leaves(_Schedule.of(computation).run(inputs, step))
 
 
 def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:
@@ -66,7 +69,7 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         match op:
             case FusionOp() | CallOp():
-                return _walk(find_computation(computation, op.callees()[0].symbol), operands, step)
+                return _Schedule.of(find_computation(computation, op.callees()[0].symbol)).run(operands, step)
             case TupleOp() | GetTupleElementOp():
                 return op.evaluate(operands, _no_call)
             case ReduceOp() if (chain := chain_of(op)) is not None:
@@ -91,22 +94,45 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
         leaves = evaluate(find_computation(computation, name), operands)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
-    return _leaves(_walk(computation, [Bounds(array, array) for array in inputs], step))
+    return _leaves(_Schedule.of(computation).run([Bounds(array, array) for array in inputs], step))
 
 
-def _walk(computation: ComputationOp, inputs: Sequence[Any], step: Callable[[HloOp, Sequence[Any]], Any]) -> Any:
-    values: dict[SSAValue, Any] = {}
-    instructions = list(computation.instructions)
-    last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
-    for op in instructions:
-        if isinstance(op, ParameterOp):
-            values[op.result] = inputs[op.number.value.data]
-            continue
-        values[op.result] = step(op, [values[operand] for operand in op.operands])
-        for operand in set(op.operands):
-            if last_use[operand] is op and operand is not computation.root:
+@dataclass(frozen=True, eq=False)
+class _Schedule:
+    """A computation as steps.
+
+    parameters  their values, and the inputs' numbers
+    steps       an instruction, its operands, and those of them that no later one needs
+    """
+
+    root: SSAValue
+    parameters: tuple[tuple[SSAValue, int], ...]
+    steps: tuple[tuple[HloOp, tuple[SSAValue, ...], frozenset[SSAValue]], ...]
+
+    @staticmethod
+    def of(computation: ComputationOp) -> _Schedule:
+        """raises DataError for an instruction whose value is beyond the memory here."""
+        root, instructions = computation.root, list(computation.instructions)
+        last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
+        parameters, steps = list[tuple[SSAValue, int]](), list[Any]()
+        for op in instructions:
+            if isinstance(op, ParameterOp):
+                parameters.append((op.result, op.number.value.data))
+                continue
+            if is_array(op.result.type):
+                refuse_beyond_memory(dims_of(op.result), element_of(op.result), f"%{op.instruction_name.data}")
+            operands = tuple(op.operands)
+            done = frozenset(operand for operand in operands if last_use[operand] is op and operand is not root)
+            steps.append((op, operands, done))
+        return _Schedule(root, tuple(parameters), tuple(steps))
+
+    def run(self, inputs: Sequence[Any], step: Callable[[HloOp, Sequence[Any]], Any]) -> Any:
+        values = {value: inputs[number] for value, number in self.parameters}
+        for op, operands, done in self.steps:
+            values[op.result] = step(op, [values[operand] for operand in operands])
+            for operand in done:
                 del values[operand]
-    return values[computation.root]
+        return values[self.root]
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -1,6 +1,6 @@
 """Computations of scalars that are called for each element: their value in NumPy, and `map`.
 
-    apply_to_elements(op, @add, [x, y], call)      x, y f32[8,64]: @add of every x[i, j], y[i, j]
+    on_elements(op, @add, call)([x, y])      x, y f32[8,64]: @add of every x[i, j], y[i, j]
 
 A body of elementwise ops only is evaluated once, on whole arrays, in which every element stands for a call; any other once per element.
 Source: spec/1 5.5 "map", "reduce".
@@ -8,8 +8,8 @@ Source: spec/1 5.5 "map", "reduce".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
@@ -32,19 +32,26 @@ from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
+OnElements: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 
-def apply_to_elements(op: CallingOp, symbol: SymbolRefAttr, arrays: Sequence[Array], call: Call) -> tuple[Array, ...]:
-    """A computation of scalars applied to the elements of `arrays`, which have one shape: an array per leaf of its root."""
-    name, shape = symbol.root_reference.data, arrays[0].shape
-    callee = find_computation(op, symbol)
-    if all(isinstance(inner, ElementwiseOp | ParameterOp | TupleOp | ConstantOp) for inner in callee.instructions):
-        return tuple(np.broadcast_to(np.asarray(leaf), shape) for leaf in _leaves(call(name, arrays)))
-    found = [np.empty(shape, element_of(leaf).numpy) for leaf in leaf_types(callee.root.type)]
-    for index in np.ndindex(*shape):
-        values = call(name, [np.asarray(array[index], array.dtype) for array in arrays])
-        for array, value in zip(found, _leaves(values), strict=True):
-            array[index] = value
-    return tuple(found)
+
+def on_elements(op: CallingOp, symbol: SymbolRefAttr, call: Call) -> OnElements:
+    """A computation of scalars as a function of arrays of one shape, whose elements it is applied to: an array per leaf of its root."""
+    name, callee = symbol.root_reference.data, find_computation(op, symbol)
+
+    def at_once(arrays: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple(np.broadcast_to(np.asarray(leaf), arrays[0].shape) for leaf in _leaves(call(name, arrays)))
+
+    def one_by_one(arrays: Sequence[Array]) -> tuple[Array, ...]:
+        found = [np.empty(arrays[0].shape, element_of(leaf).numpy) for leaf in leaf_types(callee.root.type)]
+        for index in np.ndindex(*arrays[0].shape):
+            values = call(name, [np.asarray(array[index], array.dtype) for array in arrays])
+            for array, value in zip(found, _leaves(values), strict=True):
+                array[index] = value
+        return tuple(found)
+
+    known = ElementwiseOp | ParameterOp | TupleOp | ConstantOp
+    return at_once if all(isinstance(inner, known) for inner in callee.instructions) else one_by_one
 
 
 FOLDS: dict[str, np.ufunc] = {
@@ -124,7 +131,7 @@ class MapOp(CallingOp):
             self.expect_dims(as_array(operand.type).get_shape(), "its operand has")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        (value,) = apply_to_elements(self, self.to_apply, operands, call)
+        (value,) = on_elements(self, self.to_apply, call)(operands)
         return value
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:

@@ -20,7 +20,7 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
-from xla_emitters.dialects.hlo.called import apply_to_elements
+from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
@@ -443,11 +443,12 @@ class ScatterOp(CallingOp):
         count = len(self.arrays)
         updates, targets = self.places(operands[count])
         results = [array.copy() for array in operands[:count]]
+        combine = on_elements(self, self.to_apply, call)
         for turn in turns(targets):
             at = np.unravel_index(targets[turn], results[0].shape) if results[0].ndim else ()
             given = [array.reshape(-1)[updates[turn]] for array in operands[count + 1 :]]
             old = [np.broadcast_to(result[at], turn.shape) for result in results]
-            for result, new in zip(results, apply_to_elements(self, self.to_apply, [*old, *given], call), strict=True):
+            for result, new in zip(results, combine([*old, *given]), strict=True):
                 result[at] = new if result.ndim else new[0]
         return tuple(results) if count > 1 else results[0]
 

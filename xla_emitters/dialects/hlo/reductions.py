@@ -21,7 +21,7 @@ from xdsl.irdl import irdl_op_definition, prop_def
 
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
-from xla_emitters.dialects.hlo.called import apply_to_elements, fold
+from xla_emitters.dialects.hlo.called import fold, on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
@@ -93,8 +93,9 @@ class ReducingOp(CallingOp):
         """The inits combined with each step's arrays, which have the result's shape, one after the other."""
         shape = dims_of(leaf_types(self.result.type)[0])
         values: tuple[Array, ...] = tuple(np.broadcast_to(init, shape) for init in inits)
+        combine = on_elements(self, self.to_apply, call)
         for arrays in steps:
-            values = apply_to_elements(self, self.to_apply, [*values, *arrays], call)
+            values = combine([*values, *arrays])
         copies = [value.copy() for value in values]
         return copies[0] if len(copies) == 1 else tuple(copies)
 
@@ -183,11 +184,12 @@ class ReduceWindowOp(ReducingOp):
         shape = dims_of(leaf_types(self.result.type)[0])
         where = np.indices(shape)
         result = [np.broadcast_to(init, shape).copy() for init in operands[count:]]
+        combine = on_elements(self, self.to_apply, call)
         for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
             inside = points_inside(map, where, offsets)
             at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], offsets))
             chosen = [array[at] for array in operands[:count]]
-            combined = apply_to_elements(self, self.to_apply, [*(part[inside] for part in result), *chosen], call)
+            combined = combine([*(part[inside] for part in result), *chosen])
             for part, value in zip(result, combined, strict=True):
                 part[inside] = value
         return tuple(result) if count > 1 else result[0]
