@@ -186,8 +186,8 @@ def test_select_and_clamp(type: str):
     assert_same(f"{bounds}ROOT r = {type}[300] clamp(a, x, b)", low, x, high)
 
 
-@pytest.mark.parametrize("bits", [(8, 7), (5, 10), (4, 3), (11, 52), (5, 52), (8, 2)])
-@pytest.mark.parametrize("type", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("bits", [(8, 7), (5, 10), (4, 3), (11, 52), (5, 52), (8, 2), (3, 1), (2, 0)])
+@pytest.mark.parametrize("type", ["f8e5m2", "f8e4m3", "f8e3m4", "f16", "bf16", "f32", "f64"])
 def test_reduce_precision(type: str, bits: tuple[int, int]):
     x = samples(type, 3000, 0)
     assert_same(

@@ -239,9 +239,12 @@ def reduce_precision(x: Array, dt: DType, exponent_bits: int, mantissa_bits: int
     return np.where(magnitude > infinity, bits, rounded | negative).view(x.dtype)
 
 
+STORED_MANTISSAS = {"f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4, "f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+
+
 def layout_of(dt: DType) -> tuple[int, int]:
-    """Bits of the stored exponent and mantissa of f16, bf16, f32 or f64."""
-    mantissa = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[dt.name]
+    """Bits of the stored exponent and mantissa of a float type with infinities."""
+    mantissa = STORED_MANTISSAS[dt.name]
     return dt.bits - 1 - mantissa, mantissa
 
 

@@ -19,6 +19,7 @@ from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 from xla_emitters.dialects.hlo.elementwise import OPS
 from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.dtypes import Kind, dtype
+from xla_emitters.errors import Unsupported
 
 CLASSES = {cls.name.removeprefix("hlo.").replace("_", "-"): cls for cls in OPS}
 
@@ -462,6 +463,29 @@ def test_reduce_precision_to_bfloat16_is_rounding_to_it():
     )
     with np.errstate(all="ignore"):
         assert same(got, x.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+@pytest.mark.parametrize("type", ["f8e5m2", "f8e4m3"])
+def test_reduce_precision_of_every_float_of_eight_bits(type: str):
+    """Three exponent bits and one of mantissa: 1 or 1.5 times 2 to the power of -2 to 3."""
+    x = np.arange(256, dtype=np.uint8).view(dtype(type).numpy)
+    got = evaluate(
+        "reduce-precision", x, types=type, exponent_bits=IntegerAttr(3, i64), mantissa_bits=IntegerAttr(1, i64)
+    )
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        unit = np.exp2(np.floor(np.log2(np.abs(wide))) - 1)
+        rounded = np.where(np.isfinite(wide) & (wide != 0), np.rint(wide / unit) * unit, wide)
+        flushed = np.where(np.abs(rounded) < 0.25, np.copysign(0.0, wide), rounded)
+        wanted = np.where(np.abs(flushed) >= 16, np.copysign(np.inf, wide), flushed)
+        assert same(got, wanted.astype(x.dtype))
+
+
+def test_reduce_precision_where_nothing_is_infinite_is_refused():
+    x = np.zeros(2, dtype("f8e4m3fn").numpy)
+    bits = {"exponent_bits": IntegerAttr(3, i64), "mantissa_bits": IntegerAttr(1, i64)}
+    with pytest.raises(Unsupported, match="f8e4m3fn, which has no infinity"):
+        evaluate("reduce-precision", x, types="f8e4m3fn", **bits)
 
 
 @pytest.mark.parametrize(("exponent_bits", "mantissa_bits"), [(0, 10), (-1, 10), (5, -1)])
