@@ -20,7 +20,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
-from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, type_text
+from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
     first, *others = found
     window = as_array(first.op.operands[1].type)
     for other in others:
-        if dims_of(other.op.operands[1]) != dims_of(window):
+        if not same_shape(other.op.operands[1].type, window):
             return f"updates of {type_text(window)} and of {type_text(other.op.operands[1].type)}"
     for update in found:
         if (reason := _why_not_in_place(view, update)) is not None:
