@@ -184,7 +184,10 @@ def supported() -> str:
         "## Refused by design\n",
         "- fusions of kind Triton, cuDNN and custom, and library custom-calls: they are not XLA's emitters'\n"
         "- dynamic dimensions: `f32[?]` and `f32[<=8]` are read, verified and printed\n"
-        "- tuples inside a fusion, but for its root\n",
+        "- tuples inside a fusion, but for its root\n"
+        "- `reduce-precision` in float types without infinities: HLO does not say what is too large becomes\n"
+        "- scatters of `c128` that may hit an element twice, but for sums, and of several arrays that may: no one access changes so many bits; "
+        "XLA makes loops of them before it fuses\n",
     ]
     return "\n".join(parts)
 

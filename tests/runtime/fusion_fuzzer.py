@@ -389,9 +389,23 @@ class Drawing:
         x = self.pick(lambda value: value.made == BITS and value.type.kind not in without)
         if x is None:
             return
+        if self.rng.random() < 0.3:
+            self.reinterpret_parts(x)
+            return
         types = [type for type in TYPES if type.bits == x.type.bits and type.kind not in without]
         # What a type without NaN or with several spellings of it holds is determined by its bits alone.
         self.add(self.rng.choice(types), x.dims, f"bitcast-convert(%{x.name})", BITS)
+
+    def reinterpret_parts(self, x: Value) -> None:
+        """As an integer type of another width; a wider one needs parts in the last dimension."""
+        for type in self.rng.sample([type for type in TYPES if type.is_integer], 6):
+            wide, narrow = max(type.bits, x.type.bits), min(type.bits, x.type.bits)
+            if type.bits < x.type.bits:
+                self.add(type, (*x.dims, wide // narrow), f"bitcast-convert(%{x.name})", BITS)
+                return
+            if wide > narrow and x.dims and x.dims[-1] == wide // narrow:
+                self.add(type, x.dims[:-1], f"bitcast-convert(%{x.name})", BITS)
+                return
 
     def reduce_precision(self) -> None:
         x = self.pick(lambda value: value.type.name in STORED_MANTISSAS and value.made < ROUGH)

@@ -24,7 +24,7 @@ from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.transposes import TransposeDescription, describe_transpose
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import TupleOp
-from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp, same_place
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.indexing import ExprKind, IndexingMap
@@ -123,7 +123,7 @@ def keeps_places(op: HloOp, most_operands: int) -> bool:
     """Whether `op`, of at most so many operands, gives element i of memory from element i of its operands."""
     if not 1 <= len(op.operands) <= most_operands:
         return False
-    if isinstance(op, ElementwiseOp):
+    if is_elementwise(op):
         order = minor_to_major(op.result.type)
         return all(not dims_of(operand) or minor_to_major(operand.type) == order for operand in op.operands)
     return is_bitcast(op)

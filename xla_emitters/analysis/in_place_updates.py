@@ -18,7 +18,7 @@ from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.heroes import roots_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 
@@ -84,7 +84,7 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
         for user in view.users[pending.pop()]:
             if user is update.op or user in seen or isinstance(user, TupleOp):
                 continue
-            is_same_place = isinstance(user, ElementwiseOp | BitcastOp) or _reads_the_window(user, update.op)
+            is_same_place = is_elementwise(user) or isinstance(user, BitcastOp) or _reads_the_window(user, update.op)
             name, read = user.instruction_name.data, update.parameter.instruction_name.data
             if element_of(update.parameter.result).bits < 8:
                 return f"%{name} ('{user.opcode}') reads bytes of %{read} that hold what other threads update"

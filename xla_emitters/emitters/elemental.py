@@ -336,8 +336,10 @@ class _Emission:
         """Elements that `op`'s own code asks for in any case: emitted before it, they need no recursion."""
         if op not in self.subgraph.members or not isinstance(op, ElementwiseOp | MoveOp):
             return []
-        needed = list[Key]()
-        for operand, step in zip(op.operands, op.output_to_input(), strict=True):
+        needed, steps = list[Key](), op.output_to_input()
+        if any(step.num_symbols for step in steps):
+            return []
+        for operand, step in zip(op.operands, steps, strict=True):
             assert isinstance(operand.owner, HloOp)
             with self.builder.located(op.location):
                 needed.append((operand.owner, tuple(build.apply_indexing(self.builder, step, indices))))

@@ -203,6 +203,20 @@ def test_bitcast_convert(pair: str):
     assert_same(f"x = {source}[300] parameter(0)\nROOT r = {target}[300] bitcast-convert(x)", samples(source, 300, 0))
 
 
+@pytest.mark.parametrize("pair", ["f32 bf16 2", "f64 u8 8", "s16 u4 4", "s8 s2 4", "f8e5m2 s4 2"])
+def test_bitcast_convert_between_widths(pair: str):
+    """A wide element is its parts along one more dimension, and the parts are it again, also in the middle of a fusion."""
+    wide, narrow, parts = pair.split()
+    assert_same(
+        f"x = {wide}[300] parameter(0)\nROOT r = {narrow}[300,{parts}] bitcast-convert(x)", samples(wide, 300, 0)
+    )
+    x = samples(narrow, 300 * int(parts), 0).reshape(300, int(parts))
+    assert_same(
+        f"x = {narrow}[300,{parts}] parameter(0)\nw = {wide}[300] bitcast-convert(x)\nROOT r = {wide}[300] reverse(w), dimensions={{0}}",
+        x,
+    )
+
+
 @pytest.mark.parametrize("opcode", sorted(TRANSCENDENTAL - {"atan2", "power"}))
 @pytest.mark.parametrize("type", ["bf16", "f32", "f64"])
 def test_functions_have_code(opcode: str, type: str):

@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.computation import (
     scalar_of,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import IndexingMap
@@ -50,8 +50,10 @@ def on_elements(op: CallingOp, symbol: SymbolRefAttr, call: Call) -> OnElements:
                 array[index] = value
         return tuple(found)
 
-    known = ElementwiseOp | ParameterOp | TupleOp | ConstantOp
-    return at_once if all(isinstance(inner, known) for inner in callee.instructions) else one_by_one
+    def goes_by_element(inner: HloOp) -> bool:
+        return is_elementwise(inner) or isinstance(inner, ParameterOp | TupleOp | ConstantOp)
+
+    return at_once if all(map(goes_by_element, callee.instructions)) else one_by_one
 
 
 FOLDS: dict[str, np.ufunc] = {
@@ -73,7 +75,7 @@ def fold(op: CallingOp, symbol: SymbolRefAttr, init: Array, array: Array) -> Arr
     init  of the shape that the steps have
     """
     root = find_computation(op, symbol).root.owner
-    if not isinstance(root, ElementwiseOp) or len(root.operands) != 2 or root.operands[0] is root.operands[1]:
+    if not is_elementwise(root) or len(root.operands) != 2 or root.operands[0] is root.operands[1]:
         return None
     if not all(isinstance(operand.owner, ParameterOp) for operand in root.operands):
         return None

@@ -20,22 +20,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from xdsl.dialects import arith, complex, math
-from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, StringAttr, f32, i1
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerType, StringAttr, f32, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.arith import RemfOp
+from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo import elementwise_code as code
 from xla_emitters.dialects.hlo import elementwise_meaning as meaning
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import (
     at_least_f16,
+    constant,
     convert_array,
     emit_convert,
     emit_float_cast,
@@ -50,7 +52,7 @@ from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, type_text
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
-from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
 
 FLOAT, SIGNED, UNSIGNED, PRED, COMPLEX = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.PRED, Kind.COMPLEX
@@ -530,33 +532,76 @@ class BitcastConvertOp(ElementwiseOp):
                 ),
             )
 
+    @property
+    def parts(self) -> int:
+        """How many narrow elements one wide element is; 1 where both are as wide."""
+        widths = self.deciding.bits, element_of(self.result).bits
+        return max(widths) // min(widths)
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        x, source, target = np.ascontiguousarray(operands[0]), self.deciding, element_of(self.result)
-        if source.bits == target.bits:
-            return bits_as(x.reshape(dims_of(self.operands[0])), source, target)
-        if min(source.bits, target.bits) < 8:
-            raise self.unsupported(f"no value in NumPy from {source.name} to {target.name}")
-        return (
-            x[..., np.newaxis].view(target.numpy).reshape(dims_of(self.result))
-            if target.bits < source.bits
-            else (x.view(target.numpy).reshape(dims_of(self.result)))
-        )
+        source, target, dims = self.deciding, element_of(self.result), dims_of(self.operands[0])
+        x = np.ascontiguousarray(operands[0]).reshape(dims)
+        if self.parts == 1:
+            return bits_as(x, source, target)
+        self._only_real_numbers()
+        narrow = min(source.bits, target.bits)
+        places = np.arange(self.parts, dtype=np.uint64) * np.uint64(narrow)
+        of_source, of_target = dtype(f"u{source.bits}"), dtype(f"u{target.bits}")
+        bits = bits_as(x, source, of_source).astype(np.uint64)
+        if target.bits > narrow:
+            found = (bits << places).sum(-1, dtype=np.uint64)
+        else:
+            found = (bits[..., np.newaxis] >> places) & np.uint64((1 << narrow) - 1)
+        return bits_as(found.astype(of_target.numpy), of_target, target)
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        if self.deciding.bits != element_of(self.result).bits:
-            raise self.unsupported("no indexing map between widths")
-        return super().output_to_input()
+        """A narrow element is a part of the wide one at all indices but the last; a wide one is made of all along one more dimension."""
+        if self.parts == 1:
+            return super().output_to_input()
+        whole = identity_map(dims_of(self.result))
+        if element_of(self.result).bits < self.deciding.bits:
+            return (IndexingMap(whole.results[:-1], whole.dims),)
+        part = Variable(Interval(0, self.parts - 1))
+        return (IndexingMap((*whole.results, Expr.variable(len(whole.dims))), whole.dims, (part,)),)
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         source, target = self.deciding, element_of(self.result)
-        if source.bits != target.bits or COMPLEX in (source.kind, target.kind):
+        self._only_real_numbers()
+        if self.parts == 1:
+            return (_as(e, e.operand(0), target.storage_type),)
+        narrow, wide = sorted((source.bits, target.bits))
+        type = IntegerType(wide)
+        width = constant(e, narrow, type)
+        if target.bits == wide:
+            bits = constant(e, 0, type)
+            for number in reversed(range(self.parts)):
+                value = e.operand(0, [*e.indices, constant_index(e.builder, number)])
+                part = e.insert(arith.ExtUIOp(_as(e, value, IntegerType(narrow)), type)).result
+                bits = e.insert(arith.OrIOp(e.insert(arith.ShLIOp(bits, width)).result, part)).result
+            return (_as(e, bits, target.storage_type),)
+        *indices, number = e.indices
+        bits = _as(e, e.operand(0, indices), type)
+        place = e.insert(arith.MuliOp(e.insert(arith.IndexCastOp(number, type)).result, width)).result
+        part = e.insert(arith.TruncIOp(e.insert(arith.ShRUIOp(bits, place)).result, IntegerType(narrow))).result
+        return (_as(e, part, target.storage_type),)
+
+    def _only_real_numbers(self) -> None:
+        source, target = self.deciding, element_of(self.result)
+        kinds = {source.kind, target.kind}
+        if COMPLEX in kinds or (PRED in kinds and self.parts > 1):
             raise self.unsupported(
-                f"no code from {source.name} to {target.name}", help="supported: real types of one width"
+                f"no code from {source.name} to {target.name}", help="supported: integers and floats"
             )
-        value = e.operand(0)
-        if value.type == target.storage_type:
-            return (value,)
-        return (e.insert(arith.BitcastOp(value, target.storage_type)).result,)
+
+
+def _as(e: ElementContext, value: SSAValue, type: Attribute) -> SSAValue:
+    """The bits of `value` as another type that is as wide."""
+    return value if value.type == type else e.insert(arith.BitcastOp(value, type)).result
+
+
+def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
+    """Whether an element of the result is made of the operands' elements at the same indices, and of scalars."""
+    return isinstance(op, ElementwiseOp) and not (isinstance(op, BitcastConvertOp) and op.parts > 1)
 
 
 def bits_as(x: Array, source: DType, target: DType) -> Array:
