@@ -186,8 +186,8 @@ def supported() -> str:
         "- dynamic dimensions: `f32[?]` and `f32[<=8]` are read, verified and printed\n"
         "- tuples inside a fusion, but for its root\n"
         "- `reduce-precision` in float types without infinities: HLO does not say what is too large becomes\n"
-        "- scatters of `c128` that may hit an element twice, but for sums, and of several arrays that may: no one access changes so many bits; "
-        "XLA makes loops of them before it fuses\n",
+        "- scatters of `c128` that may hit an element twice, but for sums, and of several arrays that may: no access changes so "
+        "many bits at once, and XLA makes loops of them before it fuses\n",
     ]
     return "\n".join(parts)
 
