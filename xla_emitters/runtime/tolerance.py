@@ -13,7 +13,8 @@ are the two sides of the jump; so the corners bound the op. Each corner is one N
 for an op whose operands are intervals, one where they are points.
 
 A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
-the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, atan2 for what x^2 + y^2 cancels.
+the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, atan2 for what x^2 + y^2 cancels, and
+of one of 1 at least; where a rounding decides on which side of a cut it is, its real part is any angle.
 """
 
 from __future__ import annotations
@@ -114,15 +115,16 @@ def farthest(kind: NumpyType, direction: int) -> Array:
     return np.array(float(info.max if direction > 0 else info.min)).astype(kind) if np.isnan(infinity) else infinity
 
 
-def widen_complex(low: Array, high: Array, ulps: Array) -> tuple[Array, Array]:
+def widen_complex(low: Array, high: Array, ulps: Array, least: float = 0.0) -> tuple[Array, Array]:
     """The rectangle from `low` to `high`, each part moved outwards by so many ulps of the modulus, at least by the smallest normal number.
 
     low, high  of floats, or by their parts of complex numbers
+    least      what counts as the modulus where that is smaller
     """
     with np.errstate(all="ignore"):
         modulus = np.maximum(np.abs(low), np.abs(high))
         info = _info(modulus.dtype)
-        size = np.minimum(modulus, float(info.max))
+        size = np.clip(modulus, least, float(info.max))
         slack = np.maximum(ulps * size * float(info.eps), float(info.smallest_normal)).astype(modulus.dtype)
         # No digit of it is certain, nor which way an infinity points.
         slack = np.where(ulps * float(info.eps) < 1, np.where(np.isnan(modulus), 0, slack), np.inf)
@@ -147,6 +149,23 @@ def _ulps_of_complex(opcode: str, operands: Sequence[Bounds]) -> Array:
             case _:
                 growth = np.ones(())
         return _ULPS_OF_COMPLEX * np.where(np.isfinite(growth), growth, 1)
+
+
+def _either_side(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
+    """The bounds of atan2, whose real part is any from -pi to pi where a rounding decides on which side of a cut something lies.
+
+    That is x^2 + y^2 beside the negative real axis, of which the root is taken; and a result beside pi or -pi, which is a logarithm.
+    """
+    kind = np.real(low).dtype
+    with np.errstate(all="ignore"):
+        y, x = (np.asarray(bound.low, np.complex128) for bound in operands)
+        squares, size = y * y + x * x, np.abs(y) ** 2 + np.abs(x) ** 2
+        rounding = _ULPS_OF_COMPLEX * float(_info(kind).eps)
+        is_open = (squares.real < 0) & (np.abs(squares.imag) <= rounding * size)
+        furthest = np.maximum(np.abs(np.real(low)), np.abs(np.real(high)))
+        is_open |= furthest >= np.pi * (1 - rounding)
+    ends = np.where(is_open, -np.pi, np.real(low)), np.where(is_open, np.pi, np.real(high))
+    return from_parts(ends[0].astype(kind), np.imag(low)), from_parts(ends[1].astype(kind), np.imag(high))
 
 
 def _info(kind: NumpyType) -> Any:
@@ -192,7 +211,11 @@ def bounds_after(
     row = dtype_of(ir_type)
     if any(bound.low.dtype.kind == "c" for bound in operands):
         if opcode in _OF_COMPLEX:
-            low, high = widen_complex(*_beside_overflow(low, high, operands), _ulps_of_complex(opcode, operands))
+            low, high = _beside_overflow(low, high, operands)
+            is_atan2 = opcode == "atan2"
+            if is_atan2:
+                low, high = _either_side(low, high, operands)
+            low, high = widen_complex(low, high, _ulps_of_complex(opcode, operands), least=float(is_atan2))
         return Bounds(low, high)
     ulps = ulps_of(opcode, row.kind.value, row.bits)
     if ulps == 0:

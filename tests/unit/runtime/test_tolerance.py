@@ -181,3 +181,22 @@ def test_beside_an_overflow_the_largest_number_will_do(opcode: str) -> None:
     assert admits_most(number(3e38 + 3e38j))
     assert not admits_most(number(complex(np.inf, 1)))
     assert not admits_most(Bounds(np.zeros(1, F32), np.zeros(1, F32)))
+
+
+def test_an_arc_tangent_beside_a_cut_is_any_angle() -> None:
+    """i b over 0: x^2 + y^2 is -b^2, and a rounding says which of its roots is meant. 1 over 2 is far from any cut."""
+    y, x = np.array([2j, 1], np.complex64), np.array([0, 2], np.complex64)
+    right = np.array([1.5j, np.arctan2(1, 2)], np.complex64)
+    bounds = bounds_after("atan2", ComplexType(Float32Type()), [Bounds(y, y), Bounds(x, x)], lambda _: right)
+    turned = (right + np.float32(np.pi)).astype(np.complex64)
+    assert bounds.admits(right).tolist() == [True, True]
+    assert bounds.admits(turned).tolist() == [True, False]
+    assert bounds.admits((right + 4).astype(np.complex64)).tolist() == [False, False]
+
+
+def test_a_small_arc_tangent_is_off_as_one_of_1_is() -> None:
+    """Of (x + i y) / sqrt(x^2 + y^2) what is left of y is what the larger x leaves of it."""
+    y, x = np.array([1e-20], np.complex64), np.array([1], np.complex64)
+    bounds = bounds_after("atan2", ComplexType(Float32Type()), [Bounds(y, y), Bounds(x, x)], lambda _: y)
+    assert bounds.admits(np.array([0], np.complex64)).all()
+    assert not bounds.admits(np.array([1e-4], np.complex64)).any()
