@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import Part, Parting, copying
+from xla_emitters.transforms.fusion_parts import Part, Parting, copying, rewritten_copy
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ def fuse_entry_for_program(module: ModuleOp, fusion: str | None) -> tuple[Module
     beside = any(isinstance(op, ConstantOp | BitcastOp | CopyOp) for op in entry.instructions)
     if fusion is not None or not beside or not _fusions(entry):
         return module, fusion
-    copy = module.clone()
-    fuse_entry(copy)
-    return copy, None
+    return rewritten_copy(module, None, fuse_entry)
 
 
 def fuse_entry(module: ModuleOp) -> None:

@@ -11,7 +11,7 @@ call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
@@ -160,7 +160,18 @@ class Parting:
             Rewriter.erase_op(self.callee)
 
 
-def leave_only(module: ModuleOp, fusion: str) -> None:
+def rewritten_copy(
+    module: ModuleOp, fusion: str | None, rewrite: Callable[[ModuleOp], None]
+) -> tuple[ModuleOp, str | None]:
+    """A module like `module`, or of its fusion of this name alone, after `rewrite`; and the fusion to compile: None, all of them."""
+    copy = module.clone()
+    if fusion is not None:
+        _leave_only(copy, fusion)
+    rewrite(copy)
+    return copy, None
+
+
+def _leave_only(module: ModuleOp, fusion: str) -> None:
     """ENTRY becomes a call of one of its fusions, with a parameter for each operand."""
     entry = entry_of(module)
     # It speaks of parameters by number.

@@ -24,7 +24,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import aliasing, copying, leave_only, wrap_entry
+from xla_emitters.transforms.fusion_parts import aliasing, copying, rewritten_copy, wrap_entry
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,7 @@ def insert_copies_for_program(module: ModuleOp, fusion: str | None) -> tuple[Mod
     shared = fusion is None and isinstance(sources[0], FusionOp) and any(_results_of_others(entry_of(module)))
     if not shared and not any(_updates_elsewhere(source) for source in sources):
         return module, fusion
-    copy = module.clone()
-    if fusion is not None:
-        leave_only(copy, fusion)
-    insert_copies(copy)
-    return copy, None
+    return rewritten_copy(module, fusion, insert_copies)
 
 
 def insert_copies(module: ModuleOp) -> None:

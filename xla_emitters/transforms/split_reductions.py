@@ -46,7 +46,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import Part, Parting, leave_only, wrap_entry
+from xla_emitters.transforms.fusion_parts import Part, Parting, rewritten_copy, wrap_entry
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,7 @@ def split_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, s
     sources = kernel_sources(module, fusion)
     if not any(needs_split(computation_of(source)) for source in sources):
         return module, fusion
-    copy = module.clone()
-    if fusion is not None:
-        leave_only(copy, fusion)
-    split_reductions(copy)
-    return copy, None
+    return rewritten_copy(module, fusion, split_reductions)
 
 
 def split_reductions(module: ModuleOp) -> None:

@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import Part, Parting, leave_only, wrap_entry
+from xla_emitters.transforms.fusion_parts import Part, Parting, rewritten_copy, wrap_entry
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,7 @@ def split_results_for_program(module: ModuleOp, fusion: str | None) -> tuple[Mod
     """
     if not any(map(parts_of, kernel_sources(module, fusion))):
         return module, fusion
-    copy = module.clone()
-    if fusion is not None:
-        leave_only(copy, fusion)
-    split_results(copy)
-    return copy, None
+    return rewritten_copy(module, fusion, split_results)
 
 
 def split_results(module: ModuleOp) -> None:

@@ -29,7 +29,15 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.fusion_parts import Part, aliasing, fresh_name, leave_only, new_fusion, rename, wrap_entry
+from xla_emitters.transforms.fusion_parts import (
+    Part,
+    aliasing,
+    fresh_name,
+    new_fusion,
+    rename,
+    rewritten_copy,
+    wrap_entry,
+)
 
 HloOpT = TypeVar("HloOpT", bound=HloOp)
 
@@ -51,11 +59,7 @@ def split_scatters_for_program(module: ModuleOp, fusion: str | None) -> tuple[Mo
     """
     if not any(map(_not_in_place, kernel_sources(module, fusion))):
         return module, fusion
-    copy = module.clone()
-    if fusion is not None:
-        leave_only(copy, fusion)
-    split_scatters(copy)
-    return copy, None
+    return rewritten_copy(module, fusion, split_scatters)
 
 
 def split_scatters(module: ModuleOp) -> None:
