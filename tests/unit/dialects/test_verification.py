@@ -6,8 +6,9 @@ import random
 
 import pytest
 from xdsl.dialects import cf, func
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, i1
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, i1, i64
 from xdsl.ir import Block, Region
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.verification import immediate_dominators, verify_ir
@@ -84,6 +85,22 @@ def test_a_value_is_not_used_where_it_is_not_defined(case: str):
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_value_may_be_used(case: str):
     parse_ir(RIGHT[case])
+
+
+@pytest.mark.parametrize("part", ["type", "property"])
+def test_an_op_that_was_correct_is_looked_at_again_when_it_changes(part: str):
+    module = parse_ir("""func.func @f(%x: i32) -> i32 {
+        %1 = arith.addi %x, %x : i32
+        %2 = arith.addi %1, %x : i32
+        return %2 : i32 }""")
+    verify_ir(module)
+    _, op = (op for op in module.walk() if op.name == "arith.addi")
+    if part == "type":
+        Rewriter.replace_value_with_new_type(op.results[0], i64)
+    else:
+        op.properties["overflowFlags"] = StringAttr("none of them")
+    with pytest.raises(VerifyError, match=r"arith\.addi"):
+        verify_ir(module)
 
 
 def test_a_function_sees_nothing_around_it():
