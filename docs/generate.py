@@ -184,10 +184,7 @@ def supported() -> str:
         "## Refused by design\n",
         "- fusions of kind Triton, cuDNN and custom, and library custom-calls: they are not XLA's emitters'\n"
         "- dynamic dimensions: `f32[?]` and `f32[<=8]` are read, verified and printed\n"
-        "- tuples inside a fusion, but for its root\n"
-        "- `reduce-precision` in float types without infinities: HLO does not say what is too large becomes\n"
-        "- scatters of `c128` that may hit an element twice, but for sums, and of several arrays that may: no access changes so "
-        "many bits at once, and XLA makes loops of them before it fuses\n",
+        "- tuples inside a fusion, but for its root\n",
     ]
     return "\n".join(parts)
 

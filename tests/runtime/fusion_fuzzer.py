@@ -33,7 +33,6 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.elementwise import ROWS, Row
-from xla_emitters.dialects.hlo.elementwise_meaning import STORED_MANTISSAS
 from xla_emitters.dialects.hlo.windows import Window, WindowDim
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.errors import ParseError
@@ -408,7 +407,7 @@ class Drawing:
                 return
 
     def reduce_precision(self) -> None:
-        x = self.pick(lambda value: value.type.name in STORED_MANTISSAS and value.made < ROUGH)
+        x = self.pick(lambda value: value.type.kind is Kind.FLOAT and value.made < ROUGH)
         if x is not None:
             bits = f"exponent_bits={self.rng.randrange(1, 9)}, mantissa_bits={self.rng.randrange(0, 12)}"
             self.add(x.type, x.dims, f"reduce-precision(%{x.name}), {bits}", EXACT)

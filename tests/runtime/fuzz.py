@@ -8,15 +8,14 @@
         build/fuzz/5017.hlo
 
 A case is its seed: `hero_fuzzer.draw_case(5017)` gives text and inputs again, on every machine. Every tenth is executed after each single
-pass. A case fails by numbers, by any error but the refusals in `REFUSED`, by PTX that ptxas does not take, and by taking longer than
-`LONGEST_SECONDS`. Ends with 1 if one failed.
+pass. A case fails by numbers, by any error, by PTX that ptxas does not take, and by taking longer than `LONGEST_SECONDS`.
+Ends with 1 if one failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import re
 import signal
 import sys
 import time
@@ -30,7 +29,6 @@ from pathlib import Path
 from runtime.fusion_fuzzer import Fusion
 from runtime.hero_fuzzer import KINDS, draw_case
 
-from xla_emitters.errors import Unsupported
 from xla_emitters.explore.check import check
 from xla_emitters.lowering.toolchain import assemble
 from xla_emitters.pipeline import compile
@@ -40,30 +38,27 @@ ARCHITECTURES = ("sm_75", "sm_90")
 FAILURES = Path("build") / "fuzz"
 LONGEST_SECONDS = 180
 
-REFUSED: dict[str, str] = {
-    r"changes complex<f64> in a way that takes more than an addition": "atomic updates of 128 bits; XLA makes loops of them",
-}
-"""What may be refused: a pattern of the message, and why it is not supported. Any other refusal is a failure."""
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one case; `problems` is empty where all is right. `refused`: by which row of `REFUSED`."""
+    """What became of one case; `problems` is empty where all is right."""
 
     seed: int
     kind: str
     seconds: float
     problems: tuple[str, ...] = ()
-    refused: str = ""
 
 
 def stages_of(seed: int) -> str:
     return "passes" if seed % 10 == 9 else "all"
 
 
-def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str]) -> list[str]:
-    """What is wrong with a fusion's numbers, at those stages, and its PTX. raises what `check` and `compile` raise."""
-    verdict = check(fusion.text, target=TARGET, stages=stages, inputs=fusion.inputs)
+def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str], verify: bool = True) -> list[str]:
+    """What is wrong with a fusion's numbers, at those stages, and its PTX. raises what `check` and `compile` raise.
+
+    verify  run the IR verifier after every pass
+    """
+    verdict = check(fusion.text, target=TARGET, stages=stages, inputs=fusion.inputs, verify=verify)
     problems = [] if verdict.ok else [verdict.summary, *verdict.details]
     for architecture in architectures:
         for kernel in compile(fusion.text, target=architecture, record="none").kernels:
@@ -73,32 +68,23 @@ def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str]) -> li
     return problems
 
 
-def refusal(error: Exception) -> str:
-    """The row of `REFUSED` that allows an error; "" if none does."""
-    if not isinstance(error, Unsupported):
-        return ""
-    return next((pattern for pattern in REFUSED if re.search(pattern, str(error))), "")
-
-
 def examine(seed: int, kinds: Sequence[str], architectures: Sequence[str]) -> Outcome:
     """Draws a case, judges it, and writes its text where it fails."""
     began = time.monotonic()
     fusion = draw_case(seed, kinds)
-    problems, refused = list[str](), ""
+    problems = list[str]()
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(LONGEST_SECONDS)
     try:
         problems = problems_of(fusion, stages_of(seed), architectures)
     except Exception as error:  # Whatever it is, it is a finding.
-        refused = refusal(error)
-        if not refused:
-            problems = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-12:]]
+        problems = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-12:]]
     finally:
         signal.alarm(0)
     if problems:
         FAILURES.mkdir(parents=True, exist_ok=True)
         (FAILURES / f"{seed}.hlo").write_text(fusion.text)
-    return Outcome(seed, fusion.kind, time.monotonic() - began, tuple(problems), refused)
+    return Outcome(seed, fusion.kind, time.monotonic() - began, tuple(problems))
 
 
 def _too_long(*_: object) -> None:
@@ -116,15 +102,13 @@ def main() -> int:
     kinds = [name for name in str(options.kinds).split(",") if name]
     architectures = [name for name in str(options.architectures).split(",") if name]
     seeds = range(options.first, options.first + options.cases)
-    failed, drawn, refused = Counter[str](), Counter[str](), Counter[str]()
+    failed, drawn = Counter[str](), Counter[str]()
     judge = partial(examine, kinds=kinds, architectures=architectures)
     with multiprocessing.Pool(options.jobs, maxtasksperchild=50) as pool:
         for outcome in pool.imap_unordered(judge, seeds):
             drawn[outcome.kind] += 1
             if sum(drawn.values()) % 50 == 0:
                 print(f"{sum(drawn.values())} cases", file=sys.stderr, flush=True)
-            if outcome.refused:
-                refused[outcome.refused] += 1
             if outcome.problems:
                 failed[outcome.kind] += 1
                 print(f"seed {outcome.seed} ({outcome.kind}): {outcome.problems[0]}", flush=True)
@@ -133,9 +117,7 @@ def main() -> int:
                 print(f"    {FAILURES / f'{outcome.seed}.hlo'}", flush=True)
     for kind, count in sorted(drawn.items()):
         print(f"{kind:<16} {count:>5} cases  {failed[kind]:>3} wrong")
-    for pattern, count in refused.items():
-        print(f"{count} refused: {REFUSED[pattern]}")
-    print(f"{sum(drawn.values())} cases, {sum(failed.values())} wrong, {sum(refused.values())} refused")
+    print(f"{sum(drawn.values())} cases, {sum(failed.values())} wrong")
     return 1 if failed else 0
 
 

@@ -7,7 +7,8 @@
                             updates in registers: where indices are sorted and come again, memory sees one update for many
 
 A scatter goes over its updates; what it does not touch must be there already. So each result must lie in the buffer of its array, a
-parameter that nothing else reads: another thread might have updated what is read.
+parameter that nothing else reads: another thread might have updated what is read. And each update must be one step, where several may go
+to one element. Other scatters go to the loop emitter: each element of the result looks at all windows, in order.
 Source: spec/2 2.7; XLA scatter.cc.
 """
 
@@ -38,9 +39,24 @@ def scatter_of(view: FusionView) -> ScatterOp | str:
     assert isinstance(root, HloOp)
     if not isinstance(root, ScatterOp):
         return f"%{root.instruction_name.data} is no scatter"
-    if len(root.arrays) > 1 and not root.has_unique_indices:
+    if root.has_unique_indices:
+        return root
+    if len(root.arrays) > 1:
         return f"{len(root.arrays)} arrays, and indices that may be equal: no atomic access changes several elements"
+    if element_of(root.arrays[0]).bits > 64 and not _adds(_body(view, root)):
+        return f"indices that may be equal: no atomic access changes {element_of(root.arrays[0]).name} but by adding"
     return root
+
+
+def _body(view: FusionView, scatter: ScatterOp) -> ComputationOp:
+    return next(c for c in view.called if c.sym_name.data == scatter.to_apply.root_reference.data)
+
+
+def _adds(body: ComputationOp) -> bool:
+    """Whether a computation adds to its first parameter what does not depend on that."""
+    old, root = body.parameters[0], body.root.owner
+    assert isinstance(root, HloOp)
+    return root.opcode == "add" and old.result.has_one_use() and any(operand.owner is old for operand in root.operands)
 
 
 def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
@@ -103,7 +119,7 @@ class DistributedIndices:
 def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> DistributedUpdates | DistributedIndices:
     """How the updates are given to threads."""
     update = scatter.updates[0]
-    windows = math.prod(dims_of(update)[dim] for dim in scatter.scatter_dims)
+    windows = scatter.windows
     elements = math.prod(scatter.window_sizes)
     kind, bits = element_of(update).kind, element_of(update).bits
     may_be_summed = kind is not Kind.COMPLEX and bits >= 8 and _is_associative(view, scatter)
@@ -142,8 +158,7 @@ def is_canonical(scatter: ScatterOp) -> bool:
 
 def _is_associative(view: FusionView, scatter: ScatterOp) -> bool:
     """Whether updates may be combined with one another before the array: for an op that is known to allow it, or the last one wins."""
-    body = next(c for c in view.called if c.sym_name.data == scatter.to_apply.root_reference.data)
-    return combining_opcode(body) is not None
+    return combining_opcode(_body(view, scatter)) is not None
 
 
 def combining_opcode(body: ComputationOp) -> str | None:

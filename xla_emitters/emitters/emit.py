@@ -19,7 +19,6 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
 from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
 from xla_emitters.emitters.input_slices import InputSlicesEmitter
@@ -123,12 +122,7 @@ def refuse_without_code(fusion: FusionOp | ComputationOp) -> FusionView:
     """
     view = view_of(fusion)
     called = (op for computation in view.called for op in computation.instructions)
-    root = view.computation.root.owner
-    missing = [
-        op
-        for op in (*view.instructions, *called)
-        if not (_has_code(type(op)) or (isinstance(op, ScatterOp) and op is root))
-    ]
+    missing = [op for op in (*view.instructions, *called) if not _has_code(type(op))]
     if not missing:
         return view
     first, *others = missing

@@ -8,27 +8,34 @@
     }
 
 The map runs over the first result; results of other shapes are written at the same place in memory. All values of an iteration are
-computed before the first is written: a result may lie in the buffer of a parameter.
+computed before the first is written: a result may lie in the buffer of a parameter. Results of one element, beside larger ones, are
+written by the first thread, in a loop of their own; XLA's threads all do so.
 Source: seed document, "MLIR Conversion"; spec/2 2.1.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from xla_emitters.analysis.fusion import FusionView
+from xla_emitters.analysis.heroes import roots_of
 from xla_emitters.analysis.launch import launch_for, work_item_map
+from xla_emitters.analysis.scatters import scatter_of
 from xla_emitters.analysis.unroll import unroll_factor, unroll_reason
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
-from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph, partition, partition_called
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.notes import decide
 
@@ -40,17 +47,15 @@ class LoopEmitter:
 
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: the loop runs over the first result, so all must have as many elements, and code for one."""
-        if (scatter := next(iter(view.with_opcode("scatter")), None)) is not None:
-            return f"which updates go to an element of %{scatter.instruction_name.data} only the run knows"
         first = view.elements
         for i, type in enumerate(view.result_types):
-            if math.prod(dims_of(type)) != first:
+            if math.prod(dims_of(type)) not in (first, 1):
                 return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(type))}"
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """The root's function and those that it calls."""
-        return partition(view.computation)
+        """The root's function, or one for results as large as the first and one for those of one element; and those that they call."""
+        return partition(view.computation, epilogues=_ends(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
@@ -62,23 +67,59 @@ class LoopEmitter:
         launch = launch_for(view.elements, unroll, device, view.place)
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
         decide("unroll", f"{unroll} a thread: {unroll_reason(view, device)}", elements_per_thread=unroll)
+        for op in view.with_opcode("scatter"):
+            assert isinstance(op, ScatterOp)
+            name, count, why = op.instruction_name.data, op.windows, scatter_of(view)
+            reason = f": {why}" if isinstance(why, str) else ""
+            decide("scatter", f"%{name}: each element looks at all {count} windows{reason}", hero=name, windows=count)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
         called = partition_called(view.called)
-        first = view.result_types[0]
-        visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll)
-        _emit_loop(view, entry, visited, partitioned.root)
+        results = list(entry.outputs)
+        for numbers, root in zip(_by_size(view), partitioned.epilogues or (partitioned.root,), strict=False):
+            first = view.result_types[numbers[0]]
+            is_first = not numbers[0]
+            visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll if is_first else 1)
+            for number, result in zip(numbers, _emit_loop(view, entry, visited, root, numbers), strict=True):
+                results[number] = result
+        entry.finish(results)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
 
 
-def _emit_loop(view: FusionView, entry: Entry, visited: IndexingMap, root: Subgraph) -> None:
-    """The body of the entry: `root`'s function called and its results inserted for every index that `visited` gives."""
-    loop = LoopOp(entry.ids, entry.outputs, visited)
+def _by_size(view: FusionView) -> tuple[Sequence[int], Sequence[int]]:
+    """The numbers of the results that are as large as the first, and of the others: those of one element."""
+    large = [number for number, type in enumerate(view.result_types) if math.prod(dims_of(type)) == view.elements]
+    return large, [number for number in range(len(view.result_types)) if number not in large]
+
+
+def _ends(view: FusionView) -> Sequence[Epilogue]:
+    """What computes the results of each size, where there are two."""
+    _, single = _by_size(view)
+    if not single:
+        return ()
+    found = list[Epilogue]()
+    for is_single in (False, True):
+        roots = [root for root in roots_of(view) if (_elements(root) != view.elements) == is_single]
+        first = leaf_types(roots[0].result.type)[0]
+        maps = tuple(same_place(first, leaf_types(root.result.type)[0]) for root in roots)
+        found.append(Epilogue(tuple(roots), (), maps))
+    return found
+
+
+def _elements(root: HloOp) -> int:
+    return math.prod(dims_of(leaf_types(root.result.type)[0]))
+
+
+def _emit_loop(
+    view: FusionView, entry: Entry, visited: IndexingMap, root: Subgraph, numbers: Sequence[int]
+) -> Sequence[SSAValue]:
+    """The results `numbers` after `root`'s function was called and its values inserted for every index that `visited` gives."""
+    loop = LoopOp(entry.ids, [entry.outputs[number] for number in numbers], visited)
     body = FunctionBuilder(loop.body.block, view.location)
     indices = loop.map_results
     values = body.call(root, [*entry.inputs, *indices])
-    first, *_ = view.result_types
-    places = (build.apply_indexing(body, same_place(first, type), indices) for type in view.result_types)
+    first, *_ = types = [view.result_types[number] for number in numbers]
+    places = (build.apply_indexing(body, same_place(first, type), indices) for type in types)
     body.insert(YieldOp(*body.write(values, loop.iter_args, places)))
     entry.builder.insert(loop)
-    entry.finish(loop.results)
+    return loop.results

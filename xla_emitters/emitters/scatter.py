@@ -54,12 +54,10 @@ from xla_emitters.analysis.scatters import (
 )
 from xla_emitters.device import Device
 from xla_emitters.dialects import build, vector
-from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import INDEX, AtomicRMWOp, LoopOp, YieldOp
-from xla_emitters.dtypes import Kind
+from xla_emitters.dialects.xla_gpu import AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
@@ -291,10 +289,7 @@ class _Kernel:
             place = list(rows)
             if along < len(dims_of(indices)):
                 place.insert(along, build.constant_index(self.builder, number))
-            value = self._element(indices, place)
-            is_unsigned = element_of(indices).kind is Kind.UNSIGNED
-            cast = IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX)
-            starts.append(self.builder.insert(cast).results[0])
+            starts.append(self.scatter.start_as_index(self.builder, self._element(indices, place)))
         return starts
 
     def _inside(self, starts: Sequence[SSAValue]) -> SSAValue:

@@ -1,7 +1,7 @@
 """Arrays at the boundary: the caller's logical arrays, a kernel's flat buffers, random inputs, and `.npz` files.
 
 A caller's array is logical and row-major, whatever the HLO layout says; a kernel's buffer is one-dimensional and lies as the layout
-says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an element here (packing is the launcher's).
+says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an element here (launchers pack them).
 
     f32[2,3]{0,1}   [[a b c]      ->  buffer  a d b e c f
                      [d e f]]
@@ -53,6 +53,21 @@ def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
     physical = buffer.reshape(tuple(spec.shape[dim] for dim in major_to_minor))
     back = tuple(major_to_minor.index(dim) for dim in range(len(spec.shape)))
     return physical.transpose(back) if spec.shape else physical.reshape(())
+
+
+def packed_bytes(elements: Array, bits: int) -> Array:
+    """Bytes that hold 8 // bits elements each, the first in the lowest bits, as memory does; `elements` is uint8, one element each."""
+    per_byte = 8 // bits
+    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
+    padded[: elements.size] = elements & ((1 << bits) - 1)
+    shifts = np.arange(per_byte, dtype=np.uint8) * bits
+    return np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
+
+
+def unpacked_elements(data: Array, bits: int) -> Array:
+    """The inverse of `packed_bytes`, with the padding."""
+    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
+    return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
 
 
 def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:

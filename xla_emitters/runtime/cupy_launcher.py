@@ -4,7 +4,8 @@
     CuPy or DLPack arrays in   -> used where they lie, on the caller's current stream; results of the same family
 
 A parameter is used in place when it is contiguous and as aligned as the kernel promises; else it is copied. Types that CuPy lacks (bf16,
-f8 ...) are arrays of their bit pattern on the device. Source: design.md 4 "Arrays".
+f8 ...) are arrays of their bit pattern on the device; those below eight bits have an element in a byte there too, and the host packs them
+for the kernel. Source: design.md 4 "Arrays".
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import numpy as np
 
 from xla_emitters.device import device_running
 from xla_emitters.dtypes import Array, NumpyType, dtype
-from xla_emitters.errors import DataError, ToolError, Unsupported
+from xla_emitters.errors import DataError, ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
+from xla_emitters.runtime.arrays import checked, from_buffer, packed_bytes, to_buffer, unpacked_elements
 from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"
@@ -75,37 +76,43 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
         buffers["parameter", number] = _parameter(cupy, array, spec, number)
     for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
         for number, spec in enumerate(specs):
-            buffers[kind, number] = cupy.empty(spec.elements, dtype=_device_type(spec))
+            row = dtype(spec.dtype)
+            size = spec.elements if row.bits >= 8 else row.size_bytes(spec.elements)
+            buffers[kind, number] = cupy.empty(size, dtype=_device_type(spec))
     for kernel in program.kernels:
         _launch(cupy, kernel, buffers)
     results: list[Any] = []
     for number, spec in enumerate(program.results):
         buffer = buffers["result", number]
-        results.append(from_buffer(cupy.asnumpy(buffer).view(dtype(spec.dtype).numpy) if on_host else buffer, spec))
+        if (bits := dtype(spec.dtype).bits) < 8:
+            elements = unpacked_elements(cupy.asnumpy(buffer), bits)[: spec.elements]
+            buffer = elements if on_host else cupy.asarray(elements)
+        elif on_host:
+            buffer = cupy.asnumpy(buffer)
+        results.append(from_buffer(buffer.view(dtype(spec.dtype).numpy) if on_host else buffer, spec))
     return results
 
 
 def _device_type(spec: ArraySpec) -> NumpyType:
-    """What an array holds on the device: the type itself, or bit patterns of one that CuPy lacks. raises Unsupported."""
+    """What an array holds on the device: the type itself, or bit patterns of one that CuPy lacks."""
     row = dtype(spec.dtype)
-    if row.bits < 8:
-        raise Unsupported(f"{spec}: sub-byte arrays are not launched yet", stage="launch")
     return row.numpy if row.numpy.isbuiltin == 1 else np.dtype(f"u{row.bytes}")
 
 
 def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
     """The buffer of a parameter: its elements as they lie in memory, flat, on the device; not copied where it lies so already."""
-    wanted = _device_type(spec)
+    wanted, bits = _device_type(spec), dtype(spec.dtype).bits
     if isinstance(array, np.ndarray):
-        host = to_buffer(checked(cast(Array, array), spec, f"parameter {number}"), spec)
-        return cupy.asarray(host.view(wanted))
+        host = to_buffer(checked(cast(Array, array), spec, f"parameter {number}"), spec).view(wanted)
+        return cupy.asarray(packed_bytes(host, bits) if bits < 8 else host)
     on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(array)
     if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, dtype(spec.dtype).numpy):
         raise DataError(
             f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is wanted ({wanted})",
             stage="launch",
         )
-    return cupy.ascontiguousarray(on_device.transpose(tuple(reversed(spec.minor_to_major)))).reshape(-1)
+    buffer = cupy.ascontiguousarray(on_device.transpose(tuple(reversed(spec.minor_to_major)))).reshape(-1)
+    return cupy.asarray(packed_bytes(cupy.asnumpy(buffer.view(wanted)), bits)) if bits < 8 else buffer
 
 
 def _launch(cupy: Any, kernel: Kernel, buffers: dict[tuple[str, int], Any]) -> None:

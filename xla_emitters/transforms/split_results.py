@@ -5,9 +5,9 @@
     n = f32[40,300] negate(p)               ->    fusion.1:  t = f32[40] reduce(p, z)
     ROOT all = tuple(t, m, n)                                m = f32[40] multiply(t, k)
 
-One kernel makes results of as many elements, reductions of one shape with what is as large as they read, transposes of one kind, updates in
-place. XLA fuses nothing else; where it is given such a fusion, it breaks off or leaves out indices. What several parts need is computed in
-each of them.
+One kernel makes results of as many elements, after which there may be some of one element, reductions of one shape with what is as large as
+they read, transposes of one kind, updates in place. XLA fuses nothing else; where it is given such a fusion, it breaks off or leaves out
+indices. What several parts need is computed in each of them.
 Source: spec/2 1.3; the real XLA on such fusions.
 """
 
@@ -80,7 +80,16 @@ def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
     for root, shape in zip(roots, shapes, strict=True):
         count = _elements(root)
         groups.setdefault(shape or read.get(count) or count, []).append(root)
-    return tuple(map(tuple, groups.values()))
+    first, *_ = groups
+    if 1 in groups and first != 1 and not any(_has_an_emitter(view, root) for root in groups[first]):
+        groups[first] += groups.pop(1)
+    return tuple(map(tuple, groups.values())) if len(groups) > 1 else ()
+
+
+def _has_an_emitter(view: FusionView, root: HloOp) -> bool:
+    """Whether a kernel for a root and others like it alone is made by another emitter than the loop's."""
+    hero = find_non_trivial_hero(view, root)
+    return shared_reduction(hero) is not None or hero.opcode in ("concatenate", "dynamic-update-slice", "transpose")
 
 
 def _elements(root: HloOp) -> int:

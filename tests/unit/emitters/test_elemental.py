@@ -197,6 +197,20 @@ def test_reduce_precision(type: str, bits: tuple[int, int]):
     )
 
 
+@pytest.mark.parametrize("type", ["f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "f8e8m0fnu", "f4e2m1fn"])
+def test_reduce_precision_of_all_floats_without_infinities(type: str):
+    count = 1 << dtype(type).bits
+    shape = f"{type}[{count}]"
+    parts = [
+        f"r{n} = {shape} reduce-precision(x), exponent_bits={exponent}, mantissa_bits={mantissa}"
+        for n, (exponent, mantissa) in enumerate([(3, 1), (2, 0), (5, 2), (8, 0)])
+    ]
+    assert_same(
+        "\n".join([f"x = {shape} parameter(0)", *parts, f"ROOT t = ({', '.join([shape] * 4)}) tuple(r0, r1, r2, r3)"]),
+        np.arange(count, dtype=np.uint8).view(dtype(type).numpy),
+    )
+
+
 @pytest.mark.parametrize("pair", ["f32 u32", "s16 bf16", "f16 u16", "u8 s8", "f64 s64", "s4 u4"])
 def test_bitcast_convert(pair: str):
     source, target = pair.split()

@@ -12,11 +12,11 @@ import pytest
 from runtime.small_programs import PROGRAMS
 from unit.runtime.fake_gpu import fake_cupy, for_fake
 
-from xla_emitters.errors import DataError, ToolError, Unsupported
+from xla_emitters.errors import DataError, ToolError
 from xla_emitters.runtime.arrays import random_arrays, same_bits
 from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
-from xla_emitters.runtime.kernel import ArraySpec, Program
+from xla_emitters.runtime.kernel import Program
 
 COLUMN_MAJOR = """
 HloModule transposed_layout
@@ -171,10 +171,38 @@ def test_device_arrays_that_do_not_fit(cupy: ModuleType) -> None:
             launch_program(program, [cupy.asarray(array)])
 
 
-def test_sub_byte_arrays_are_refused(cupy: ModuleType) -> None:
-    program = replace(for_fake(PROGRAMS["bytes"]), parameters=(ArraySpec("s4", (1003,), (0,)),))
-    with pytest.raises(Unsupported, match=r"s4\[1003\]: sub-byte arrays"):
-        launch_program(program, [np.zeros(1003, ml_dtypes.int4)])
+PACKED = """
+HloModule packed
+f {
+  %x = s4[5,7]{0,1} parameter(0)
+  %y = u2[5,7] parameter(1)
+  %w = s4[5,7] convert(%y)
+  %s = s4[5,7]{1,0} add(%x, %w)
+  %n = u2[5,7] not(%y)
+  ROOT %t = (s4[5,7], u2[5,7]) tuple(%s, %n)
+}
+ENTRY main {
+  %x = s4[5,7]{0,1} parameter(0)
+  %y = u2[5,7] parameter(1)
+  ROOT %fusion = (s4[5,7], u2[5,7]) fusion(%x, %y), kind=kLoop, calls=f
+}
+"""
+
+
+def test_sub_byte_arrays_are_packed(cupy: ModuleType) -> None:
+    """An element in a byte for the caller, NumPy's or on the device; 35 elements end in the middle of one."""
+    program = for_fake(PACKED)
+    x = (np.arange(35).reshape(5, 7) % 16 - 8).astype(ml_dtypes.int4)
+    y = (np.arange(35).reshape(5, 7) % 4).astype(ml_dtypes.uint2)
+    wanted = [(np.arange(35) % 16 + np.arange(35) % 4) % 16 - 8, 3 - np.arange(35) % 4]
+    for got, numbers in zip(launch_program(program, [x, y]), wanted, strict=True):
+        assert got.astype(int).ravel().tolist() == numbers.tolist()
+    results = launch_program(program, [cupy.asarray(x.view(np.uint8)), cupy.asarray(y.view(np.uint8))])
+    patterns = [np.where(wanted[0] < 0, wanted[0] + 16, wanted[0]), wanted[1]]
+    for got, numbers in zip(results, patterns, strict=True):
+        assert isinstance(got, cupy.ndarray)
+        assert (got.shape, got.dtype) == ((5, 7), np.uint8)
+        assert cupy.asnumpy(got).ravel().tolist() == numbers.tolist()
 
 
 def test_a_driver_that_does_not_take_the_ptx(cupy: ModuleType) -> None:

@@ -21,6 +21,9 @@ VALUES = {
     "short": "f32[2] slice(row), slice={[0:2]}",
     "scaled": "f32[40,96] multiply(p, p)",
     "flat": "f32[3840] bitcast(p)",
+    "corner": "f32[1,1] slice(p), slice={[0:1], [0:1]}",
+    "total": "f32[] reduce(p, z), dimensions={0,1}, to_apply=add",
+    "joined": "f32[80,96] concatenate(p, p), dimensions={0}",
     "turned": "f32[96,40] transpose(p), dimensions={1,0}",
 }
 
@@ -60,7 +63,13 @@ def only_fusion(of: ModuleOp) -> FusionOp:
         (("scaled", "short", "flat"), ["scaled flat", "short"]),
         (("twice", "row", "short"), ["twice", "row", "short"]),
         (("long", "short"), ["long", "short"]),
+        # Whose element comes first, or who would lose another emitter, stays alone.
+        (("corner", "scaled"), ["corner", "scaled"]),
+        (("joined", "corner"), ["joined", "corner"]),
+        (("turned", "corner"), ["turned", "corner"]),
+        (("scaled", "short", "corner"), ["scaled corner", "short"]),
         # One kernel makes these.
+        (("scaled", "corner", "flat"), []),
         (("row", "scaled", "flat"), []),
         (("twice", "row"), []),
         (("row", "row"), []),

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     TensorType,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -198,6 +199,8 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
     """A constant of one element in the form kernels hold: signless, pred as a byte 0 or 1.
 
     value  an array of one element, as NumPy holds `element`
+
+    A NaN whose bits a Python number, and so a float attribute, does not keep - a signalling one - comes from an integer.
     """
     if element.kind is Kind.COMPLEX:
         assert isa(element.ir_type, ComplexType[AnyFloat])
@@ -205,7 +208,19 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
         number = complex(value)
         parts = ArrayAttr([FloatAttr(number.real, part), FloatAttr(number.imag, part)])
         return e.insert(complex_dialect.ConstantOp(parts, element.ir_type)).complex
+    if element.kind is Kind.FLOAT and _loses_bits(value):
+        bits = constant(e, _bits(value), IntegerType(element.bits))
+        return e.insert(arith.BitcastOp(bits, element.storage_type)).result
     return constant(e, float(value) if element.kind is Kind.FLOAT else int(value), element.storage_type)
+
+
+def _loses_bits(value: Array) -> bool:
+    with np.errstate(invalid="ignore"):
+        return bool(np.isnan(value)) and _bits(value) != _bits(np.asarray(float(value)).astype(value.dtype))
+
+
+def _bits(value: Array) -> int:
+    return int(np.asarray(value).view(f"u{value.dtype.itemsize}"))
 
 
 @irdl_op_definition

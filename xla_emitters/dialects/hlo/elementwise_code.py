@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.convert import Inserter, constant, emit_float_cast, float_bits
-from xla_emitters.dialects.hlo.elementwise_meaning import exponent_range, layout_of
+from xla_emitters.dialects.hlo.elementwise_meaning import layout_of
 from xla_emitters.dtypes import DType, Kind
 
 Code: TypeAlias = Callable[..., SSAValue]
@@ -296,7 +296,7 @@ _InsertedT = TypeVar("_InsertedT", bound=Operation)
 
 def reduce_precision(e: Inserter, dt: DType, exponent_bits: int, mantissa_bits: int, x: SSAValue) -> SSAValue:
     """The bit pattern rounded, then cut off at both ends of the exponent range; see `elementwise_meaning.reduce_precision`."""
-    own_exponent, own_mantissa = layout_of(dt)
+    layout = layout_of(dt)
     type = IntegerType(dt.bits)
     bits = e.insert(arith.BitcastOp(x, type)).result
 
@@ -306,18 +306,21 @@ def reduce_precision(e: Inserter, dt: DType, exponent_bits: int, mantissa_bits: 
     def i(make: Callable[[SSAValue, SSAValue], _InsertedT], a: SSAValue, b: SSAValue | int) -> SSAValue:
         return e.insert(make(a, k(b) if isinstance(b, int) else b)).results[0]
 
-    top = 1 << dt.bits - 1
-    rounded = magnitude = i(arith.AndIOp, bits, top - 1)
-    infinity = ((1 << own_exponent) - 1) << own_mantissa
-    if mantissa_bits < own_mantissa:
-        dropped = own_mantissa - mantissa_bits
-        odd = i(arith.AndIOp, i(arith.ShRUIOp, magnitude, dropped), 1)
-        raised = i(arith.AddiOp, i(arith.AddiOp, magnitude, (1 << dropped - 1) - 1), odd)
+    rounded = i(arith.AndIOp, bits, layout.sign - 1) if layout.sign else bits
+    if mantissa_bits < layout.mantissa:
+        dropped = layout.mantissa - mantissa_bits
+        odd = i(arith.AndIOp, i(arith.ShRUIOp, rounded, dropped), 1)
+        if last := layout.last_bit_of_even(mantissa_bits):
+            odd = i(arith.XOrIOp, odd, last)
+        raised = i(arith.AddiOp, i(arith.AddiOp, rounded, (1 << dropped - 1) - 1), odd)
         rounded = i(arith.AndIOp, raised, -(1 << dropped))
-    if exponent_bits < own_exponent:
-        lowest, highest = (exponent << own_mantissa for exponent in exponent_range(own_exponent, exponent_bits))
-        rounded = _select(e, _compare(e, "ult", rounded, lowest), 0, rounded)
-        rounded = _select(e, _compare(e, "uge", rounded, highest), infinity, rounded)
-    signed = i(arith.OrIOp, rounded, i(arith.AndIOp, bits, top))
-    value = e.insert(arith.BitcastOp(signed, x.type)).result
+    lowest, highest = layout.range_kept(exponent_bits)
+    if lowest:
+        rounded = _select(e, _compare(e, "ult", rounded, lowest), layout.below, rounded)
+    if highest <= layout.largest or not layout.carries_beyond:
+        rounded = _select(e, _compare(e, "uge", rounded, highest), layout.beyond, rounded)
+    if layout.sign:
+        signed = i(arith.OrIOp, rounded, i(arith.AndIOp, bits, layout.sign))
+        rounded = signed if layout.has_minus_zero else _select(e, _compare(e, "eq", rounded, 0), 0, signed)
+    value = e.insert(arith.BitcastOp(rounded, x.type)).result
     return e.insert(arith.SelectOp(e.insert(arith.CmpfOp(x, x, "uno")).result, x, value)).result

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from xla_emitters.dialects.hlo import complex_meaning
@@ -218,37 +221,76 @@ def reduce_precision(x: Array, dt: DType, exponent_bits: int, mantissa_bits: int
     """`x`, an array of the float type `dt` itself, as a float with fewer exponent and mantissa bits holds it.
 
     Rounds the mantissa to nearest even; then magnitudes beyond the smaller exponent range become infinity, those below its
-    smallest normal number zero, with their sign. NaN stays NaN. Types wider than asked for only.
+    smallest normal number zero, with their sign, both as `convert` has them in `dt`. NaN stays NaN. Where the range is as large as
+    that of `dt`, subnormal numbers stay.
     """
-    own_exponent, own_mantissa = layout_of(dt)
+    layout = layout_of(dt)
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     one, bits = unsigned.type(1), x.view(unsigned)
-    top = one << unsigned.type(dt.bits - 1)
-    magnitude, negative = bits & ~top, bits & top
-    infinity = unsigned.type(((1 << own_exponent) - 1) << own_mantissa)
-    rounded: Array = magnitude
-    if mantissa_bits < own_mantissa:
-        dropped = unsigned.type(own_mantissa - mantissa_bits)
-        odd = (magnitude >> dropped) & one
+    negative: Array = bits & unsigned.type(layout.sign)
+    rounded: Array = bits ^ negative
+    if mantissa_bits < layout.mantissa:
+        dropped = unsigned.type(layout.mantissa - mantissa_bits)
+        odd = ((rounded >> dropped) & one) ^ unsigned.type(layout.last_bit_of_even(mantissa_bits))
         half = (one << (dropped - one)) - one
-        rounded = (magnitude + half + odd) & ~((one << dropped) - one)
-    if exponent_bits < own_exponent:
-        lowest, highest = (unsigned.type(e << own_mantissa) for e in exponent_range(own_exponent, exponent_bits))
-        rounded = np.where(rounded < lowest, np.zeros_like(rounded), rounded)
-        rounded = np.where(rounded >= highest, np.full_like(rounded, infinity), rounded)
-    return np.where(magnitude > infinity, bits, rounded | negative).view(x.dtype)
+        rounded = (rounded + half + odd) & ~((one << dropped) - one)
+    lowest, highest = layout.range_kept(exponent_bits)
+    small, large = rounded < lowest, rounded >= highest
+    rounded = np.where(small, unsigned.type(layout.below), np.where(large, unsigned.type(layout.beyond), rounded))
+    if not layout.has_minus_zero:
+        negative = np.where(rounded == 0, unsigned.type(0), negative)
+    return np.where(np.isnan(x), bits, rounded | negative).view(x.dtype)
 
 
-STORED_MANTISSAS = {"f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4, "f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+@dataclass(frozen=True)
+class FloatLayout:
+    """A float type's bit patterns, signs apart.
+
+    mantissa  how many bits of it are stored
+    sign      the bit; 0 in a type without signs
+    one       1.0
+    largest   the largest finite value
+    beyond    what is larger, as `convert` has it: infinity, NaN, or the largest value
+    below     what is too small: zero, or NaN in a type without zero
+    """
+
+    mantissa: int
+    sign: int
+    one: int
+    largest: int
+    beyond: int
+    below: int
+
+    @property
+    def has_minus_zero(self) -> bool:
+        """Or NaN has that pattern."""
+        return self.beyond != self.sign
+
+    @property
+    def carries_beyond(self) -> bool:
+        """Whether the largest value, rounded up at any bit, has the pattern of what is larger."""
+        return self.beyond == self.largest + 1 and self.beyond % (1 << self.mantissa) == 0
+
+    def last_bit_of_even(self, mantissa_bits: int) -> int:
+        """What a number with so many mantissa bits ends with here if it is even: without any, the exponent says; IEEE's biases are odd."""
+        return 1 if mantissa_bits == 0 and (self.one >> self.mantissa) % 2 == 0 else 0
+
+    def range_kept(self, exponent_bits: int) -> tuple[int, int]:
+        """Of a float with so many exponent bits: the least normal number, 0 if there are none below it here; the first too large."""
+        bias, kept = self.one >> self.mantissa, (1 << exponent_bits - 1) - 1
+        lowest, highest = bias - kept + 1, bias + kept + 1
+        return lowest << self.mantissa if lowest > 1 else 0, min(highest << self.mantissa, self.largest + 1)
 
 
-def layout_of(dt: DType) -> tuple[int, int]:
-    """Bits of the stored exponent and mantissa of a float type with infinities."""
-    mantissa = STORED_MANTISSAS[dt.name]
-    return dt.bits - 1 - mantissa, mantissa
+@cache
+def layout_of(dt: DType) -> FloatLayout:
+    finfo: Any = ml_dtypes.finfo
+    info = finfo(dt.numpy)
+    mantissa = int(info.nmant)
+    sign = 1 << int(info.bits) - 1 if int(info.nexp) + mantissa < int(info.bits) else 0
 
+    def pattern(value: float) -> int:
+        with np.errstate(over="ignore"):
+            return int(np.asarray(value, np.float64).astype(dt.numpy).view(f"u{dt.numpy.itemsize}"))
 
-def exponent_range(own: int, kept: int) -> tuple[int, int]:
-    """Biased exponents, in a format of `own` exponent bits, of one of `kept`: the smallest normal one, the first too large."""
-    own_bias, kept_bias = (1 << own - 1) - 1, (1 << kept - 1) - 1
-    return own_bias - kept_bias + 1, own_bias + kept_bias + 1
+    return FloatLayout(mantissa, sign, *map(pattern, (1.0, float(info.max), np.inf, 0.0)))

@@ -4,20 +4,30 @@
     %s = hlo.scatter %x, %rows, %u {..., to_apply = @add} : (..., tensor<8x64xf32>) -> tensor<500x64xf32>
 
 A gather clamps its starts, so that every window lies inside; a scatter leaves out what does not. Updates go in row-major order of the
-indices. A scatter has no map from results to operands, nor code for one element: which updates go to an element only the run knows.
+indices. Which of them go to an element only the run knows: the code of one element of a scatter looks at all windows.
+
+    %0 = scf.for %window = %c0 to %c8 step %c1 iter_args(%iter = %old) -> (f32) {
+      %row = the start of the window                       the element has as its row:
+      %is_inside = arith.cmpi eq, %row, %i : index
+      %1 = scf.if %is_inside -> (f32) { %iter + the update } else { %iter }
+
 Source: spec/1 3.2, 5.5, 6.8.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from xdsl.builder import Builder
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
+from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.called import on_elements
@@ -33,6 +43,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     type_text,
 )
+from xla_emitters.dialects.xla_gpu import INDEX
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
@@ -377,6 +388,11 @@ class ScatterOp(CallingOp):
         return tuple(1 if dim in dropped else next(sizes) for dim in range(len(dims_of(self.arrays[0]))))
 
     @property
+    def windows(self) -> int:
+        """How many there are."""
+        return math.prod(dims_of(self.updates[0])[dim] for dim in self.scatter_dims)
+
+    @property
     def last_starts(self) -> tuple[int, ...]:
         """The greatest start in each of the `mapped` dimensions of a window that lies inside."""
         sizes, dims = self.window_sizes, dims_of(self.arrays[0])
@@ -409,6 +425,58 @@ class ScatterOp(CallingOp):
             results.append(at)
         starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
         return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+
+    def _windows(self) -> tuple[list[Expr], list[Variable]]:
+        """From an index of the arrays, and symbols, to the place of a window among all: one expression a dimension of `scatter_dims`."""
+        along, rank = self.index_vector_dim.value.data, len(dims_of(self.arrays[0]))
+        of_arrays, of_rows = integers(self.input_batching_dims), integers(self.scatter_indices_batching_dims)
+        place, symbols = list[Expr](), list[Variable]()
+        for row in (dim for dim in range(len(dims_of(self.indices))) if dim != along):
+            if row in of_rows:
+                place.append(Expr.variable(of_arrays[of_rows.index(row)]))
+            else:
+                place.append(Expr.variable(rank + len(symbols)))
+                symbols.append(Variable(Interval(0, dims_of(self.indices)[row] - 1), "window"))
+        return place, symbols
+
+    def window_map(self) -> IndexingMap:
+        """From an index of the arrays to the windows (symbols) that it can be in: those with no start in a dimension are at 0 there."""
+        whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
+        bounds = [
+            (whole.results[dim], Interval(0, size - 1))
+            for dim, size in enumerate(self.window_sizes)
+            if dim not in self.mapped and dim not in integers(self.input_batching_dims)
+        ]
+        return IndexingMap(tuple(place), whole.dims, tuple(symbols), constraints=tuple(bounds)).simplify()
+
+    def result_to_start(self) -> IndexingMap:
+        """From an index of the arrays, a window, and a number of a row of indices (symbols) to its place among the indices."""
+        whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
+        along = self.index_vector_dim.value.data
+        number = Variable(Interval(0, len(self.mapped) - 1))
+        if along < len(dims_of(self.indices)):
+            place.insert(along, Expr.variable(len(whole.dims) + len(symbols)))
+        return IndexingMap(tuple(place), whole.dims, (*symbols, number))
+
+    def result_to_update(self) -> IndexingMap:
+        """From an index of the arrays, a window, and how far the index is behind its starts (symbols), to an update."""
+        whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
+        dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
+        sizes = self.window_sizes
+        offsets = [Variable(Interval(0, sizes[dim] - 1)) for dim in self.mapped]
+        behind = [
+            Expr.variable(len(whole.dims) + len(symbols) + self.mapped.index(dim))
+            if dim in self.mapped
+            else whole.results[dim]
+            for dim in range(len(whole.dims))
+            if dim not in dropped
+        ]
+        of_window, windows = iter(behind), iter(place)
+        results = tuple(
+            next(windows) if dim in self.scatter_dims else next(of_window)
+            for dim in range(len(dims_of(self.updates[0])))
+        )
+        return IndexingMap(results, whole.dims, (*symbols, *offsets), constraints=self.window_map().constraints)
 
     def places(self, indices: Array) -> tuple[Array, Array]:
         """Where updates go: numbers of the updates' elements (flat), window after window, and those of the arrays' elements.
@@ -451,6 +519,54 @@ class ScatterOp(CallingOp):
             for result, new in zip(results, combine([*old, *given]), strict=True):
                 result[at] = new if result.ndim else new[0]
         return tuple(results) if count > 1 else results[0]
+
+    def output_to_input(self) -> tuple[IndexingMap, ...]:
+        """All that an element may need: whether it lies in a window only the run knows."""
+        count, of_update = len(self.arrays), self.result_to_update()
+        return (identity_map(dims_of(self.arrays[0])),) * count + (self.result_to_start(), *(of_update,) * count)
+
+    def reads_apart(self, operand: int) -> bool:
+        return operand >= len(self.arrays)
+
+    def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        count, windows = len(self.arrays), self.window_map()
+        sizes = self.window_sizes
+
+        def step(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            offsets, checks = list[SSAValue](), list[SSAValue]()
+            for number, (dim, last) in enumerate(zip(self.mapped, self.last_starts, strict=True)):
+                row = [*e.indices, *symbols, constant_index(e.builder, number)]
+                value = e.operand(count, apply_indexing(e.builder, self.result_to_start(), row))
+                start = self.start_as_index(e.builder, value)
+                if sizes[dim] == 1:
+                    offsets.append(constant_index(e.builder, 0))
+                    checks.append(e.insert(arith.CmpiOp(start, e.indices[dim], "eq")).result)
+                    continue
+                offsets.append(e.insert(arith.SubiOp(e.indices[dim], start)).result)
+                for value, most in ((start, last), (offsets[-1], sizes[dim] - 1)):
+                    checks.append(e.insert(arith.CmpiOp(value, constant_index(e.builder, most), "ule")).result)
+
+            def combined() -> Sequence[SSAValue]:
+                at = apply_indexing(e.builder, self.result_to_update(), [*e.indices, *symbols, *offsets])
+                updates = [e.operand(count + 1 + i, at) for i in range(count)]
+                return e.call(self.to_apply.root_reference.data, [*carried, *updates])
+
+            if not checks:
+                return combined()
+            is_inside, *others = checks
+            for check in others:
+                is_inside = e.insert(arith.AndIOp(is_inside, check)).result
+            return e.branch(is_inside, combined, lambda: carried)
+
+        old = [e.operand(i) for i in range(count)]
+        is_empty = windows.is_known_empty or 0 in dims_of(self.updates[0])
+        return old if is_empty else e.loop(windows, old, step)
+
+    def start_as_index(self, builder: Builder, value: SSAValue) -> SSAValue:
+        """A number of a row of indices."""
+        is_unsigned = element_of(self.indices).kind is Kind.UNSIGNED
+        cast = IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX)
+        return builder.insert(cast).results[0]
 
 
 def turns(keys: Array) -> Iterator[Array]:

@@ -338,7 +338,8 @@ def dense_values(form: Form, value: DenseIntOrFPElementsAttr[Any]) -> Array:
     if isinstance(value.get_element_type(), ComplexType):
         lanes = np.array([complex(*parts) for parts in numbers], form.lanes)
     elif form.is_float:
-        lanes = scalars.from_float(form, np.array(numbers, np.float64))
+        # As bits: a signalling NaN is another one as a number in Python.
+        lanes = scalars.from_bits(form, np.frombuffer(value.data.data, form.storage))
     else:
         lanes = scalars.wrap(form, np.array(numbers, object))
     count = int(np.prod(value.get_shape(), dtype=np.int64))

@@ -28,6 +28,7 @@ from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
+from xla_emitters.runtime.arrays import packed_bytes, unpacked_elements
 from xla_emitters.runtime.simt import (
     affine,
     arith,
@@ -180,7 +181,7 @@ class Argument:
             return
         flat = self.array.reshape(-1).view(np.uint8)
         if self.packed_bits:
-            flat[:] = _unpacked(self.data, self.packed_bits)[: flat.size]
+            flat[:] = unpacked_elements(self.data, self.packed_bits)[: flat.size]
         elif self.padding:
             flat[:] = self.data[: flat.size]
 
@@ -195,21 +196,6 @@ class Argument:
             words = of_bytes.view(f"u{word}") != 0
             flags = words if word == self.array.itemsize else words[::2] | words[1::2]
         return flags.reshape(self.array.shape)
-
-
-def _packed(elements: Array, bits: int) -> Array:
-    """Bytes that hold 8 // bits elements each, the first in the lowest bits; `elements` is uint8, one element each."""
-    per_byte = 8 // bits
-    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
-    padded[: elements.size] = elements & ((1 << bits) - 1)
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    return np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
-
-
-def _unpacked(data: Array, bits: int) -> Array:
-    """The inverse of `_packed`, with the padding."""
-    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
-    return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
 
 
 WORD_BYTES = 4
@@ -294,7 +280,7 @@ class Entry:
             raise Unsupported(f"{what} is {ir_type}: neither a tensor nor a pointer", stage="simt")
         if bits := _PACKED_BITS.get(array.dtype):
             # Two arguments over one array share its packed memory too.
-            data = packed.setdefault(array.ctypes.data, _packed(data, bits))
+            data = packed.setdefault(array.ctypes.data, packed_bytes(data, bits))
         if writable and (padding := -data.size % WORD_BYTES):
             whole = np.concatenate([data, np.zeros(padding, np.uint8)])
             data = padded.setdefault(array.ctypes.data, whole)

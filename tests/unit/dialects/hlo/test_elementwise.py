@@ -19,7 +19,6 @@ from xla_emitters.dialects.hlo.base import HloOp, RuleBroken
 from xla_emitters.dialects.hlo.elementwise import OPS
 from xla_emitters.dialects.hlo.types import array_type, dims_of
 from xla_emitters.dtypes import Kind, dtype
-from xla_emitters.errors import Unsupported
 
 CLASSES = {cls.name.removeprefix("hlo.").replace("_", "-"): cls for cls in OPS}
 
@@ -465,27 +464,43 @@ def test_reduce_precision_to_bfloat16_is_rounding_to_it():
         assert same(got, x.astype(ml_dtypes.bfloat16).astype(np.float32))
 
 
-@pytest.mark.parametrize("type", ["f8e5m2", "f8e4m3"])
-def test_reduce_precision_of_every_float_of_eight_bits(type: str):
-    """Three exponent bits and one of mantissa: 1 or 1.5 times 2 to the power of -2 to 3."""
+NARROW = """f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e8m0fnu""".split()
+
+
+@pytest.mark.parametrize("type", NARROW)
+@pytest.mark.parametrize("mantissa_bits", [0, 1])
+def test_reduce_precision_of_every_narrow_float(type: str, mantissa_bits: int):
+    """Three exponent bits: 2 to the power of -2 to 3. What the type has not is what it makes of 0 or infinity."""
     x = np.arange(256, dtype=np.uint8).view(dtype(type).numpy)
-    got = evaluate(
-        "reduce-precision", x, types=type, exponent_bits=IntegerAttr(3, i64), mantissa_bits=IntegerAttr(1, i64)
-    )
+    bits = {"exponent_bits": IntegerAttr(3, i64), "mantissa_bits": IntegerAttr(mantissa_bits, i64)}
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        unit = np.exp2(np.floor(np.log2(np.abs(wide))) - 1)
-        rounded = np.where(np.isfinite(wide) & (wide != 0), np.rint(wide / unit) * unit, wide)
+        unit = np.exp2(np.floor(np.log2(np.abs(wide))) - mantissa_bits)
+        # A tie goes to the even exponent where there is no mantissa, as of IEEE's floats: 1.5 to 2, and 3 to 2.
+        whole = (
+            np.rint(wide / unit) if mantissa_bits else np.copysign(np.where(_to_next(wide / unit, unit), 2, 1), wide)
+        )
+        rounded = np.where(np.isfinite(wide) & (wide != 0), whole * unit, wide)
         flushed = np.where(np.abs(rounded) < 0.25, np.copysign(0.0, wide), rounded)
         wanted = np.where(np.abs(flushed) >= 16, np.copysign(np.inf, wide), flushed)
-        assert same(got, wanted.astype(x.dtype))
+        assert same(evaluate("reduce-precision", x, types=type, **bits), wanted.astype(x.dtype))
 
 
-def test_reduce_precision_where_nothing_is_infinite_is_refused():
-    x = np.zeros(2, dtype("f8e4m3fn").numpy)
-    bits = {"exponent_bits": IntegerAttr(3, i64), "mantissa_bits": IntegerAttr(1, i64)}
-    with pytest.raises(Unsupported, match="f8e4m3fn, which has no infinity"):
-        evaluate("reduce-precision", x, types="f8e4m3fn", **bits)
+@pytest.mark.parametrize(
+    ("bits", "wanted"), [((2, 0), [0, 0, 1, 2, 2, 2, 6, 6]), ((1, 1), [0, 0, 0, 0, 6, 6, 6, 6]), ((3, 1), None)]
+)
+def test_reduce_precision_of_four_bits(bits: tuple[int, int], wanted: list[float] | None):
+    """What is too large becomes 6. Values: XLA:CPU."""
+    x = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6]).astype(dtype("f4e2m1fn").numpy)
+    exponent, mantissa = (IntegerAttr(count, i64) for count in bits)
+    got = evaluate("reduce-precision", x, types="f4e2m1fn", exponent_bits=exponent, mantissa_bits=mantissa)
+    assert got.astype(float).tolist() == (wanted or x.astype(float).tolist())
+
+
+def _to_next(quotient: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Whether a number between 1 and 2 times `unit` is nearer to the second, or between both, and `unit` an even power of two."""
+    size = np.abs(quotient)
+    return (size > 1.5) | ((size == 1.5) & (np.log2(unit) % 2 == 0))
 
 
 @pytest.mark.parametrize(("exponent_bits", "mantissa_bits"), [(0, 10), (-1, 10), (5, -1)])
