@@ -12,6 +12,7 @@ numeric case: `xla-emitters check` over some blocks. `XLA_EMITTERS_TEST_BLESS=1`
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import subprocess
@@ -30,6 +31,12 @@ os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is there now, thousands of tests and every dialect, stays to the end: the collector need not look at it again and again."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.explore.check import check
+from xla_emitters.pipeline import EXECUTABLE_STAGES
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 
@@ -17,8 +18,8 @@ def test_there_are_nine() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_stage_of_sampled_blocks(path: Path) -> None:
-    """16 blocks, the first and the last among them: what they write is right, bit by bit."""
-    verdict = check(path, blocks=16)
+    """16 blocks, the first and the last among them: what they write is right, bit by bit. (The stage hlo has no blocks.)"""
+    verdict = check(path, blocks=16, stages=",".join(stage for stage in EXECUTABLE_STAGES if stage != "hlo"))
     assert verdict.ok, verdict.details
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,19 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module name that the file imports, late imports too."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -50,15 +61,14 @@ def imports(path: Path) -> Iterator[str]:
                 yield str(node.args[0].value)
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_one_way(path: Path) -> None:
-    room = room_of(path)
-    assert room in RANK, f"'{room}' is no room; add it to LAYERS where it belongs"
-    for name in imports(path):
-        if name.startswith("xla_emitters."):
-            other = name.split(".")[1]
-            if other != room:
-                assert RANK[other] < RANK[room], f"{path.relative_to(PACKAGE)} imports {name}"
+def test_imports_go_one_way() -> None:
+    for path in files():
+        room = room_of(path)
+        assert room in RANK, f"'{room}' is no room; add it to LAYERS where it belongs"
+        for name in imports(path):
+            if name.startswith("xla_emitters."):
+                other = name.split(".")[1]
+                assert other == room or RANK[other] < RANK[room], f"{path.relative_to(PACKAGE)} imports {name}"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +90,7 @@ def test_heavy_imports_have_one_home(module: str, homes: set[str]) -> None:
 
 def test_no_star_imports() -> None:
     for path in files():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             assert not (isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names)), path
 
 

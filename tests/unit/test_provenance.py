@@ -93,7 +93,6 @@ def test_every_hlo_instruction_has_its_place() -> None:
         assert places[instruction] == NameLoc(StringAttr(instruction), file)
 
 
-@pytest.mark.tiny
 def test_each_compute_instruction_owns_its_ops() -> None:
     """One op each, four after unrolling, and of no other instruction."""
     unrolled = False

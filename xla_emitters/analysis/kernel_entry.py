@@ -54,6 +54,13 @@ DIMENSIONS = ("x", "y", "z")
 SHARED = 3
 """The address space of a block's shared memory."""
 
+_REGISTERS = {
+    **{register: (False, dimension) for dimension, register in nvvm.THREAD_ID.items()},
+    **{register: (True, dimension) for dimension, register in nvvm.BLOCK_ID.items()},
+}
+"""The op that reads an id -> whether it is the block's, and its dimension."""
+_IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, *_REGISTERS))
+
 Extents = tuple[int, int, int]
 
 
@@ -152,9 +159,10 @@ def _extents(attribute: Attribute | None) -> Extents | None:
 
 def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
     """Each id in `module`: whether it is the block's, its dimension, and its extent if it says that."""
-    registers = {register: (False, dimension) for dimension, register in nvvm.THREAD_ID.items()}
-    registers |= {register: (True, dimension) for dimension, register in nvvm.BLOCK_ID.items()}
     for op in module.walk():
+        # Nearly no op is an id, and this runs before every execution.
+        if type(op) not in _IDS:
+            continue
         match op:
             case gpu.ThreadIdOp() | gpu.BlockIdOp() | WorkgroupIdOp():
                 bounds = range_of_value(op.result)
@@ -163,7 +171,7 @@ def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
             case ForallOp() if not op.dynamic_upper:
                 for dimension, extent in zip(DIMENSIONS, op.static_upper.get_values(), strict=False):
                     yield False, dimension, int(extent)
-            case nvvm.SpecialRegisterOp() if type(op) in registers:
-                yield *registers[type(op)], op.range.upper.value.data if op.range else None
+            case nvvm.SpecialRegisterOp():
+                yield *_REGISTERS[type(op)], op.range.upper.value.data if op.range else None
             case _:
                 pass

@@ -15,9 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, get_origin
 
+from xdsl import irdl
 from xdsl.dialects import affine, arith, func, gpu, llvm, memref, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -363,6 +364,16 @@ def _parse_optional_builtin_attribute(self: AttrParser) -> Attribute | None:
 # missing doubles with every character.
 _STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
+_CONSTRAINT_OF = lru_cache(maxsize=None)(irdl.irdl_to_attr_constraint)
+
+
+def _constraint_of(hint: Any, *, allow_type_var: bool = False) -> AttrConstraint[Any]:
+    """xDSL's, remembering the constraint of each generic class: `isa(type, VectorType[AnyFloat])` makes it anew whenever it is asked."""
+    if get_origin(hint) is None or allow_type_var:
+        return _CONSTRAINT_OF.__wrapped__(hint, allow_type_var=allow_type_var)
+    return _CONSTRAINT_OF(hint)
+
+
 # (class or module, method or constant, ours)
 METHODS: tuple[tuple[Any, str, Any], ...] = (
     (func, "parse_func_op_like", function_syntax.parse_func_op_like),
@@ -372,6 +383,7 @@ METHODS: tuple[tuple[Any, str, Any], ...] = (
     (AttrParser, "_parse_optional_complex", _parse_optional_complex),
     (MLIRLexer, "_unescaped_characters_regex", _STRING_LITERAL),
     (AttrParser, "_parse_optional_builtin_parametrized_attr", _parse_optional_builtin_attribute),
+    (irdl, "irdl_to_attr_constraint", _constraint_of),
 )
 XDSLS_OWN: dict[str, Any] = {name: getattr(holder, name) for holder, name, _ in METHODS}
 """The methods as xDSL has them, so that a test can see whether they have been put right there."""

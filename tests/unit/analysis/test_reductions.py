@@ -227,11 +227,12 @@ def test_bounds_know_every_reduction_that_threads_share():
 
 @pytest.mark.parametrize("kind", ["concatenate", "dynamic_update_slice", "loop", "reduction", "scatter", "transpose"])
 def test_real_fusions_are_of_the_kind_that_xla_says(kind: str):
-    found = set[str]()
-    for path in sorted((CORPUS / kind).glob("*.hlo")):
+    """Of every third file; the emitter of every file: tests/runtime/test_corpus.py."""
+    found, files = set[str](), sorted((CORPUS / kind).glob("*.hlo"))[::3]
+    for path in files:
         module = parse_hlo(path.read_text(), path.name)
         (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
         if isinstance(find_reductions(view_of(fusion)), FusionReductions):
             found.add(f"{kind}/{path.name}")
-    wanted = {name for name, row in XLA.items() if row["emitter"] == "reduction" and name.startswith(f"{kind}/")}
-    assert found == wanted - CONCATENATED
+    names = {f"{kind}/{path.name}" for path in files}
+    assert found == {name for name in names if XLA[name]["emitter"] == "reduction"} - CONCATENATED

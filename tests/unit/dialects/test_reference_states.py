@@ -52,12 +52,16 @@ def test_the_log_is_whole(fusion: str):
 
 @pytest.mark.parametrize("fusion", STATES)
 def test_every_state_is_read_and_printed_back(fusion: str, capsys: pytest.CaptureFixture[str]):
-    """And in upstream's spelling it is what XLA prints, but for the names of values."""
-    for state in different_states(fusion):
+    """And in upstream's spelling it is what XLA prints, but for the names of values.
+
+    Neighbours are much alike, and `mlir-opt` reads the generic form of all of them below: of every fourth it is read here.
+    """
+    for number, state in enumerate(different_states(fusion)):
         module = parse_ir(state)
         ours = print_ir(module)
         assert print_ir(parse_ir(ours)) == ours
-        assert print_ir(parse_ir(print_ir(module, generic=True))) == ours
+        if number % 4 == 0:
+            assert print_ir(parse_ir(print_ir(module, generic=True))) == ours
         upstream = print_ir(module, spelling="upstream")
         assert without_names(upstream) == without_names(state)
     with capsys.disabled():

@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.analysis.fusion import view_of
 from xla_emitters.analysis.reductions import ABSENT, FusionReductions, Reduction, find_reductions
@@ -31,10 +30,11 @@ def plan(is_row: bool, dims: tuple[int, int, int], bits: int = 32, output_bits: 
 
 
 def test_launch_and_shared_memory_of_real_fusions():
+    """Of every third file; those of every file: tests/runtime/test_corpus.py."""
     wrong: dict[str, object] = {}
     count = 0
-    for name, row in XLA.items():
-        module = parse_hlo((CORPUS / name).read_text(), name) if row["emitter"] == "reduction" else ModuleOp([])
+    for name, row in [(name, row) for name, row in XLA.items() if row["emitter"] == "reduction"][::3]:
+        module = parse_hlo((CORPUS / name).read_text(), name)
         for fusion in [op for op in module.walk() if isinstance(op, FusionOp)]:
             found = find_reductions(view_of(fusion))
             if isinstance(found, FusionReductions):
@@ -44,7 +44,7 @@ def test_launch_and_shared_memory_of_real_fusions():
                 (kernel,) = row["kernels"]
                 if ours != (kernel["grid"], kernel["block"], kernel["shared_bytes"]):
                     wrong[name] = ours
-    assert count > 180
+    assert count > 60
     assert wrong == {}
 
 

@@ -71,3 +71,16 @@ def test_what_has_no_code_is_refused_before_inputs_are_drawn(type: str, root: st
         check(text)
     assert caught.value.message.partition(" (instruction")[0] == message
     assert caught.value.place is not None
+
+
+def test_some_blocks_answer_for_no_element_that_shares_a_byte_with_theirs():
+    """Elements 426 and 427 lie in one byte: thread 0 of block 2 writes the first, thread 127 of block 1 the second."""
+    verdict = check(
+        """fused {
+  p = s4[100,2] parameter(0)
+  q = s4[100,3] parameter(1)
+  ROOT c = s4[100,5] concatenate(p, q), dimensions={1}
+}""",
+        blocks=2,
+    )
+    assert verdict.ok, verdict.summary

@@ -153,6 +153,7 @@ def test_a_python_without_packages_is_told_what_to_install(bundle: Path) -> None
     assert done.stderr == f"error: {sys.executable} has no ml_dtypes: pip install numpy ml_dtypes\n"
 
 
+@pytest.mark.tiny
 def test_it_imports_nothing_of_ours() -> None:
     assert "import xla_emitters" not in Path(bundle_main.__file__).read_text()
     assert "from xla_emitters" not in Path(bundle_main.__file__).read_text()
@@ -275,7 +276,6 @@ def test_a_report_that_cannot_be_written(bundle: Path, tmp_path: Path, run: Any)
 # ---- writing ----------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.tiny
 def test_which_positions_are_compared() -> None:
     """All of a result of up to 1 MiB; of a larger one 65,536, the first and last 4,096 among them, the same ones every time."""
     small = ArraySpec("f32", (1 << 18,), (0,))

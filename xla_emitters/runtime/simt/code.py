@@ -333,7 +333,8 @@ class Scope:
         return self._slots.setdefault(value, len(self._slots))
 
     def slots(self, values: Iterable[SSAValue]) -> tuple[int, ...]:
-        return tuple(self.slot(value) for value in values)
+        slots = self._slots
+        return tuple([slots.setdefault(value, len(slots)) for value in values])
 
     def region(self, region: Region) -> Body | Graph:
         """The code of a region of one or more blocks."""
@@ -368,12 +369,19 @@ class Scope:
         defined += [(result, order[op]) for op in ops for result in op.results]
         dying: dict[Operation, list[SSAValue]] = {}
         for value, definition in defined:
-            users = [_user_in(block, use.operation) for use in value.uses]
-            if value in kept or any(user not in order for user in users):
+            if value in kept:
                 continue
-            last = max((order[user] for user in users if user), default=definition)
-            if last is not None:
-                dying.setdefault(ops[last], []).append(value)
+            last = definition
+            for use in value.uses:
+                user = use.operation if use.operation.parent is block else _user_in(block, use.operation)
+                # The terminator, and what stands in other blocks, have no place in the order.
+                place = order.get(user) if user else None
+                if place is None:
+                    break
+                last = place if last is None or place > last else last
+            else:
+                if last is not None:
+                    dying.setdefault(ops[last], []).append(value)
         return dying
 
     def graph(self, region: Region) -> Graph:

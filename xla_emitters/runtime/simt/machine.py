@@ -170,7 +170,7 @@ class Machine:
 
     def updated(self, tensor: Tensor) -> Tensor:
         """The value of a tensor after a write to its buffer."""
-        return replace(tensor, stamp=self._renew(tensor.buffer))
+        return Tensor(tensor.buffer, tensor.element, tensor.shape, tensor.strides, self._renew(tensor.buffer))
 
     def check_newest(self, op: Operation, value: Value) -> None:
         """raises ExecutionError when `value` is a tensor that was overwritten: in place, its value is gone."""

@@ -246,9 +246,8 @@ class Memory:
         limit = buffer.size // row
         if active is not None:
             index = np.where(active, index, 0)
-        if index.min() < 0 or index.max() >= limit:
-            if active is None or active.any():
-                self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
+        if not all_below(index, limit) and (active is None or active.any()):
+            self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
         for watcher in self.watchers:
             watcher.access(self, Access(op, buffer, is_store, index * row, row, active))
         return index if buffer.origin is None else index + buffer.origin // row
@@ -302,6 +301,16 @@ def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides)) if shape else ()
 
 
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+def all_below(index: Array, limit: int) -> bool:
+    """Whether every signed integer is at least 0 and less than `limit`: read as unsigned, a negative one is larger than any limit."""
+    if index.size == 1:
+        return 0 <= index.item() < limit
+    return index.size == 0 or int(index.view(_UNSIGNED[index.itemsize]).max()) < limit
+
+
 def bounds(values: Array, active: Array | None) -> tuple[int, int]:
     """The least and the greatest value of the active lanes, of which there is one."""
     if active is not None:
@@ -316,6 +325,9 @@ def _check_writable(op: Operation, buffer: Buffer) -> None:
 
 
 def _assign(rows: Array, index: Array, values: Array, active: Array | None) -> None:
+    if active is None and values.shape == index.shape:
+        rows[index] = values
+        return
     shapes = (index.shape, values.shape) if active is None else (index.shape, values.shape, active.shape)
     shape = np.broadcast_shapes(*shapes)
     if active is not None:

@@ -24,7 +24,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules, Scope, Step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
-from xla_emitters.runtime.simt.memory import Space, row_major_strides
+from xla_emitters.runtime.simt.memory import Space, all_below, row_major_strides
 from xla_emitters.runtime.simt.scalars import form_of
 
 RULES = Rules()
@@ -48,7 +48,7 @@ def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequ
     """Where an element lies, in elements. raises ExecutionError naming the dimension whose index leaves the tensor."""
     index = np.zeros((1, 1), np.int64)
     for dimension, (number, extent, stride) in enumerate(zip(indices, source.shape, source.strides, strict=True)):
-        if len(indices) > 1 and number.size and (number.min() < 0 or number.max() >= extent):
+        if len(indices) > 1 and not all_below(number, extent):
             outside = (number < 0) | (number >= extent)
             machine.refuse(
                 op,
