@@ -8,10 +8,10 @@ and are counted alike. Trips of loops are read from the machine code where its b
 counts once, and `?` stands behind the number of its side. `xla_emitters/explore/sass.py` says how branches, calls and loops count, and
 what is left out.
 
-Columns: instructions that a thread executes; ratio; loads and stores of global memory, `4x16+1x2` being four of 16 bytes and one of 2;
-registers; shared bytes of a block; spilled bytes of a thread. One text stands for both sides where they agree, else `ours/XLA`. `!` marks
-more loads or stores than XLA's, narrower ones, or spills where XLA has none. XLA's PTX and all machine code are kept in
-`build/code_quality`.
+Columns: instructions that a thread executes; ratio; loads, stores and atomic updates of global memory, `4x16+1x2` being four of 16 bytes
+and one of 2; registers; shared bytes of a block; spilled bytes of a thread; warps that a multiprocessor holds at once, by registers,
+shared bytes and threads of a block. One text stands for both sides where they agree, else `ours/XLA`. `!` marks more loads or writes
+than XLA's, narrower ones, fewer warps, or spills where XLA has none. XLA's PTX and all machine code are kept in `build/code_quality`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -48,12 +49,13 @@ ARCHITECTURE = "sm_90a"
 
 @dataclass(frozen=True)
 class Code:
-    """All kernels of one side: what is executed summed, registers and shared bytes the most of one."""
+    """All kernels of one side: what is executed summed, registers and shared bytes the most of one, warps the fewest."""
 
     executed: Executed
     registers: int
     spill_bytes: int
     shared_bytes: int
+    warps: int
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,10 @@ class Row:
     @property
     def faults(self) -> list[str]:
         found: list[str] = []
+        ours, theirs = self.ours.executed, self.theirs.executed
         accesses = (
-            ("loads", self.ours.executed.loads, self.theirs.executed.loads),
-            ("stores", self.ours.executed.stores, self.theirs.executed.stores),
+            ("loads", ours.loads, theirs.loads),
+            ("writes", ours.stores + ours.atomics, theirs.stores + theirs.atomics),
         )
         for name, ours, theirs in accesses:
             if ours.total() > theirs.total():
@@ -80,6 +83,8 @@ class Row:
                 found.append(f"narrower {name}")
         if self.ours.spill_bytes > 0 and self.theirs.spill_bytes == 0:
             found.append("spills")
+        if self.ours.warps < self.theirs.warps:
+            found.append("fewer warps")
         return found
 
 
@@ -89,7 +94,7 @@ def machine_code(texts: Sequence[str]) -> Code:
     parts = [executed(str(one["sass"])) for one in found]
     counters = {
         name: sum((getattr(part, name) for part in parts), Counter[int]())
-        for name in ("loads", "stores", "shared", "local")
+        for name in ("loads", "stores", "atomics", "shared", "local")
     }
     return Code(
         Executed(
@@ -100,7 +105,49 @@ def machine_code(texts: Sequence[str]) -> Code:
         max(int(one["registers"]) for one in found),
         sum(int(one["spill_bytes"]) for one in found),
         max(int(one["shared_bytes"]) for one in found),
+        min(
+            resident_warps(threads_per_block(text), int(one["registers"]), int(one["shared_bytes"]))
+            for text, one in zip(texts, found, strict=True)
+        ),
     )
+
+
+def threads_per_block(ptx: str) -> int:
+    """
+    >>> threads_per_block(".visible .entry f()\\n.reqntid 32, 4, 1\\n{")
+    128
+    """
+    sizes = re.search(r"^\.(?:reqntid|maxntid) ([\d, ]+)$", ptx, re.M)
+    assert sizes is not None
+    return math.prod(int(size) for size in sizes[1].split(","))
+
+
+def resident_warps(threads: int, registers: int, shared_bytes: int) -> int:
+    """Warps of blocks that one multiprocessor holds at once.
+
+    threads, shared_bytes  of a block
+    registers              of a thread; a warp gets them by eights
+
+    >>> resident_warps(128, 40, 0), resident_warps(128, 42, 0), resident_warps(1024, 32, 8320)
+    (48, 40, 64)
+    """
+    chip = device(TARGET)
+    warps = -(-threads // chip.threads_per_warp)
+    warps_by_registers = (
+        _REGISTERS // (-(-max(registers, 1) // 8) * 8 * chip.threads_per_warp) // _SCHEDULERS * _SCHEDULERS
+    )
+    blocks = min(
+        chip.threads_per_core // chip.threads_per_warp // warps,
+        warps_by_registers // warps,
+        chip.shared_bytes_per_core // (shared_bytes + _RESERVED_SHARED_BYTES),
+        _BLOCKS,
+    )
+    return blocks * warps
+
+
+# Of a multiprocessor: CUDA C++ programming guide, "Technical specifications per compute capability", 9.0.
+_REGISTERS, _SCHEDULERS, _BLOCKS = 65536, 4, 32
+_RESERVED_SHARED_BYTES = 1024
 
 
 def _assembled(ptx: str) -> dict[str, int | str]:
@@ -184,7 +231,7 @@ def main() -> int:
         mean = math.exp(sum(math.log(row.ratio) for row in rows) / len(rows))
         faults = sum(bool(row.faults) for row in rows)
         print(
-            f"{len(rows)} files, geometric mean of ratios {mean:.3f}, files with more or narrower accesses or spills: {faults}"
+            f"{len(rows)} files, geometric mean of ratios {mean:.3f}, files with more or narrower accesses, fewer warps or spills: {faults}"
         )
     missing = [row for row in found if isinstance(row, str)]
     for reason in missing:
@@ -192,7 +239,7 @@ def main() -> int:
     return 1 if missing else 0
 
 
-TITLES = ("file", "ours", "XLA", "ratio", "loads", "stores", "registers", "shared", "spilled", "")
+TITLES = ("file", "ours", "XLA", "ratio", "loads", "stores", "atomics", "registers", "shared", "spilled", "warps", "")
 
 
 def cells(row: Row) -> list[str]:
@@ -203,9 +250,11 @@ def cells(row: Row) -> list[str]:
         f"{row.ratio:.2f}",
         _both(accesses(ours.executed.loads), accesses(theirs.executed.loads)),
         _both(accesses(ours.executed.stores), accesses(theirs.executed.stores)),
+        _both(accesses(ours.executed.atomics), accesses(theirs.executed.atomics)),
         _both(str(ours.registers), str(theirs.registers)),
         _both(str(ours.shared_bytes), str(theirs.shared_bytes)),
         _both(str(ours.spill_bytes), str(theirs.spill_bytes)),
+        _both(str(ours.warps), str(theirs.warps)),
         "".join(f"! {fault} " for fault in row.faults).rstrip(),
     ]
 

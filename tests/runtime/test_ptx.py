@@ -159,14 +159,16 @@ def test_intermediates_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 @needs(*STEPS)
 def test_the_stage_llvm_is_optimised_llvm_ir(capsys: pytest.CaptureFixture[str]) -> None:
-    """libdevice is inlined, loads are vectors and known not to change, ids have ranges: a block's is wide enough for 32-bit divisions."""
+    """libdevice is inlined, loads are vectors and known not to change, ids have ranges: attributes suit 32-bit divisions."""
     assert main(["compile", str(GELU), "--stage", "llvm"]) == 0
     text = capsys.readouterr().out
     assert "define ptx_kernel void @fusion(ptr noalias" in text
     assert "call float @__nv_tanhf" not in text
     assert re.search(r"load <4 x bfloat>, ptr .*!invariant.load", text)
     assert len(re.findall(r"store <4 x bfloat>", text)) == 1
-    assert "range(i32 0, 128)" in text
+    for register, extent in (("tid", 128), ("ctaid", 24576)):
+        (metadata,) = re.findall(rf"@llvm\.nvvm\.read\.ptx\.sreg\.{register}\.x\(\).*!range (!\d+)", text)
+        assert f"{metadata} = !{{i32 0, i32 {extent}}}" in text
     assert f"range(i32 0, {2**22})" in text
 
 

@@ -75,9 +75,11 @@ class ReductionEmitter:
         """What reductions read, what is made of them, group by group, and side outputs, each a function."""
         found = find_reductions(view)
         assert not isinstance(found, str)
-        side_outputs = {root for number, root in enumerate(found.roots) if found.hero_of(number) is None}
+        side_outputs = [root for number, root in enumerate(found.roots) if found.hero_of(number) is None]
+        # As with a hero, what a side output reads is a function of its own.
+        apart = {*side_outputs, *(operand.owner for root in side_outputs for operand in root.operands)}
         epilogues = [_epilogue(found, group) for group in found.groups if found.heroes_of(group)]
-        return partition(view.computation, lambda op: op in side_outputs, epilogues)
+        return partition(view.computation, lambda op: op in apart, epilogues)
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.

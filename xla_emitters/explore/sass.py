@@ -3,7 +3,8 @@
     cubin -disassemble-> text -parse-> [Function] -executed-> Executed(instructions=137, loads={8: 2}, stores={8: 1} ...)
 
 An instruction counts once for every trip of every loop around it. A loop's trips are read where its branch compares a register that
-one instruction of the loop adds a constant to, and that held a constant before: ptxas writes every loop of known bounds so. Other loops
+one instruction of the loop adds a constant to, and that held a constant before, or reads a predicate that is one constant before the
+loop and the other after a trip: ptxas writes every loop of known bounds so. Other loops
 (an exit that depends on data, such as fmod's) count one trip, and the result says how many there are. The ways of a branch all count, and a
 subroutine, to which ptxas moves slow paths, counts once for each call: so the figure is an upper bound that two kernels share.
 Left out: NOP, a branch to itself (padding behind the end), and ACQBULK, which waits for the kernel before and computes nothing.
@@ -56,7 +57,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Executed:
-    """What one thread executes; loads and stores of global memory, and accesses of shared and local memory, by bytes of one access.
+    """What one thread executes; loads, stores and atomic updates of global memory, accesses of shared and local memory, by bytes of one.
 
     unknown_loops  loops whose trips could not be read; they count once
     """
@@ -64,13 +65,20 @@ class Executed:
     instructions: int
     loads: Counter[int]
     stores: Counter[int]
+    atomics: Counter[int]
     shared: Counter[int]
     local: Counter[int]
     unknown_loops: int
 
 
 # Which counter an opcode belongs to. Generic loads and stores are of global memory: what is shared is known to be.
-_ACCESSES = {"loads": ("LDG", "LD"), "stores": ("STG", "ST"), "shared": ("LDS", "STS"), "local": ("LDL", "STL")}
+_ACCESSES = {
+    "loads": ("LDG", "LD"),
+    "stores": ("STG", "ST"),
+    "atomics": ("ATOMG", "ATOM", "REDG", "RED"),
+    "shared": ("LDS", "STS"),
+    "local": ("LDL", "STL"),
+}
 
 
 def executed(sass: str) -> Executed:
@@ -241,9 +249,13 @@ class Function:
         if not branch.guard or len(inside) != 2 or inside[0] == inside[1] or len(branch.operands) != 1:
             return None
         predicate = branch.guard.lstrip("@!")
+        # The branch goes to its label when the guard holds.
+        leaves_when = (not inside[0]) != branch.guard.startswith("@!")
         place = self._definition(self.blocks[number][:-1], predicate)
+        while place is not None and (copied := _copied(self.blocks[number][place])):
+            predicate, place = copied, self._definition(self.blocks[number][:place], copied)
         if place is None:
-            return None
+            return self._trips_of_flag(header, body, predicate, leaves_when)
         compare = self.blocks[number][place]
         test = re.fullmatch(r"U?ISETP\.(EQ|NE|LT|LE|GT|GE)(\.U32)?\.AND", compare.opcode)
         if not test or compare.guard or compare.operands[0] != predicate or compare.operands[-1] not in ("PT", "UPT"):
@@ -255,8 +267,6 @@ class Function:
             return None
         by, at = step
         counts_first = at < compare.address
-        # The branch goes to its label when the guard holds.
-        leaves_when = (not inside[0]) != branch.guard.startswith("@!")
         value = start
         for trip in range(1, _MOST_TRIPS):
             tested = value + by if counts_first else value
@@ -264,6 +274,13 @@ class Function:
                 return trip if header in self.successors[number] else max(trip - 1, 1)
             value += by
         return None
+
+    def _trips_of_flag(self, header: int, body: set[int], predicate: str, leaves_when: bool) -> int | None:
+        """Two, where the predicate is a constant before the loop, and every trip makes it the other one after the exit reads it."""
+        before = self._constant_before(header, body, predicate)
+        writes = [i for number in body for i in self.blocks[number] if predicate in _written(i)]
+        after = {_constant_of(write, predicate) for write in writes}
+        return 2 if (before, after) == (not leaves_when, {leaves_when}) else None
 
     @staticmethod
     def _definition(block: Sequence[Instruction], name: str) -> int | None:
@@ -346,11 +363,40 @@ def _constant_of(instruction: Instruction, register: str) -> int | None:
         return _number(operands[1])
     if instruction.opcode.startswith("IMAD.MOV") and operands[1:3] == ("RZ", "RZ"):
         return _number(operands[3])
+    if (
+        instruction.name in ("PLOP3", "UPLOP3")
+        and operands[0] == register
+        and not any(map(_is_predicate, operands[2:5]))
+    ):
+        return _looked_up(operands, "")
     # Both halves of a word, as two f16: -0 * 0 + (high, low).
     if instruction.name == "HFMA2" and operands[1:3] == ("-RZ", "RZ") and "BF16" not in instruction.opcode:
         high, low = (struct.unpack("<H", struct.pack("<e", float(half)))[0] for half in operands[3:5])
         return high << 16 | low
     return None
+
+
+def _is_predicate(operand: str) -> bool:
+    return re.fullmatch(r"!?U?P\d", operand) is not None
+
+
+def _copied(instruction: Instruction) -> str | None:
+    """The predicate of which the instruction makes a copy: `PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0`."""
+    operands = instruction.operands
+    if instruction.name not in ("PLOP3", "UPLOP3") or instruction.guard:
+        return None
+    read = [operand for operand in operands[2:5] if _is_predicate(operand)]
+    if len(read) != 1 or read[0].startswith("!"):
+        return None
+    return read[0] if (_looked_up(operands, ""), _looked_up(operands, read[0])) == (0, 1) else None
+
+
+def _looked_up(operands: Sequence[str], true: str) -> int:
+    """What PLOP3 makes of three predicates: a bit of its table. Of those that are no constants, `true` holds and no other."""
+    number = sum(
+        (operand in ("PT", "UPT", true)) << place for place, operand in zip((2, 1, 0), operands[2:5], strict=True)
+    )
+    return int(operands[5], 0) >> number & 1
 
 
 def _number(operand: str) -> int | None:

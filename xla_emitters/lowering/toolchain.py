@@ -7,7 +7,7 @@
          } }
       -> mlir-opt --gpu-module-to-binary=format=isa -> gpu.binary @kernels [#gpu.object<..., assembly = "PTX">] -> PTX
 
-    mlir-translate | llvm-link libdevice | opt | llc   four processes: compile_to_ptx_by_steps, for looking at what is between
+    mlir-translate | llvm-link libdevice and ids | opt | llc   four processes: compile_to_ptx_by_steps, for looking at what is between
     ptxas -v -> Assembly(cubin, registers ...)         nvdisasm -> SASS, count_instructions
 
 LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
@@ -28,7 +28,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -308,17 +309,14 @@ class PtxCompiler:
 
     def finish(self, module: ModuleOp) -> str:
         """PTX of the module; see `compile_to_ptx`. Can be called once."""
-        libdevice = [find_tool("libdevice").path] if _calls_libdevice(module) else []
         features = f"+ptx{_ptx_version(self._architecture)}"
-        link = ", ".join(f'"{_escape(path)}"' for path in libdevice)
-        target = (
-            f'#nvvm.target<O = 3, chip = "{_escape(self._architecture)}", features = "{features}", link = [{link}]>'
-        )
-        text = (
-            "module attributes {gpu.container_module} {\n"
-            f"gpu.module @kernels [{target}] {{\n{module_body_text(module)}}}\n}}\n"
-        )
-        done = _finish(self._process, self._command, text.encode(), self._timeout_seconds)
+        with _linked(module) as (body, libraries):
+            link = ", ".join(f'"{_escape(path)}"' for path in libraries)
+            target = (
+                f'#nvvm.target<O = 3, chip = "{_escape(self._architecture)}", features = "{features}", link = [{link}]>'
+            )
+            text = f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels [{target}] {{\n{body}}}\n}}\n"
+            done = _finish(self._process, self._command, text.encode(), self._timeout_seconds)
         ptx = _assembly_of(done.stdout.decode(errors="replace"))
         _check_ptx(ptx, module, self._architecture, self._command, done.stderr.decode(errors="replace"))
         return ptx
@@ -334,9 +332,10 @@ class PtxCompiler:
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what `llc` would make PTX of. raises as `compile_to_ptx`."""
-    data = f"module {{\n{module_body_text(module)}}}\n".encode()
-    for _, command in _steps_to_llvm_ir(module, architecture):
-        data = _run(command, data, timeout_seconds).stdout
+    with _linked(module) as (body, libraries):
+        data = f"module {{\n{body}}}\n".encode()
+        for _, command in _steps_to_llvm_ir(libraries, architecture):
+            data = _run(command, data, timeout_seconds).stdout
     return data.decode(errors="replace")
 
 
@@ -352,27 +351,26 @@ def compile_to_ptx_by_steps(
     directory  where kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx are left to read; None: nowhere
     raises     as `compile_to_ptx`
     """
-    steps = _steps_to_llvm_ir(module, architecture)
-    steps.append(("kernel.ptx", [find_tool("llc").path, "-O3", *_machine(architecture), "-"]))
-    data = f"module {{\n{module_body_text(module)}}}\n".encode()
     said: list[str] = []
-    _keep(directory, "kernel.mlir", data)
-    for name, command in steps:
-        done = _run(command, data, timeout_seconds)
-        data = done.stdout
-        said.append(done.stderr.decode(errors="replace"))
-        _keep(directory, name, data)
+    last = [find_tool("llc").path, "-O3", *_machine(architecture), "-"]
+    with _linked(module) as (body, libraries):
+        data = f"module {{\n{body}}}\n".encode()
+        _keep(directory, "kernel.mlir", data)
+        for name, command in (*_steps_to_llvm_ir(libraries, architecture), ("kernel.ptx", last)):
+            done = _run(command, data, timeout_seconds)
+            data = done.stdout
+            said.append(done.stderr.decode(errors="replace"))
+            _keep(directory, name, data)
     ptx = data.decode(errors="replace")
-    _check_ptx(ptx, module, architecture, steps[-1][1], "\n".join(said))
+    _check_ptx(ptx, module, architecture, last, "\n".join(said))
     return ptx
 
 
-def _steps_to_llvm_ir(module: ModuleOp, architecture: str) -> list[tuple[str, list[str]]]:
+def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str) -> list[tuple[str, list[str]]]:
     """(file name of its result, command) of each tool on the way to optimised LLVM IR; each reads what the one before writes."""
     steps = [("kernel.ll", [find_tool("mlir-translate").path, "--mlir-to-llvmir", "-"])]
-    if _calls_libdevice(module):
-        libdevice = find_tool("libdevice").path
-        link = [find_tool("llvm-link").path, "-S", "-", "--internalize", "--only-needed", libdevice]
+    if libraries:
+        link = [find_tool("llvm-link").path, "-S", "-", "--internalize", "--only-needed", *libraries]
         steps.append(("kernel-linked.ll", link))
     steps.append(("kernel-opt.ll", [find_tool("opt").path, "-S", "-O3", *_machine(architecture), "-"]))
     return steps
@@ -389,23 +387,56 @@ def _machine(architecture: str) -> list[str]:
 
 
 def module_body_text(module: ModuleOp) -> str:
-    """The module's ops in MLIR's generic form, one after the other, without the `module` around them; block ids have wider ranges."""
-    return _widen_block_ids("".join(f"{print_ir(op, generic=True)}\n" for op in module.body.ops))
+    """The module's ops in MLIR's generic form, one after the other, without the `module` around them."""
+    return "".join(f"{print_ir(op, generic=True)}\n" for op in module.body.ops)
 
 
-def _widen_block_ids(text: str) -> str:
-    """Says of block ids no more than that there are fewer than 2^22, or than the launch has.
+@contextmanager
+def _linked(module: ModuleOp) -> Generator[tuple[str, list[str]]]:
+    """What LLVM gets of the module: its ops as text, and the files to link with them: libdevice, and thread and block ids.
 
-    A division whose dividend fits in 16 bits, as LLVM's correlated value propagation sees by these ranges, becomes one of 16 bits, and
-    indices are then widened one by one: up to half more instructions, since the machine has no 16-bit integers. XLA's ranges are metadata,
-    which MLIR cannot write and that pass does not read. With 2^22 blocks of 512 elements an index still has no sign and does not wrap.
+    The range of an id would be an attribute of a call, by which LLVM's correlated value propagation rewrites the arithmetic around it: for
+    one, it divides in 16 bits what fits there, and the machine has no 16-bit integers. XLA's ranges are metadata, which that pass does
+    not read and MLIR cannot write. So ids come from functions in LLVM IR, which are inlined. Of block ids an attribute says as well that
+    there are fewer than 2^22, or than the launch has: with blocks of 512 elements an index then has no sign and does not wrap.
     """
+    ids: dict[str, tuple[str, ...]] = {}
 
-    def widened(found: re.Match[str]) -> str:
-        return f"{found[1]}{max(int(found[2]), _BLOCK_IDS)}>"
+    def called(found: re.Match[str]) -> str:
+        name = ".".join(("sreg", *found.groups()))
+        ids[name] = found.groups()
+        return f"llvm.call @{name}() : () -> i32"
 
-    block_id = r'("nvvm\.read\.ptx\.sreg\.ctaid\.\w"\(\) <\{range = #llvm\.constant_range<i32, \d+, )(\d+)>'
-    return re.sub(block_id, widened, text)
+    body = _RANGED_ID.sub(called, module_body_text(module))
+    body += "".join(f"llvm.func @{name}() -> i32\n" for name in ids)
+    libraries = [find_tool("libdevice").path] if _calls_libdevice(module) else []
+    with tempfile.TemporaryDirectory() as directory:
+        if ids:
+            _keep(directory, "ids.ll", _ids_text(ids).encode())
+            libraries.append(str(Path(directory) / "ids.ll"))
+        yield body, libraries
+
+
+_RANGED_ID = re.compile(
+    r'"nvvm\.read\.ptx\.sreg\.((?:cta|t)id\.\w)"\(\) <\{range = #llvm\.constant_range<i32, (\d+), (\d+)>\}> : \(\) -> i32'
+)
+
+
+def _ids_text(ids: Mapping[str, Sequence[str]]) -> str:
+    """LLVM IR of functions of a name, that each read a register whose values are at least the first bound and below the second."""
+    lines = [
+        f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()" for register in dict.fromkeys(id[0] for id in ids.values())
+    ]
+    for number, (name, (register, low, high)) in enumerate(ids.items()):
+        wide = f"range(i32 0, {max(int(high), _BLOCK_IDS)}) " if register.startswith("cta") else ""
+        lines += (
+            f"define linkonce_odr i32 @{name}() alwaysinline nounwind willreturn memory(none) {{",
+            f"  %id = call {wide}i32 @llvm.nvvm.read.ptx.sreg.{register}(), !range !{number}",
+            "  ret i32 %id",
+            "}",
+            f"!{number} = !{{i32 {low}, i32 {high}}}",
+        )
+    return "\n".join((*lines, ""))
 
 
 def _keep(directory: str | Path | None, name: str, data: bytes) -> None:

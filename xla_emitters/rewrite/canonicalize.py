@@ -9,7 +9,7 @@ with xDSL (`HasCanonicalizationPatterns`). Those that xDSL has for `arith` and `
 in one place. Blocks that nothing branches to go.
 
 Not done, so that later stages see what the seed shows: `vector.extract` and `vector.insert` at a dynamic position keep it, even when the
-position is a constant; `tensor.extract` of a `tensor.insert` stays.
+position is a constant; insertions that fill a vector do not become `vector.from_elements`; `tensor.extract` of a `tensor.insert` stays.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
 from xla_emitters.rewrite.dce import erase_unreachable_blocks
-from xla_emitters.rewrite.effects import is_commutative_type, is_constant
-from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
+from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr, is_constant_value
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
 
@@ -45,30 +44,13 @@ def canonicalize(root: Operation, ctx: Context | None = None) -> bool:
 def canonicalization_patterns(op_type: type[Operation]) -> Sequence[RewritePattern]:
     """The patterns for ops of `op_type`: ours for `arith` and `scf`, else those that its dialect registers."""
     if op_type.name.partition(".")[0] in OUR_DIALECTS:
-        ours = (*ARITH_PATTERNS.get(op_type, ()), *SCF_PATTERNS.get(op_type, ()))
-        return (_CONSTANT_TO_THE_RIGHT, *ours) if is_commutative_type(op_type) else ours
+        return (*ARITH_PATTERNS.get(op_type, ()), *SCF_PATTERNS.get(op_type, ()))
     found: list[RewritePattern] = []
     for trait in op_type.traits.traits:
         if isinstance(trait, HasCanonicalizationPatternsTrait):
             found += trait.get_patterns(op_type)
     return found
 
-
-class ConstantToTheRight(RewritePattern):
-    """%c + %x is %x + %c, so that equal sums look equal."""
-
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        left, right = op.operands
-        if _is_constant(left) and not _is_constant(right):
-            op.operands = (right, left)
-            rewriter.notify_op_modified(op)
-
-
-def _is_constant(value: SSAValue) -> bool:
-    return isinstance(value, OpResult) and is_constant(value.op)
-
-
-_CONSTANT_TO_THE_RIGHT = ConstantToTheRight()
 
 # The predicate that says the same with operands exchanged: eq ne slt sle sgt sge ult ule ugt uge.
 EXCHANGED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
@@ -79,7 +61,7 @@ class ComparedConstantToTheRight(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
-        if not _is_constant(op.lhs) or _is_constant(op.rhs):
+        if not is_constant_value(op.lhs) or is_constant_value(op.rhs):
             return
         op.properties["predicate"] = IntegerAttr(EXCHANGED[op.predicate.value.data], i64)
         op.operands = (op.rhs, op.lhs)

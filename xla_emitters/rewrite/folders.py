@@ -4,6 +4,7 @@
     arith.mulf  %cst, %cst_0 : bf16             ->  a bf16 constant, rounded once, as the op itself would
     arith.xori  %x, %x : i1                     ->  %false
     arith.trunci (arith.extui %x : i1 to i8)    ->  %x
+    vector.extract (vector.insert %x, %v [0]) [0]  ->  %x
 
 A fold is exact or it is not done. Integers wrap. Floats round once, in the op's own type, for the four types that hardware computes
 in: products, sums and quotients of f16, bf16 and f32 are computed in f64, which has more than twice their bits, so that rounding
@@ -11,7 +12,7 @@ its result again is innocuous (Figueroa 1995). x + 0.0 stays (it turns -0.0 into
 `math` folds: libm's answer is not the GPU's. `index` has 32 or 64 bits, which is not known here: what depends on the width is not
 folded.
 
-Dialects other than `arith` bring their own folders (xDSL's `HasFolder`). Constants are made once per function, at its entry.
+Other ops bring their own folders (xDSL's `HasFolder`). Constants are made once per function, at its entry.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
-from xdsl.dialects import arith
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
@@ -33,14 +34,16 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    VectorType,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, TypeAttribute
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.arith import IndexCastUIOp, rounds_to_nearest_even
-from xla_emitters.rewrite.effects import has_trait_type, is_constant
+from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant
 from xla_emitters.rewrite.locations import UNKNOWN
 
 AnyInteger = IntegerAttr[IntegerType | IndexType]
@@ -108,6 +111,22 @@ def entry_block(op: Operation) -> Block:
             return first if first is not None else block
         block = parent.parent
     raise ValueError("a detached op has no entry block")
+
+
+def constant_to_the_right(op: Operation) -> bool:
+    """Makes %c + %x into %x + %c, so that equal sums look equal and folders look at one side; whether it did."""
+    if not is_commutative_type(type(op)) or len(op.operands) != 2:
+        return False
+    left, right = op.operands
+    if not is_constant_value(left) or is_constant_value(right):
+        return False
+    op.operands = (right, left)
+    return True
+
+
+def is_constant_value(value: SSAValue) -> bool:
+    """Whether a constant op makes `value`."""
+    return isinstance(value, OpResult) and is_constant(value.op)
 
 
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
@@ -568,6 +587,33 @@ def _fold_float_to_integer(op: arith.FPToSIOp | arith.FPToUIOp, constants: Const
     return integer_attr(whole, op.result.type) if smallest <= whole <= largest else None
 
 
+# Vectors -------------------------------------------------------------------------------------------------------------------
+
+
+def _fold_extract(op: vector.ExtractOp, constants: Constants) -> SSAValue | Attribute | None:
+    """An element of a vector is what was last put there, or what every element of it was."""
+    wanted = _place(op)
+    source = op.vector
+    while wanted is not None and isinstance(producer := source.owner, vector.InsertOp):
+        if (place := _place(producer)) is None:
+            return None
+        if place == wanted:
+            return producer.source
+        source = producer.dest
+    if wanted is not None and isinstance(producer := source.owner, vector.BroadcastOp):
+        return producer.source if producer.source.type == op.result.type else None
+    return None
+
+
+def _place(op: vector.ExtractOp | vector.InsertOp) -> int | None:
+    """Which element of a vector of one dimension is read or replaced, where that is known."""
+    positions = op.get_mixed_position()
+    whole = op.vector.type if isinstance(op, vector.ExtractOp) else op.dest.type
+    if len(positions) != 1 or not isa(whole, VectorType) or whole.get_num_dims() != 1:
+        return None
+    return constant_integer(positions[0]) if isinstance(positions[0], SSAValue) else positions[0]
+
+
 FOLDERS: dict[type[Operation], Folder] = {
     **dict.fromkeys(
         (*WRAPPING, *SIGNED, *UNSIGNED, *SIGNED_DIVISIONS, *UNSIGNED_DIVISIONS, *SHIFTS),
@@ -589,4 +635,5 @@ FOLDERS: dict[type[Operation], Folder] = {
     arith.UIToFPOp: _fold_integer_to_float,
     arith.FPToSIOp: _fold_float_to_integer,
     arith.FPToUIOp: _fold_float_to_integer,
+    vector.ExtractOp: _fold_extract,
 }

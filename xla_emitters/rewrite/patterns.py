@@ -25,7 +25,7 @@ from xdsl.utils.worklist import Worklist
 
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.effects import is_constant, is_dead
-from xla_emitters.rewrite.folders import ConstantPool, entry_block, fold_op
+from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op
 from xla_emitters.rewrite.locations import UNKNOWN, locate, place_of
 
 MAX_ROUNDS = 10  # whole walks; MLIR's canonicalize gives up after as many
@@ -184,9 +184,12 @@ class _GreedyDriver:
                 return True
             if is_constant(op):
                 return not op.attributes and self._move_to_entry(op)
+            moved = constant_to_the_right(op)
             if (values := fold_op(op, self.constants, self.ctx)) is not None:
                 rewriter.start(op)
                 rewriter.replace(op, (), values)
+                return True
+            if moved:
                 return True
         op_type = type(op)
         if (patterns := self.patterns.get(op_type)) is None:

@@ -2,6 +2,7 @@
 
     scf.if %true { A } else { B }                                    ->  A
     %r = scf.if %c -> (T) { scf.yield %x } else { scf.yield %x }     ->  %x
+    scf.if %c { A } else { B }   scf.if %c { C } else { D }          ->  scf.if %c { A C } else { B D }
     scf.for %i = %c0 to %c1 step %c1 { A }                           ->  A with %i := %c0
     %r = scf.for ... iter_args(%a = %x) { ... scf.yield %a }         ->  %x, inside and after the loop
 
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
+from xdsl.dialects import scf, vector
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr
+from xla_emitters.rewrite.locations import fuse_locations
 
 
 def inline_branch(rewriter: PatternRewriter, op: Operation, region: Region, arguments: Sequence[SSAValue] = ()) -> None:
@@ -127,6 +129,47 @@ def replace_if(rewriter: PatternRewriter, op: scf.IfOp, kept: Sequence[int]) -> 
     return new
 
 
+class CombineIfs(RewritePattern):
+    """Two branches on one condition, one behind the other, are one; the second sees what the side of the first gave.
+
+    Only insertions into vectors may stand between them, as between the copies of an unrolled loop: they come after.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
+        first = op.prev_op
+        while isinstance(first, vector.InsertOp):
+            if any(op.is_ancestor(use.operation) for use in first.result.uses):
+                return
+            first = first.prev_op
+        if not isinstance(first, scf.IfOp) or first.cond is not op.cond:
+            return
+        for side, further in zip(first.regions, op.regions, strict=True):
+            if side.blocks and further.blocks:
+                values = yielded(side.block)
+                for result, value in zip(first.output, values, strict=True):
+                    rewriter.replace_uses_with_if(
+                        result, value, lambda use, side=further: side.is_ancestor(use.operation)
+                    )
+                terminator, last = side.block.last_op, further.block.last_op
+                assert terminator is not None
+                assert last is not None
+                last.operands = [*values, *last.operands]
+                rewriter.erase(terminator)
+                rewriter.inline_block(further.block, InsertPoint.at_end(side.block))
+            else:
+                further.move_blocks(side)
+        sides = [first.detach_region(side) for side in (first.true_region, first.false_region)]
+        results = [*first.output, *op.output]
+        new = scf.IfOp(op.cond, [result.type for result in results], *sides, attr_dict=first.attributes | op.attributes)
+        new.location = fuse_locations(first.location, op.location)
+        for result, old in zip(new.output, results, strict=True):
+            result.name_hint = old.name_hint
+        split = len(first.output)
+        rewriter.replace(first, new, new.output[:split])
+        rewriter.replace(op, (), new.output[split:])
+
+
 class RemoveTrivialLoops(RewritePattern):
     """A loop that never runs is its initial values; one that runs once is its body."""
 
@@ -196,7 +239,7 @@ def _replace_keeping(rewriter: PatternRewriter, op: Operation, new: Operation, k
 
 
 SCF_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
-    scf.IfOp: (FoldConstantIf(), ForwardIfResults(), DecideByEnclosingIf()),
+    scf.IfOp: (FoldConstantIf(), ForwardIfResults(), DecideByEnclosingIf(), CombineIfs()),
     scf.ForOp: (RemoveTrivialLoops(), ForwardIterArgs()),
     scf.IndexSwitchOp: (FoldConstantSwitch(),),
     scf.ExecuteRegionOp: (InlineExecuteRegion(),),

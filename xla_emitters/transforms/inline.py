@@ -3,26 +3,27 @@
     %c = xla_gpu.pure_call @gelu(%in, %i, %j, %k)   ->   %x = tensor.extract %in[%i, %j, %k]
                                                          %0 = arith.mulf %x, %x ...
 
-A call is inlined when, in this order:
+A pure_call is inlined when, in this order:
 
 1. the call does not say `noinline`; the callee is a function with a body of one block, and does not call itself, even through others;
 2. the callee says `no_compute` (it only moves data): always;
 3. it is called once from the ops that stand directly around the call (or from nowhere else in the module), and caller and callee
    together stay within 4000 ops and 64 regions in one another;
-4. nobody else refers to the callee: it moves, instead of being copied; or a function called next to it calls a third function that the
-   callee calls too, so that inlining lets CSE merge those calls.
+4. nobody else refers to the callee: it moves, instead of being copied; or it calls a function that is called next to it too, so that
+   inlining lets CSE merge those calls.
 
-Anything else stays a call: a subgraph used at two different places is computed by one function, and LLVM decides later.
+Any other stays a call: a subgraph used at two different places is computed by one function, and LLVM decides later.
+A func.call may have effects, so CSE and hoisting leave it alone; it is inlined whenever point 1 allows, unless it or the function says
+`no_inline`.
 Functions are visited callees first, so a body arrives with its own calls inlined. Calls that are equal then are merged, and what is
-called once now is inlined in another round. Ops keep the location of their HLO instruction;
+called once now, or next to what it calls, is inlined in another round. Ops keep the location of their HLO instruction;
 the call's own location is taken by those that have none. A private function without callers left goes.
 Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its rule for CPU kernels (up to 100 ops) is left out.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -37,8 +38,11 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
 from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
 
+Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
 MAX_ROUNDS = 4
+NOINLINE = ("noinline", "no_inline")
+"""How a pure_call says that it stays, and how MLIR's calls and functions do."""
 MAX_NESTING = 64
 """Regions in one another; what walks over IR is recursive, here and downstream."""
 
@@ -52,20 +56,18 @@ class InlinePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for _ in range(MAX_ROUNDS):
             inlined = _Inliner(self, op).run()
-            if not inlined or not any(isinstance(inner, PureCallOp) for inner in op.walk()) or not cse(op):
+            if not inlined or not any(isinstance(inner, Call) for inner in op.walk()):
                 return
+            cse(op)
 
 
 class _Around:
     """What stands directly in a region: the calls by callee, and how many ops its first block has. Kept up to date, not counted anew."""
 
-    def __init__(self, region: Region, called: Callable[[str], set[str]]) -> None:
-        self._called = called
+    def __init__(self, region: Region) -> None:
         self.first_block = region.blocks[0]
         self.ops = _count(self.first_block)
         self.calls = Counter[str]()
-        # Function -> how many different functions called here call it.
-        self.called_by_callees = Counter[str]()
         for block in region.blocks:
             for op in block.ops:
                 self.add(op)
@@ -73,13 +75,10 @@ class _Around:
     def add(self, op: Operation) -> None:
         if isinstance(op, PureCallOp):
             self.calls[op.callee] += 1
-            if self.calls[op.callee] == 1:
-                self.called_by_callees.update(self._called(op.callee))
 
-    def remove(self, call: PureCallOp) -> None:
-        self.calls[call.callee] -= 1
-        if not self.calls[call.callee]:
-            self.called_by_callees.subtract(self._called(call.callee))
+    def remove(self, call: Call) -> None:
+        if isinstance(call, PureCallOp):
+            self.calls[call.callee] -= 1
 
 
 class _Inliner:
@@ -132,58 +131,61 @@ class _Inliner:
         return order
 
     def _into(self, caller: func.FuncOp) -> None:
-        """Inlines calls in `caller`, and calls that came with what was inlined."""
-        calls = [op for op in caller.walk() if isinstance(op, PureCallOp)]
-        calls.reverse()
+        """Inlines calls in `caller`, and then calls that came with what was inlined."""
+        calls = deque(op for op in caller.walk() if isinstance(op, Call))
         while calls:
-            call = calls.pop()
-            callee = self.functions.get(call.callee)
+            call = calls.popleft()
+            name = _callee(call)
+            callee = self.functions.get(name)
             if callee is None:
                 continue
-            if (reason := self._reason_not_to(call, callee)) is not None:
-                self.owner.skip(call, f"@{call.callee}: {reason}")
+            if (reason := self._reason_not_to(call, name, callee)) is not None:
+                self.owner.skip(call, f"@{name}: {reason}")
                 continue
             around, block = self._around(call), call.parent_block()
             around.remove(call)
-            inlined = self._inline(call, callee)
+            inlined = self._inline(call, name, callee)
             self.inlined += 1
             if block is around.first_block:
                 around.ops += len(inlined) - 1
             for op in inlined:
                 around.add(op)
-            calls += [op for new in reversed(inlined) for op in new.walk() if isinstance(op, PureCallOp)]
+            calls += [op for new in inlined for op in new.walk() if isinstance(op, Call)]
 
-    def _reason_not_to(self, call: PureCallOp, callee: func.FuncOp) -> str | None:
-        if "noinline" in call.attributes:
-            return "the call says noinline"
+    def _reason_not_to(self, call: Call, name: str, callee: func.FuncOp) -> str | None:
+        for said in NOINLINE:
+            if said in call.attributes or said in call.properties:
+                return f"the call says {said}"
         if callee.is_declaration:
             return "the callee has no body"
         if callee.body.first_block is not callee.body.last_block:
             return "the callee has several blocks"
-        if call.callee in self.recursive:
+        if name in self.recursive:
             return "the callee calls itself"
         if "no_compute" in callee.attributes:
             return None
-        if _regions_around(call) + self._nesting(call.callee, callee) > MAX_NESTING:
+        if _regions_around(call) + self._nesting(name, callee) > MAX_NESTING:
             return f"the result would have more than {MAX_NESTING} regions in one another"
+        if isinstance(call, func.CallOp):
+            return "the callee says no_inline" if "no_inline" in callee.attributes else None
         around = self._around(call)
-        moves = self._moves(call.callee, callee)
-        copies = 1 if moves else around.calls[call.callee]
+        moves = self._moves(name, callee)
+        copies = 1 if moves else around.calls[name]
         if copies > 1:
             return f"it is called {copies} times here"
-        if self._size(call.callee, callee) + around.ops > MAX_OPS:
+        if self._size(name, callee) + around.ops > MAX_OPS:
             return f"the result would have more than {MAX_OPS} ops"
         if moves:
             return None
-        if any(around.called_by_callees[third] > 1 for third in self._called(call.callee)):
+        if any(around.calls[third] for third in self._called(name)):
             return None
         return "it has several callers" if is_private(callee) else "it is public, and has other callers perhaps"
 
-    def _around(self, call: PureCallOp) -> _Around:
+    def _around(self, call: Call) -> _Around:
         region = call.parent_region()
         assert region is not None
         if region not in self.around:
-            self.around[region] = _Around(region, self._called)
+            self.around[region] = _Around(region)
         return self.around[region]
 
     def _size(self, name: str, callee: func.FuncOp) -> int:
@@ -209,10 +211,10 @@ class _Inliner:
             self.nesting[name] = _nesting(function.body)
         return self.nesting[name]
 
-    def _inline(self, call: PureCallOp, callee: func.FuncOp) -> list[Operation]:
+    def _inline(self, call: Call, called: str, callee: func.FuncOp) -> list[Operation]:
         """Puts the callee's ops in place of `call`; the ops."""
         arguments = tuple(call.arguments)
-        if self._moves(call.callee, callee):
+        if self._moves(called, callee):
             body = callee.body.block
             arrived = [op for op in body.ops if not isinstance(op, func.ReturnOp)]
             terminator = body.last_op
@@ -221,20 +223,24 @@ class _Inliner:
             Rewriter.erase_op(terminator)
             Rewriter.inline_block(body, InsertPoint.before(call), arguments)
             Rewriter.erase_op(callee)
-            del self.functions[call.callee]
+            del self.functions[called]
         else:
             arrived, values = _copy(callee, arguments)
             Rewriter.insert_op(arrived, InsertPoint.before(call))
             self.uses.update(symbol for new in arrived for op in new.walk() for symbol in symbols_in(op))
         for op in arrived:
             locate(op, call.location)
-        self.uses[call.callee] -= 1
+        self.uses[called] -= 1
         for result, value in zip(call.results, values, strict=True):
             name = value.name_hint
             result.replace_all_uses_with(value)
             value.name_hint = name  # not the call's
         Rewriter.erase_op(call)
         return arrived
+
+
+def _callee(call: Call) -> str:
+    return call.callee if isinstance(call, PureCallOp) else call.callee.string_value()
 
 
 def _copy(callee: func.FuncOp, arguments: tuple[SSAValue, ...]) -> tuple[list[Operation], list[SSAValue]]:

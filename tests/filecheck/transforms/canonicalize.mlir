@@ -169,6 +169,129 @@ func.func @kept(%v: vector<4xf32>, %t: tensor<8xf32>) -> (f32, i1) {
 
 // -----
 
+// Branches on one condition, one behind the other, are one: what the first gave is known on each side of the second. Insertions into a
+// vector come after.
+// CHECK-LABEL: func.func @combined
+// CHECK:         %[[R:.*]]:2 = scf.if %c -> (f32, f32) {
+// CHECK-NEXT:      %[[A:.*]] = arith.negf %x : f32
+// CHECK-NEXT:      %[[B:.*]] = arith.addf %[[A]], %y : f32
+// CHECK-NEXT:      scf.yield %[[A]], %[[B]] : f32, f32
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[C:.*]] = arith.mulf %y, %x : f32
+// CHECK-NEXT:      scf.yield %y, %[[C]] : f32, f32
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[V:.*]] = vector.insert %[[R]]#0, %v [%c0] : f32 into vector<2xf32>
+// CHECK-NEXT:    %[[W:.*]] = vector.insert %[[R]]#1, %[[V]] [%c1] : f32 into vector<2xf32>
+// CHECK-NEXT:    return %[[W]]
+func.func @combined(%c: i1, %x: f32, %y: f32, %v: vector<2xf32>) -> vector<2xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = scf.if %c -> (f32) {
+    %1 = arith.negf %x : f32
+    scf.yield %1 : f32
+  } else {
+    scf.yield %y : f32
+  }
+  %2 = vector.insert %0, %v [%c0] : f32 into vector<2xf32>
+  %3 = scf.if %c -> (f32) {
+    %4 = arith.addf %0, %y : f32
+    scf.yield %4 : f32
+  } else {
+    %5 = arith.mulf %0, %x : f32
+    scf.yield %5 : f32
+  }
+  %6 = vector.insert %3, %2 [%c1] : f32 into vector<2xf32>
+  return %6 : vector<2xf32>
+}
+
+// -----
+
+// A side that only one of them has stays.
+// CHECK-LABEL: func.func @combined_effects
+// CHECK-NEXT:    scf.if %c {
+// CHECK-NEXT:      func.call @one() : () -> ()
+// CHECK-NEXT:      func.call @two() : () -> ()
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      func.call @three() : () -> ()
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return
+func.func private @one()
+func.func private @two()
+func.func private @three()
+func.func @combined_effects(%c: i1) {
+  scf.if %c {
+    func.call @one() : () -> ()
+  }
+  scf.if %c {
+    func.call @two() : () -> ()
+  } else {
+    func.call @three() : () -> ()
+  }
+  return
+}
+
+// -----
+
+// Not where something else stands between, nor where the second looks at the vector.
+// CHECK-LABEL: func.func @not_combined
+// CHECK-COUNT-3:  scf.if %c
+func.func @not_combined(%c: i1, %x: f32, %y: f32, %v: vector<2xf32>) -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %0 = scf.if %c -> (f32) {
+    %1 = arith.negf %x : f32
+    scf.yield %1 : f32
+  } else {
+    scf.yield %y : f32
+  }
+  %2 = vector.insert %0, %v [%c0] : f32 into vector<2xf32>
+  %3 = scf.if %c -> (f32) {
+    %4 = vector.reduction <add>, %2 : vector<2xf32> into f32
+    scf.yield %4 : f32
+  } else {
+    scf.yield %x : f32
+  }
+  %5 = arith.addf %3, %y : f32
+  %6 = scf.if %c -> (f32) {
+    scf.yield %5 : f32
+  } else {
+    scf.yield %x : f32
+  }
+  return %3, %6 : f32, f32
+}
+
+// -----
+
+// An element of a vector is what was put there last, or what every element was; else it is read.
+// CHECK-LABEL: func.func @elements
+// CHECK-NEXT:    %[[READ:.*]] = vector.extract %v[%i] : f32 from vector<4xf32>
+// CHECK-NEXT:    return %x, %y, %[[READ]] : f32, f32, f32
+func.func @elements(%x: f32, %y: f32, %v: vector<4xf32>, %i: index) -> (f32, f32, f32) {
+  %c1 = arith.constant 1 : index
+  %0 = vector.broadcast %y : f32 to vector<4xf32>
+  %1 = vector.insert %x, %0 [%c1] : f32 into vector<4xf32>
+  %2 = vector.insert %y, %1 [2] : f32 into vector<4xf32>
+  %3 = vector.extract %2[1] : f32 from vector<4xf32>
+  %4 = vector.extract %2[%c1] : f32 from vector<4xf32>
+  %5 = vector.extract %2[3] : f32 from vector<4xf32>
+  %6 = vector.extract %v[%i] : f32 from vector<4xf32>
+  return %4, %5, %6 : f32, f32, f32
+}
+
+// -----
+
+// Not behind an insertion at a place that only the run knows.
+// CHECK-LABEL: func.func @element_unknown
+// CHECK:         %[[V:.*]] = vector.insert %x, %{{.*}} [%i]
+// CHECK-NEXT:    vector.extract %[[V]][1]
+func.func @element_unknown(%x: f32, %v: vector<4xf32>, %i: index) -> f32 {
+  %0 = vector.insert %x, %v [1] : f32 into vector<4xf32>
+  %1 = vector.insert %x, %0 [%i] : f32 into vector<4xf32>
+  %2 = vector.extract %1[1] : f32 from vector<4xf32>
+  return %2 : f32
+}
+
+// -----
+
 // A switch on a constant is one of its cases, a region of one block stands where it runs.
 // CHECK-LABEL: func.func @switch
 // CHECK-NEXT:    %[[N:.*]] = arith.negf %x : f32

@@ -79,7 +79,7 @@ func.func private @inner(%a: f32) -> f32 {
 
 // -----
 
-// Called from two places: it stays, unless a call beside it shares a third function with it, whose calls are merged then.
+// Called from two places: it stays, unless what it calls is called beside it, since both calls are merged then. Here that comes of @b.
 // CHECK-LABEL: func.func @shares
 // CHECK-NEXT:    %[[T:.*]] = xla_gpu.pure_call @third
 // CHECK-NEXT:    math.exp %[[T]]
@@ -98,6 +98,41 @@ func.func @other(%x: f32) -> f32 {
 }
 func.func @user_of_a(%x: f32) -> f32 {
   %0 = xla_gpu.pure_call @a(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @a(%v: f32) -> f32 {
+  %0 = xla_gpu.pure_call @third(%v) : (f32) -> f32
+  %1 = math.exp %0 : f32
+  return %1 : f32
+}
+func.func private @b(%v: f32) -> f32 {
+  %0 = xla_gpu.pure_call @third(%v) : (f32) -> f32
+  %1 = math.log %0 : f32
+  return %1 : f32
+}
+func.func private @third(%v: f32) -> f32 {
+  %0 = math.tanh %v : f32
+  return %0 : f32
+}
+
+// -----
+
+// Two functions with several callers each stay, though both call a third: it is not called beside them.
+// CHECK-LABEL: func.func @share_but_stay
+// CHECK-NEXT:    xla_gpu.pure_call @a
+// CHECK-NEXT:    xla_gpu.pure_call @b
+// CHECK-NEXT:    return
+func.func @share_but_stay(%x: f32) -> (f32, f32) {
+  %0 = xla_gpu.pure_call @a(%x) : (f32) -> f32
+  %1 = xla_gpu.pure_call @b(%x) : (f32) -> f32
+  return %0, %1 : f32, f32
+}
+func.func @other(%x: f32) -> f32 {
+  %0 = xla_gpu.pure_call @a(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func @another(%x: f32) -> f32 {
+  %0 = xla_gpu.pure_call @b(%x) : (f32) -> f32
   return %0 : f32
 }
 func.func private @a(%v: f32) -> f32 {
@@ -140,27 +175,22 @@ func.func private @negative(%v: f32) -> f32 {
 
 // -----
 
-// Kept: a call that says noinline, a declaration, a function that calls itself through another, an ordinary call.
+// Kept: a call that says noinline, a declaration, a function that calls itself through another.
 // CHECK-LABEL: func.func @kept
 // CHECK-NEXT:    xla_gpu.pure_call @f(%x) {noinline}
 // CHECK-NEXT:    xla_gpu.pure_call @declared
 // CHECK-NEXT:    xla_gpu.pure_call @ping
-// CHECK-NEXT:    call @g
 // REMARK-DAG:  skipped xla_gpu.pure_call: @f: the call says noinline
 // REMARK-DAG:  skipped xla_gpu.pure_call: @declared: the callee has no body
 // REMARK-DAG:  skipped xla_gpu.pure_call: @ping: the callee calls itself
-func.func @kept(%x: f32) -> (f32, f32, f32, f32) {
+func.func @kept(%x: f32) -> (f32, f32, f32) {
   %0 = xla_gpu.pure_call @f(%x) {noinline} : (f32) -> f32
   %1 = xla_gpu.pure_call @declared(%x) : (f32) -> f32
   %2 = xla_gpu.pure_call @ping(%x) : (f32) -> f32
-  %3 = func.call @g(%x) : (f32) -> f32
-  return %0, %1, %2, %3 : f32, f32, f32, f32
+  return %0, %1, %2 : f32, f32, f32
 }
 func.func private @declared(f32) -> f32
 func.func private @f(%a: f32) -> f32 {
-  return %a : f32
-}
-func.func private @g(%a: f32) -> f32 {
   return %a : f32
 }
 func.func private @ping(%a: f32) -> f32 {
@@ -169,5 +199,37 @@ func.func private @ping(%a: f32) -> f32 {
 }
 func.func private @pong(%a: f32) -> f32 {
   %0 = xla_gpu.pure_call @ping(%a) : (f32) -> f32
+  return %0 : f32
+}
+
+// -----
+
+// A func.call goes in wherever it stands; not where it or the function says no, or where there is no body. As mlir-opt 22's inline.
+// CHECK-LABEL: func.func @calls
+// CHECK-NEXT:    %[[A:.*]] = math.exp %x
+// CHECK-NEXT:    %[[B:.*]] = math.exp %y
+// CHECK-NEXT:    %[[C:.*]] = call @g(%y) {no_inline}
+// CHECK-NEXT:    %[[D:.*]] = call @h(%[[C]])
+// CHECK-NEXT:    %[[E:.*]] = call @declared(%[[D]])
+// CHECK-NEXT:    return %[[A]], %[[B]], %[[E]]
+// CHECK:       func.func private @g
+// REMARK-DAG:  inline: skipped func.call: @g: the call says no_inline
+// REMARK-DAG:  inline: skipped func.call: @h: the callee says no_inline
+// REMARK-DAG:  inline: skipped func.call: @declared: the callee has no body
+func.func @calls(%x: f32, %y: f32) -> (f32, f32, f32) {
+  %0 = func.call @g(%x) : (f32) -> f32
+  %1 = func.call @g(%y) : (f32) -> f32
+  %2 = func.call @g(%y) {no_inline} : (f32) -> f32
+  %3 = func.call @h(%2) : (f32) -> f32
+  %4 = func.call @declared(%3) : (f32) -> f32
+  return %0, %1, %4 : f32, f32, f32
+}
+func.func private @declared(f32) -> f32
+func.func private @g(%a: f32) -> f32 {
+  %0 = math.exp %a : f32
+  return %0 : f32
+}
+func.func private @h(%a: f32) -> f32 attributes {no_inline} {
+  %0 = math.log %a : f32
   return %0 : f32
 }

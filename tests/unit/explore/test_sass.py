@@ -32,6 +32,7 @@ def test_straight_line_counts_once_without_what_computes_nothing() -> None:
             @!P0 LDG.E.64.CONSTANT R2, desc[UR4][R2.64]
             LDG.E.U16.CONSTANT R4, desc[UR4][R6.64]
             STG.E.128 desc[UR4][R8.64], R12
+            RED.E.ADD.F32.FTZ.RN.STRONG.SYS desc[UR4][R8.64], R12
             STS [R9], R2
             STL.64 [R1], R2
             EXIT
@@ -40,8 +41,8 @@ def test_straight_line_counts_once_without_what_computes_nothing() -> None:
             NOP
         """)
     )
-    assert found.instructions == 7
-    assert (found.loads, found.stores) == (Counter({8: 1, 2: 1}), Counter({16: 1}))
+    assert found.instructions == 8
+    assert (found.loads, found.stores, found.atomics) == (Counter({8: 1, 2: 1}), Counter({16: 1}), Counter({4: 1}))
     assert (found.shared, found.local) == (Counter({4: 1}), Counter({8: 1}))
     assert found.unknown_loops == 0
 
@@ -97,6 +98,46 @@ def test_a_compare_before_the_step_sees_the_value_before_it() -> None:
         """)
     )
     assert found.instructions == 1 + 3 * 17 + 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "guard", "trips"),
+    [
+        ("UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x80, 0x0", "UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x40, 0x0", "@P0", 2),
+        ("UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x40, 0x0", "UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x80, 0x0", "@!P0", 2),
+        # Never left, and no constant before.
+        ("UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x80, 0x0", "UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x80, 0x0", "@P0", None),
+        ("UISETP.NE.AND UP0, UPT, UR4, 0x0, UPT", "UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x40, 0x0", "@P0", None),
+    ],
+)
+def test_trips_that_a_predicate_tells(before: str, after: str, guard: str, trips: int | None) -> None:
+    found = executed(
+        listing(f"""
+            {before}
+            .L_x_1:
+            PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0
+            {after}
+            {guard} BRA `(.L_x_1)
+            EXIT
+        """)
+    )
+    assert found.instructions == 2 + 3 * (trips or 1)
+    assert found.unknown_loops == (trips is None)
+
+
+def test_a_compare_is_found_behind_copies_of_its_predicate() -> None:
+    found = executed(
+        listing("""
+            UMOV UR4, 0x0
+            .L_x_1:
+            UIADD3 UR4, UR4, 0x4, URZ
+            UISETP.GE.U32.AND UP3, UPT, UR4, 0x3c, UPT
+            PLOP3.LUT P0, PT, PT, PT, UP3, 0x80, 0x0
+            @!P0 BRA `(.L_x_1)
+            EXIT
+        """)
+    )
+    assert found.instructions == 1 + 4 * 15 + 1
 
 
 def test_loops_in_loops_multiply_and_both_ways_of_a_branch_count() -> None:

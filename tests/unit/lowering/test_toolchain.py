@@ -12,6 +12,7 @@ from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.lowering import toolchain
 from xla_emitters.lowering.toolchain import (
     assemble,
+    compile_to_llvm_ir,
     compile_to_ptx,
     compile_to_ptx_by_steps,
     count_instructions,
@@ -129,6 +130,22 @@ def test_indices_are_divided_in_32_bits() -> None:
     ptx = compile_to_ptx(parse_ir(DIVIDED), "sm_90")
     assert ".reg .b16" not in ptx
     assert re.findall(r"mul\.wide\.\w+", ptx) == ["mul.wide.u32"]
+
+
+@needs_steps
+def test_ids_have_ranges_as_metadata() -> None:
+    """Correlated value propagation looks at attributes only: of block ids it is told that there are fewer than 2^22."""
+    both = DIVIDED + DIVIDED.replace("@divided", "@other").replace("128>", "64>").replace("128, 1, 1", "64, 1, 1")
+    text = compile_to_llvm_ir(parse_ir(both), "sm_90")
+    ids = re.findall(r"call (.*)i32 @llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.x\(\), !range (!\d+)", text)
+    ranges = dict(re.findall(r"^(!\d+) = !\{i32 0, i32 (\d+)\}$", text, re.M))
+    assert [(id, attribute.strip(), ranges[range]) for attribute, id, range in ids] == [
+        ("tid", "", "128"),
+        ("ctaid", "range(i32 0, 4194304)", "360"),
+        ("tid", "", "64"),
+        ("ctaid", "range(i32 0, 4194304)", "360"),
+    ]
+    assert "@sreg" not in text
 
 
 @needs_llvm
