@@ -16,7 +16,7 @@ Source: seed document, "Entry function"; spec/1 1.8; spec/2 2.0.5, 4.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func, gpu
@@ -36,6 +36,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xla_emitters.analysis.buffers import BufferArgument, buffers_of
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.launch import Launch
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
@@ -122,11 +123,20 @@ def index_bits(view: FusionView) -> int:
     types = (*view.parameter_types, *(op.result.type for op in view.instructions))
     if any(math.prod(dims_of(leaf)) >= 2**31 for type in types for leaf in leaf_types(type)):
         return 64
-    indices = (
-        operand for op in view.instructions for operand in op.operands[_FIRST_INDEX.get(op.opcode, len(op.operands)) :]
-    )
+    indices = (index for op in view.instructions for index in _indices(op))
     return 64 if any(element_of(index).bits == 64 for index in indices if element_of(index).is_integer) else 32
 
 
-_FIRST_INDEX = {"dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 1, "scatter": 1}
-"""By opcode, the first of the operands that are indices. scatter's updates come after them, but are not what is indexed by."""
+def _indices(op: HloOp) -> Sequence[SSAValue]:
+    """Those operands that say where."""
+    match op.opcode:
+        case "dynamic-slice":
+            return op.operands[1:]
+        case "dynamic-update-slice":
+            return op.operands[2:]
+        case "gather" | "scatter":
+            # The arrays, the one of indices, and for each array its updates.
+            middle = len(op.operands) // 2
+            return op.operands[middle : middle + 1]
+        case _:
+            return ()

@@ -56,7 +56,7 @@ from xla_emitters.hlo_text.cursor import Cursor, nearest
 from xla_emitters.hlo_text.header import STACK_TABLES, TABLES, parse_attributes, parse_stack_tables, verify_header
 from xla_emitters.hlo_text.lexer import Source, Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
-from xla_emitters.hlo_text.shapes import ShapeReader
+from xla_emitters.hlo_text.shapes import ELEMENT_TYPES, ShapeReader
 
 
 def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
@@ -401,6 +401,8 @@ class _ModuleParser:
     def _op_class(self, opcode: Token, name: str, scope: _Scope) -> type[HloOp]:
         if (found := HLO_OPS.get(opcode.text)) is not None:
             return found
+        if self.cursor.at("["):
+            raise self.cursor.error(f"no element type '{opcode.text}'{nearest(opcode.text, ELEMENT_TYPES)}", opcode)
         where = f"(instruction %{name} of computation '{scope.name}')"
         raise ParseError(
             f"no HLO op '{opcode.text}' {where}{nearest(opcode.text, HLO_OPS)}",

@@ -352,9 +352,7 @@ def _peel_once(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Inter
         return _peel_sum(e, interval, ranges)
     if e.kind is MUL and e.rhs.kind is CONSTANT:
         factor = e.rhs.value
-        scaled = interval if factor > 0 else -interval
-        # Up to the next multiple from below, down to it from above; an end without a bound keeps none.
-        return e.lhs, Interval((-(-scaled // abs(factor))).lower, (scaled // abs(factor)).upper)
+        return e.lhs, _divided(interval if factor > 0 else -interval, abs(factor))
     if e.kind is FLOORDIV and e.rhs.kind is CONSTANT:
         divisor = e.rhs.value
         inside = interval * abs(divisor) + Interval(0, abs(divisor) - 1)
@@ -370,17 +368,24 @@ def _peel_sum(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interv
         return make_sum(rest, 0), interval - (constant + sum(fixed.values()))
     if interval.lower > 0 or interval.is_saturated or (interval.lower < 0 and ranges.of(e).lower < 0):
         return e, interval
-    # 0 <= a * g + b <= u, where the 0 may be the sum's own. Where every b asks the same of a, b can go.
+    # 0 <= a * g + b <= u, where the 0 may be the sum's own. Where every b asks the same of a, b can go, then g.
     scaled = {base: c for base, c in bases.items() if c != 1}
     g = math.gcd(*scaled.values())
+    if g < 2:
+        return e, interval
+    divided = make_sum({base: c // g for base, c in scaled.items()}, 0)
+    if len(scaled) == len(bases):
+        return divided, _divided(interval, g)
     small = ranges.of(make_sum({base: 1 for base, c in bases.items() if c == 1}, 0))
-    if g < 2 or len(scaled) == len(bases) or small.is_saturated:
+    if small.is_saturated:
         return e, interval
     least, most = -(small // g), (-small + interval.upper) // g
-    if not least.is_point or not most.is_point:
-        return e, interval
-    says_the_same = interval.lower == 0 == least.lower and interval.upper // g == most.lower
-    return make_sum(scaled, 0), interval if says_the_same else Interval(least.lower * g, most.lower * g)
+    return (divided, Interval(least.lower, most.lower)) if least.is_point and most.is_point else (e, interval)
+
+
+def _divided(interval: Interval, factor: int) -> Interval:
+    """Of what x lies in where x * factor lies in the interval; an end without a bound keeps none."""
+    return Interval((-(-interval // factor)).lower, (interval // factor).upper)
 
 
 def merge_mod_constraints(domain: Domain) -> Domain:

@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Case:
     places: Mapping[int, Places] = field(default_factory=dict[int, Places])
 
 
-def write_bundle(path: str | Path, cases: Sequence[Case]) -> None:
+def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
     """Writes the zip. raises Unsupported for arrays with sub-byte elements, OSError where the file cannot be written."""
     manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import sys
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
@@ -26,6 +28,11 @@ def run(options: argparse.Namespace) -> int:
             bundle_case(read_source(name), name=Path(name).stem, target=options.target, seed=options.seed)
             for name in options.files
         ]
+    if options.output == "-":
+        archive = io.BytesIO()
+        write_bundle(archive, cases)
+        sys.stdout.buffer.write(archive.getvalue())
+        return 0
     try:
         write_bundle(options.output, cases)
     except OSError as error:

@@ -105,3 +105,21 @@ def test_how_wide_an_index_is(body: str, bits: int):
     assert isinstance(module, ModuleOp)
     assert str(module.attributes["dlti.dl_spec"]) == f"#dlti.dl_spec<index = {bits} : i32>"
     assert isinstance(module.body.block.first_op, func.FuncOp)
+
+
+@pytest.mark.parametrize(("indices", "bits"), [("s32", 32), ("s64", 64)])
+def test_a_scatters_updates_are_no_indices(indices: str, bits: int):
+    module = parse_hlo(f"""latest {{
+  was = s64[] parameter(0)
+  ROOT is = s64[] parameter(1)
+}}
+ENTRY f {{
+  p = s64[8,4] parameter(0)
+  i = {indices}[3,1] parameter(1)
+  u = s64[3,1,4] parameter(2)
+  ROOT s = s64[8,4] scatter(p, i, u), update_window_dims={{1,2}}, inserted_window_dims={{}}, scatter_dims_to_operand_dims={{0}},
+    index_vector_dim=1, to_apply=latest
+}}""")
+    *_, entry = module.ops
+    assert isinstance(entry, ComputationOp)
+    assert index_bits(view_of(entry)) == bits

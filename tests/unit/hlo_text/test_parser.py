@@ -191,6 +191,7 @@ P = "p = f32[4] parameter(0)"
         ((P, "f32 = f32[4] negate(p)"), "'f32' cannot be an instruction"),
         ((P, "r = f32[4] foo(p)"), "no HLO op 'foo' (instruction %r of computation 'e')"),
         ((P, "r = f32[4] negat(p)"), "did you mean 'negate'?"),
+        ((P, "r = b16[4] negate(p)"), "no element type 'b16'; did you mean 'bf16'?"),
         ((P, "r = f32[4] negate(q)"), "no instruction 'q' before this one in computation 'e'"),
         (("%param = f32[4] parameter(0)", "r = f32[4] negate(%parm)"), "did you mean 'param'?"),
         ((P, "p = f32[4] negate(p)"), "instruction 'p' is there twice in computation 'e'"),

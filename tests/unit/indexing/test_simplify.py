@@ -356,6 +356,8 @@ def test_simplifying_a_domain_keeps_exactly_its_points(e, bounds):
         ("d0 mod 60 in [7, 7], d0 in [0, 50]", "d0 in [7, 7]"),
         ("d0 * 2 in [-9223372036854775808, 9]", "d0 in [0, 4]"),
         ("d0 * -2 + 5 in [-9223372036854775808, -4]", "d0 in [5, 99]"),
+        ("d0 * 8 + s0 * 20 in [0, 239]", "d0 * 2 + s0 * 5 in [0, 59]"),
+        ("d0 * 16 + s0 * 2 in [0, 159]", "d0 in [0, 9]"),
     ],
 )
 def test_what_a_constraint_says_goes_to_the_variables(before, after):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("not run: ")
+
+
+@needs(*PTX)
+def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["bundle", str(NEGATE), "-o", "-"]) == 0
+    with zipfile.ZipFile(io.BytesIO(capfdbinary.readouterr().out)) as archive:
+        assert "negate_20/ours-0.ptx" in archive.namelist()
 
 
 @pytest.mark.parametrize(
