@@ -199,8 +199,8 @@ class ShuffleReduceOp(IRDLOperation):
                 f"combines ({comma_separated(self.arguments.types)}), "
                 f"but its results are ({comma_separated(self.result_types)})"
             )
-        if self.max_distance < 1:
-            raise VerifyException(f"the greatest distance is {self.max_distance}; it must be at least 1")
+        if self.max_distance < 0:
+            raise VerifyException(f"the greatest distance is {self.max_distance}; it must not be negative")
 
 
 def _parse_combiner(parser: Parser) -> str:

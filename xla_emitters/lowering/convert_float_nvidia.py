@@ -45,7 +45,8 @@ from xla_emitters.lowering.narrow_floats import FORMATS, Format, is_narrow
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
-FIRST_CAPABILITY = (8, 9)
+# Compute capability -> the first version of PTX with the instructions for it, newest chip first.
+FIRST_PTX = (((9, 0), (7, 8)), ((8, 9), (8, 1)))
 _NAMES = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
 _PAIR = VectorType(f16, [2])
 _WIDE = (Float16Type, BFloat16Type, Float32Type, Float64Type)
@@ -53,15 +54,22 @@ _WIDE = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 @dataclass(frozen=True)
 class ConvertFloatNvidiaPass(KernelPass):
-    """device  what the kernel will run on: a name or an architecture"""
+    """device  what the kernel will run on: a name or an architecture
+
+    compute_capability_major, compute_capability_minor  those of another chip instead, as XLA's pass takes them
+    ptx_version_major, ptx_version_minor  the version of PTX that is written; by default the toolchain's, which has the instructions
+    """
 
     name = "xla-gpu-convert-float-nvidia"
 
     device: str = "h200"
+    compute_capability_major: int | None = None
+    compute_capability_minor: int = 0
+    ptx_version_major: int | None = None
+    ptx_version_minor: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = device(self.device)
-        can = target.compute_capability >= FIRST_CAPABILITY
+        chip, can = self._chip()
         for found in list(op.walk()):
             if not isinstance(found, arith.ExtFOp | arith.TruncFOp):
                 continue
@@ -69,11 +77,24 @@ class ConvertFloatNvidiaPass(KernelPass):
             if not any(is_narrow(type) for type in types):
                 continue
             if not can:
-                self.skip(found, f"{target.name} has no instruction for it")
+                self.skip(found, f"{chip} has no instruction for it")
             elif reason := _refusal(found, *types):
                 self.skip(found, reason)
             else:
                 _convert(found)
+
+    def _chip(self) -> tuple[str, bool]:
+        """What the kernel will run on, in words, and whether it has the instructions."""
+        target = device(self.device)
+        name, capability = target.name, target.compute_capability
+        if self.compute_capability_major is not None:
+            capability = (self.compute_capability_major, self.compute_capability_minor)
+            name = f"sm_{capability[0]}{capability[1]}"
+        if self.ptx_version_major is None:
+            return name, capability >= FIRST_PTX[-1][0]
+        version = (self.ptx_version_major, self.ptx_version_minor)
+        first = next((needed for chip, needed in FIRST_PTX if capability >= chip), None)
+        return f"{name} with PTX {version[0]}.{version[1]}", first is not None and version >= first
 
 
 def _refusal(op: Operation, source: Attribute, target: Attribute) -> str | None:

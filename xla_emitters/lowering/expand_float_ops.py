@@ -10,13 +10,14 @@
 
     %y = math.erf %x : f32       ->     |%x| < 3.7439 ? %c P(%s) / Q(%s) : copysign(1, %x)
 
-NaN stays NaN: a bound takes the place of x by a comparison that NaN does not pass. tanh and erf on f64, and on bf16 and f16, which
-are computed in f32, are libdevice's business. `approximate-tanh=false` leaves f32 tanh to it too.
+NaN stays NaN: a bound takes the place of x by a comparison that NaN does not pass, or by minimum and maximum, as in XLA. tanh and erf on
+f64, and on bf16 and f16, which are computed in f32, are libdevice's business. `approximate-tanh=false` leaves f32 tanh to it too.
 The answers of these two differ from the ones before this pass, by 6 units in the last place at most.
 
     %y = arith.extf %x : f8E4M3FN to f32                  ->     shifts, masks and selects on i32: see narrow_floats.py
     %y = arith.truncf %x : f64 to f8E5M2                  ->     rounded once, as everywhere
     %c = arith.cmpf olt, %x, %z : f8E5M2                  ->     the same on f32; so is every op but select, which moves bits
+    %y = math.absf %x : bf16                              ->     its bits but for the sign's; so for narrow floats with one of their own
 
 No op computes in a narrow float after this pass, but for vectors of them, which no emitter computes with; loads, stores and selects
 move them, and become integers with xla-lower-to-llvm-gpu.
@@ -33,10 +34,13 @@ from xdsl.context import Context
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
+    BFloat16Type,
     DenseIntOrFPElementsAttr,
     Float32Type,
     Float64Type,
     FloatAttr,
+    IntegerAttr,
+    IntegerType,
     ModuleOp,
     VectorType,
     f32,
@@ -46,7 +50,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.arith import rounds_to_nearest_even
-from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
+from xla_emitters.lowering.narrow_floats import CONVERSIONS, FORMATS, Specials, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -93,6 +97,9 @@ class ExpandFloatOpsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(op.walk()):
+            if isinstance(found, math.AbsFOp) and (kept := _bits_of_absolute(found.operand.type)) is not None:
+                _replace(found, _masked(found, kept))
+                continue
             if not is_number_op(found):
                 continue
             if not _is_scalar_op(found):
@@ -112,6 +119,28 @@ class ExpandFloatOpsPass(KernelPass):
                     _replace(found, _tanh(_Float32(found), found.operand))
             elif isinstance(found, math.ErfOp) and _is_f32(found.result.type):
                 _replace(found, _erf(_Float32(found), found.operand))
+
+
+# --- absolute values -------------------------------------------------------------------------------------------------------------
+
+
+def _bits_of_absolute(type: Attribute) -> int | None:
+    """The bits of a number that its absolute value has too; None where it takes more than that, or is an instruction."""
+    if isinstance(type, BFloat16Type):
+        return 0x7FFF
+    form = FORMATS.get(type.name)
+    # Without infinities and a sign of zero, the sign alone is NaN.
+    return None if form is None or form.specials is Specials.ZERO_NAN else form.sign - 1
+
+
+def _masked(op: math.AbsFOp, kept: int) -> SSAValue:
+    b = located_builder(InsertPoint.before(op), op)
+    type = op.operand.type
+    assert isinstance(type, AnyFloat)
+    integer = IntegerType(type.bitwidth)
+    bits = b.insert(arith.BitcastOp(op.operand, integer)).result
+    mask = b.insert(arith.ConstantOp(IntegerAttr(kept, integer))).result
+    return b.insert(arith.BitcastOp(b.insert(arith.AndIOp(bits, mask)).result, type)).result
 
 
 # --- narrow floats ---------------------------------------------------------------------------------------------------------------
@@ -194,6 +223,12 @@ class _Float32:
     def copysign(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
         return self._insert(math.CopySignOp(magnitude, sign))
 
+    def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._insert(arith.MaximumfOp(a, b))
+
+    def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self._insert(arith.MinimumfOp(a, b))
+
     def select(self, predicate: str, a: SSAValue, b: SSAValue, then: SSAValue, other: SSAValue) -> SSAValue:
         """then where `a predicate b`, else other."""
         return self._insert(arith.SelectOp(self._insert(arith.CmpfOp(a, b, predicate)), then, other))
@@ -224,7 +259,7 @@ def _tanh(f: _Float32, x: SSAValue) -> SSAValue:
 
 
 def _erf(f: _Float32, x: SSAValue) -> SSAValue:
-    bounded = f.clamp(x, _ERF_BOUND)
+    bounded = f.minimum(f.maximum(x, f.constant(-_ERF_BOUND)), f.constant(_ERF_BOUND))
     square = f.multiply(bounded, bounded)
     odd = f.multiply(bounded, f.polynomial(_ERF_ODD, square))
     quotient = f.divide(odd, f.polynomial(_ERF_EVEN, square))

@@ -14,8 +14,9 @@
 `index` becomes i32 or i64, as the module's data layout says; a complex number the struct of its parts. Functions are rewritten in place,
 op by op, each block after the blocks that dominate it, so that an op's operands are already in LLVM's types when its turn comes.
 Constants go to the function's start, each once. An op is a row of a table where it has a counterpart in LLVM, else a function of this
-file. bf16 and f16 arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats
-are integers as wide: by now only their bits are moved.
+file; functions that the hardware lacks become calls of libdevice, where xla-convert-math-to-libdevice has not been run before. bf16 and f16
+arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats are integers as wide: by now only their bits
+are moved.
 
 `device` is checked against the launch: a block larger than it can run is refused here, not by the driver.
 Source: spec/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
@@ -65,10 +66,11 @@ from xla_emitters.device import Device, device
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.arith import rounds_to_nearest_even
 from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
-from xla_emitters.dialects.nvvm import ShflKind, ShflOp
+from xla_emitters.dialects.nvvm import GridDepActionAttr, GridDepActionKind, ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -147,6 +149,7 @@ class LowerToLlvmGpuPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = device(self.device)
+        ConvertMathToLibdevicePass().apply(ctx, op)
         for function in [found for found in op.body.ops if isinstance(found, func.FuncOp)]:
             _FunctionLowering(ctx, index_width(op), target, function).lower()
         for found in op.walk():
@@ -612,6 +615,11 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     return [result, result]  # nobody looks at the second
 
 
+def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
+    kind = GridDepActionKind.Wait if op.name == "xla_gpu.pdl_wait" else GridDepActionKind.LaunchDependents
+    return lowering.make("nvvm.griddepcontrol", properties={"kind": GridDepActionAttr(kind)}).results
+
+
 # Control flow
 
 
@@ -698,6 +706,8 @@ _HANDLERS: dict[str, _Handler] = {
     "gpu.grid_dim": _size,
     "gpu.shuffle": _shuffle,
     "gpu.thread_id": _id,
+    "xla_gpu.pdl_launch_dependents": _wait,
+    "xla_gpu.pdl_wait": _wait,
     "vector.bitcast": _bitcast,
     "vector.broadcast": _broadcast,
     "vector.extract": _extract,

@@ -4,13 +4,14 @@
                  %c: !llvm.ptr {xla.slice_index = 1 : index}) attributes {xla.entry} {
       %x = func.call @f(%a, %b) : (!llvm.ptr, !llvm.ptr) -> f32
 ->
-    func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
+    func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr {llvm.noalias}, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
       %x = func.call @f(%a) : (!llvm.ptr) -> f32
 
 Uses of an argument go to the first one with its slice index, which then keeps the promises of both: accesses were made by either's
 alignment. The entry, and every function that others may call or define, keeps all its
 arguments, used or not: they are its interface. Private ones with a body lose the duplicates, and so do their calls. `noalias` is true
-because distinct slices do not overlap; an argument with `xla.not_invariant` is one that something else may write, and gets none.
+because distinct slices do not overlap, and nothing goes through a duplicate that stays; an argument with `xla.not_invariant` is one that
+something else may write, and gets none.
 A call that hands two different buffers to arguments of one slice breaks a promise of xla-propagate-slice-indices, and is reported.
 Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc.
 """
@@ -89,7 +90,8 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
     for first, *others in groups.values():
         # A list, so that every argument of the group loses the attribute.
         if not any([attributes[position].pop(NOT_INVARIANT, None) for position in (first, *others)]):
-            attributes[first][NOALIAS] = UnitAttr()
+            for position in (first, *others):
+                attributes[position][NOALIAS] = UnitAttr()
         for promise in PROMISES:
             promised = [found for position in (first, *others) if (found := attributes[position].get(promise))]
             if promised:

@@ -1,6 +1,7 @@
 """`xla-emitters-opt`: xDSL's opt driver with our dialects, our passes, our printer, and `.hlo` as an input format.
 
     xla-emitters-opt kernel.mlir -p xla-lower-xla-loops-to-scf,xla-flatten-tensors --remarks
+    xla-emitters-opt kernel.mlir -xla-lower-xla-loops-to-scf -cse       # flags, as XLA's own driver takes them (`pass_list.py`)
     xla-emitters-opt gelu.hlo                                  # the `hlo` dialect
 
 Passes that MLIR has under the same name are ours here (`canonicalize`, `cse`, `lower-affine` ...): they keep locations and know our ops.
@@ -14,14 +15,13 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
+from io import BytesIO
 from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
-from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -33,16 +33,8 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.tools.common import decoded
 from xla_emitters.tools.failures import reported
-from xla_emitters.universe import all_passes
-
-# MLIR's names for passes of ours that xDSL would otherwise answer to (design.md 2.4).
-MLIR_NAMES = {
-    "canonicalize": "xla-canonicalize",
-    "cse": "xla-cse",
-    "loop-invariant-code-motion": "xla-loop-invariant-code-motion",
-    "lower-affine": "xla-lower-affine",
-    "convert-scf-to-cf": "xla-convert-scf-to-cf",
-}
+from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags
+from xla_emitters.universe import PASSES, all_passes
 
 
 class OptMain(xDSLOptMain):
@@ -71,6 +63,11 @@ class OptMain(xDSLOptMain):
 
         self.available_frontends = {"mlir": mlir, "hlo": hlo}
 
+    def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
+        """`chunk` begins `start_offset` lines into the input: as many empty ones before it let messages say where in the file."""
+        text = BytesIO(b"\n" * start_offset + chunk.read()) if start_offset else chunk
+        return super().parse_chunk(text, file_extension)
+
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
         arg_parser.add_argument("--remarks", action="store_true", help="say on stderr what passes declined, and why")
@@ -81,19 +78,23 @@ class OptMain(xDSLOptMain):
             help="xla_gpu.loop, or xla.loop as in today's XLA",
         )
         for action in arg_parser._actions:  # pyright: ignore[reportPrivateUsage]
+            if action.dest in ("input_file", "output_file"):
+                action.type = _file
             if action.dest == "passes":
                 # argparse offers no public way to add an option string to an inherited argument.
                 for alias in ("--pass-pipeline",):
                     action.option_strings = [*action.option_strings, alias]
                     arg_parser._option_string_actions[alias] = action  # pyright: ignore[reportPrivateUsage]
                 # The inherited help lists a hundred passes in one line; ours first, xDSL's by count.
-                action.help = "comma-separated passes: " + ", ".join([*all_passes(), *MLIR_NAMES]) + ", and xDSL's own"
+                action.help = (
+                    "comma-separated passes, or each as a flag: "
+                    + ", ".join([*all_passes(), *MLIR_NAMES])
+                    + ", and xDSL's own"
+                )
 
     def setup_pipeline(self) -> None:
         try:
-            specs = [
-                replace(spec, name=MLIR_NAMES.get(spec.name, spec.name)) for spec in parse_pipeline(self.args.passes)
-            ]
+            specs = parse_passes(self.args.passes)
             for spec in specs:
                 if spec.name not in self.available_passes:
                     near = get_close_matches(spec.name, self.available_passes, n=1)
@@ -144,11 +145,22 @@ class OptMain(xDSLOptMain):
         return text if text.endswith("\n") else text + "\n"
 
 
+def _file(name: str) -> str | None:
+    """`-` is standard input or output, which is what xDSL's driver takes where no file is named."""
+    return None if name == "-" else name
+
+
+def _is_pass(name: str) -> bool:
+    """Whether `name`, as a flag, is one of our passes or of MLIR's and XLA's that stand for them."""
+    return any(name in names for names in (PASSES, MLIR_NAMES, NOTHING_TO_DO, PIPELINES))
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the driver; returns the exit code of conventions.md."""
 
     def run() -> int:
-        driver: Any = OptMain("xDSL's opt driver with the dialects and passes of xla_emitters", args)
+        words = pass_flags(sys.argv[1:] if args is None else args, _is_pass)
+        driver: Any = OptMain("xDSL's opt driver with the dialects and passes of xla_emitters", words)
         driver.run()
         return 0
 

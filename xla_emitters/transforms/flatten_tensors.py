@@ -13,6 +13,9 @@ folded into the offset and gone afterwards; constants are put into memory order.
 is refused.
 After this pass no tensor has a rank above 1 or a layout (lower-tensors and vectorize-loads-stores rely on it); ranks 0 and 1 keep
 their shape. An op that the pass does not know and that touches a tensor of higher rank is refused by name before anything is changed.
+
+Vectors of higher rank are flattened too, row major, if nothing but single elements of them is taken and put in: all of the module, or
+none, and then a remark says which op is in the way.
 Source: seed document, "Flatten tensors"; XLA flatten_tensors.cc.
 """
 
@@ -40,6 +43,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.ranges import range_of_value
@@ -93,43 +97,81 @@ class FlattenTensorsPass(KernelPass):
         for inner in ops:
             _check(inner, self.name)
         offsets = _Offsets()
+        flat_vectors = self._vectors_can_be_flat(ops)
         for inner in ops:
-            if type(inner) in ACCESSES:
+            if flat_vectors and isinstance(inner, vector.ExtractOp | vector.InsertOp):
+                _flatten_vector_access(inner, offsets)
+            elif type(inner) in ACCESSES:
                 _flatten_access(inner, offsets)
             elif isinstance(inner, arith.ConstantOp):
-                _flatten_constant(inner)
+                _flatten_constant(inner, flat_vectors)
         for inner in ops:
-            _flatten_types(inner)
+            _flatten_types(inner, flat_vectors)
         offsets.erase_unused_producers()
         # Maps depend on no more than they need: what does not change in a loop can leave it, what goes up by one can be vectorised.
         apply_patterns_by_type(op, lambda op_type: _SIMPLER_MAPS if op_type is xla_gpu.ApplyIndexingOp else ())
         hoist_constants(op)
 
+    def _vectors_can_be_flat(self, ops: Sequence[Operation]) -> bool:
+        """Whether there are vectors of higher rank, and only single elements of them are looked at."""
+        concerned = [op for op in ops if any(_is_deep_vector(value.type) for value in (*op.operands, *op.results))]
+        if (in_the_way := next((op for op in concerned if not _keeps_elements_single(op)), None)) is not None:
+            return bool(
+                self.skip(in_the_way, "it takes more of a vector than an element, so vectors keep their shapes")
+            )
+        return bool(concerned)
+
 
 # What becomes of types ---------------------------------------------------------------------------------------------------
 
 
-def is_flat(value_type: Attribute) -> bool:
-    """Whether `value_type` is left as it is: no tensor, or one of rank 0 or 1 without a layout."""
+def is_flat(value_type: Attribute, vectors: bool = False) -> bool:
+    """Whether `value_type` is left as it is: no tensor, or one of rank 0 or 1 without a layout.
+
+    vectors  whether vectors are made flat, too
+    """
     if not isinstance(value_type, TensorType):
-        return True
+        return not (vectors and _is_deep_vector(value_type))
     array = cast(ArrayType, value_type)
     return array.get_num_dims() <= 1 and (isinstance(array.encoding, NoneAttr) or _layout(array) is None)
 
 
-def flat_type(value_type: Attribute) -> Attribute:
+def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
     """The type that stands for `value_type` after this pass."""
-    if is_flat(value_type):
+    if is_flat(value_type, vectors):
         return value_type
     array = cast(ArrayType, value_type)
     shape = array.get_shape()
+    if isinstance(value_type, VectorType):
+        return VectorType(array.element_type, [math.prod(shape)])
     return TensorType(array.element_type, shape if len(shape) <= 1 else (math.prod(shape),))
 
 
-def _layout(array: ArrayType) -> tuple[int, ...] | None:
+def _is_deep_vector(value_type: Attribute) -> bool:
+    """Whether it is a vector of rank 2 or more, of fixed size."""
+    if not isinstance(value_type, VectorType):
+        return False
+    array = cast("VectorType[Attribute]", value_type)
+    return array.get_num_dims() > 1 and not any(array.scalable_dims.data)
+
+
+def _keeps_elements_single(op: Operation) -> bool:
+    """Whether `op` is the same on flat vectors: it hands them on, computes by element, or moves one element."""
+    match op:
+        case vector.ExtractOp():
+            return not isinstance(op.result.type, VectorType)
+        case vector.InsertOp():
+            return not isinstance(op.source.type, VectorType)
+        case vector.BroadcastOp():
+            return not isinstance(op.source.type, VectorType)
+        case _:
+            return type(op) in CARRIERS or op.name == "vector.from_elements" or op.dialect_name() in ("arith", "math")
+
+
+def _layout(array: ArrayType | VectorType) -> tuple[int, ...] | None:
     """The dimensions of `array`, minor first; None if its encoding says something else than that."""
-    encoding = array.encoding
     rank = array.get_num_dims()
+    encoding = array.encoding if isinstance(array, TensorType) else NoneAttr()
     if isinstance(encoding, NoneAttr):
         return tuple(reversed(range(rank)))
     if isinstance(encoding, LayoutAttr):
@@ -187,31 +229,31 @@ def _is_contiguous(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
     )
 
 
-def _flatten_types(op: Operation) -> None:
+def _flatten_types(op: Operation, vectors: bool) -> None:
     for result in tuple(op.results):
-        if not is_flat(result.type):
-            Rewriter.replace_value_with_new_type(result, flat_type(result.type))
+        if not is_flat(result.type, vectors):
+            Rewriter.replace_value_with_new_type(result, flat_type(result.type, vectors))
     for region in op.regions:
         for block in region.blocks:
             for argument in tuple(block.args):
-                if not is_flat(argument.type):
-                    Rewriter.replace_value_with_new_type(argument, flat_type(argument.type))
+                if not is_flat(argument.type, vectors):
+                    Rewriter.replace_value_with_new_type(argument, flat_type(argument.type, vectors))
     if isinstance(op, func.FuncOp):
         signature = op.function_type
         op.function_type = FunctionType.from_lists(
-            [flat_type(t) for t in signature.inputs], [flat_type(t) for t in signature.outputs]
+            [flat_type(t, vectors) for t in signature.inputs], [flat_type(t, vectors) for t in signature.outputs]
         )
 
 
-def _flatten_constant(op: arith.ConstantOp) -> None:
+def _flatten_constant(op: arith.ConstantOp, vectors: bool) -> None:
     """The constant's elements in the order in which they lie in memory."""
     value = op.value
-    if is_flat(op.result.type) or not isinstance(value, DenseIntOrFPElementsAttr):
+    if is_flat(op.result.type, vectors) or not isinstance(value, DenseIntOrFPElementsAttr):
         return
     array = cast(ArrayType, op.result.type)
     shape, layout = array.get_shape(), _layout(array)
     assert layout is not None
-    new_type = cast(Any, flat_type(array))
+    new_type = cast(Any, flat_type(array, vectors))
     if value.is_splat() or layout == tuple(reversed(range(len(shape)))):
         op.value = DenseIntOrFPElementsAttr(new_type, value.data)
         return
@@ -246,6 +288,30 @@ def _flatten_access(op: Operation, offsets: _Offsets) -> None:
                 _replace_transfer(op, offsets.of(op, array, op.indices))
         case _:
             return
+
+
+def _flatten_vector_access(op: vector.ExtractOp | vector.InsertOp, offsets: _Offsets) -> None:
+    """Gives `op` one position: a number where all were numbers, else the offset of the element."""
+    array = op.vector.type if isinstance(op, vector.ExtractOp) else op.dest.type
+    if not _is_deep_vector(array):
+        return
+    positions, shape = op.get_mixed_position(), cast(VectorType, array).get_shape()
+    position: SSAValue | int = 0
+    if all(isinstance(number, int) for number in positions):
+        for number, size in zip(cast("list[int]", positions), shape, strict=True):
+            position = position * size + number
+    else:
+        builder = located_builder(InsertPoint.before(op), op)
+        indices = [n if isinstance(n, SSAValue) else constant_index(builder, n) for n in positions]
+        [position] = offsets.of(op, cast(ArrayType, array), indices)
+    if isinstance(op, vector.ExtractOp):
+        new = vector.ExtractOp(op.vector, [position], op.result.type)
+    else:
+        new = vector.InsertOp(op.source, op.dest, [position], flat_type(array, vectors=True))
+    new.location = op.location
+    new.attributes.update(op.attributes)
+    new.results[0].name_hint = op.results[0].name_hint
+    Rewriter.replace_op(op, new)
 
 
 def _replace_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, offset: Sequence[SSAValue]) -> None:
@@ -327,18 +393,20 @@ class _Offsets:
             variables[number] = Variable(both if both.is_feasible else have.bounds, have.name or wanted.name)
             return Expr.variable(number)
 
-        expressions: list[Expr] = []
-        for index, dim in zip(indices, linear.dims, strict=True):
+        def expression(index: SSAValue, dim: Variable) -> Expr:
             producer = index.owner
             if isinstance(producer, xla_gpu.ApplyIndexingOp):
                 self.producers[producer] = None
                 inner = [variable(v, w) for v, w in zip(producer.operands, producer.map.variables, strict=True)]
-                expressions.append(producer.map.results[producer.results.index(index)].substitute(inner))
-                continue
+                return producer.map.results[producer.results.index(index)].substitute(inner)
             known = range_of_value(index)
-            bounds = dim.bounds if known is None else _tighter(dim.bounds, known)
-            expressions.append(variable(index, Variable(bounds)))
-        offset = linear.results[0].substitute(expressions)
+            return variable(index, Variable(dim.bounds if known is None else _tighter(dim.bounds, known)))
+
+        # As where applications are canonicalised: values that are indices first, then what the maps of the others read.
+        expressions: dict[int, Expr] = {}
+        for number in sorted(range(len(indices)), key=lambda n: isinstance(indices[n].owner, xla_gpu.ApplyIndexingOp)):
+            expressions[number] = expression(indices[number], linear.dims[number])
+        offset = linear.results[0].substitute([expressions[number] for number in range(len(indices))])
         composed, removed = IndexingMap((offset,), tuple(variables)).simplify().remove_unused_vars()
         if removed:
             values = [value for value, gone in zip(values, removed, strict=True) if not gone]

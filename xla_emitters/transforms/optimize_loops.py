@@ -37,6 +37,7 @@ from xla_emitters.analysis.accesses import constant_of
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -133,7 +134,9 @@ def body_size(loop: scf.ForOp) -> int:
 
 
 def weight(op: Operation) -> int:
-    """What one op counts: 1, or MATH_WEIGHT, times the elements of its first result."""
+    """What one op counts: 1, or MATH_WEIGHT, times the elements of its first result. Constants leave the loop, so they count nothing."""
+    if is_constant(op):
+        return 0
     result = op.results[0].type if op.results else None
     elements = math.prod(result.get_shape()) if isa(result, VectorType) else 1
     is_function = op.name.startswith("math.") and not isinstance(op, CHEAP_MATH) and _is_float(result)

@@ -4,6 +4,7 @@
     %1 = arith.minsi %i, %c511                    ->  %i, when %i is known to be at most 511
     %2 = arith.addi %i, %c4                       ->  %2 = arith.addi %i, %c4 {xla.range = [4 : index, 515 : index]}
     andi (trunci %a), (trunci %b)                 ->  trunci (andi %a, %b)
+    shuffle (extui (trunci %a))                   ->  extui (trunci (shuffle %a)), where %a is as wide as what is shuffled
     apply_indexing #map(%i), i in [0, 511]        ->  the map's bounds cut to those of the loop around, and simplified
 
 First every addi, muli, minsi, maxsi, index_cast, index_castui and |x| gets its range as an attribute, where operands have known ranges and
@@ -17,17 +18,20 @@ libdevice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerType, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.gpu import ShuffleOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval, Variable
@@ -41,18 +45,31 @@ from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
 
 @dataclass(frozen=True)
 class SimplifyArithPass(KernelPass):
-    """See the head of the file."""
+    """See the head of the file.
+
+    fast_min_max              minimumf and maximumf become one comparison, which gives the first operand where one is NaN
+    explicit_nan_propagation  they become minnumf and maxnumf of numbers, and NaN where one is NaN
+    """
 
     name = "xla-simplify-arith"
+
+    fast_min_max: bool = False
+    explicit_nan_propagation: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         index_bits = index_width(op)
         for inner in op.walk():
             _annotate(inner, index_bits)
-        apply_patterns_by_type(op, lambda op_type: PATTERNS.get(op_type, ()), fold=True, ctx=ctx)
+        patterns: dict[type[Operation], tuple[RewritePattern, ...]] = {
+            **PATTERNS,
+            **(FAST_MIN_MAX if self.fast_min_max else EXPLICIT_NAN if self.explicit_nan_propagation else {}),
+        }
+        apply_patterns_by_type(op, lambda op_type: patterns.get(op_type, ()), fold=True, ctx=ctx)
 
 
 # Ranges ------------------------------------------------------------------------------------------------------------------
+
+ANY_INDEX = Interval(-(1 << 63), (1 << 63) - 1)
 
 
 def _annotate(op: Operation, index_bits: int) -> None:
@@ -70,7 +87,8 @@ def _annotate(op: Operation, index_bits: int) -> None:
             bits = width.data
         case _:
             return
-    if -(1 << (bits - 1)) <= found.lower and found.upper < 1 << (bits - 1):
+    cannot_wrap = isinstance(op, arith.MinSIOp | arith.MaxSIOp)
+    if cannot_wrap or (-(1 << (bits - 1)) <= found.lower and found.upper < 1 << (bits - 1)):
         op.attributes[RANGE_ATTR] = range_attr(found.lower, found.upper)
 
 
@@ -78,6 +96,19 @@ def _of_both(combine: Callable[[Interval, Interval], Interval]) -> Callable[[Ope
     def rule(op: Operation) -> Interval | None:
         left, right = range_of_value(op.operands[0]), range_of_value(op.operands[1])
         return None if left is None or right is None else combine(left, right)
+
+    return rule
+
+
+def _of_either(choose: Callable[[int, int], int]) -> Callable[[Operation], Interval | None]:
+    """The lesser or greater of two: one range says half of it, so that both bounds of a clamp are known after its second op."""
+
+    def rule(op: Operation) -> Interval | None:
+        left, right = range_of_value(op.operands[0]), range_of_value(op.operands[1])
+        if left is None and right is None:
+            return None
+        left, right = left or ANY_INDEX, right or ANY_INDEX
+        return Interval(choose(left.lower, right.lower), choose(left.upper, right.upper))
 
     return rule
 
@@ -115,8 +146,8 @@ def _of_absolute_value(op: Operation) -> Interval | None:
 RANGES: dict[type[Operation], Callable[[Operation], Interval | None]] = {
     arith.AddiOp: _of_both(lambda a, b: a + b),
     arith.MuliOp: _of_both(lambda a, b: _product(a, b)),
-    arith.MinSIOp: _of_both(lambda a, b: Interval(min(a.lower, b.lower), min(a.upper, b.upper))),
-    arith.MaxSIOp: _of_both(lambda a, b: Interval(max(a.lower, b.lower), max(a.upper, b.upper))),
+    arith.MinSIOp: _of_either(min),
+    arith.MaxSIOp: _of_either(max),
     arith.IndexCastOp: _of_operand,
     IndexCastUIOp: _of_nonnegative_operand,
     arith.SelectOp: _of_absolute_value,
@@ -153,6 +184,21 @@ class NarrowLogic(RewritePattern):
         rewriter.replace(op, arith.TruncIOp(combined.result, narrow_type))
 
 
+class ShuffleWide(RewritePattern):
+    """A shuffle of extui(trunci %x) moves %x itself, so that a predicate that is reduced over a warp is not extended for each step."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ShuffleOp, rewriter: PatternRewriter) -> None:
+        extended, type = op.value.owner, op.value.type
+        cut = extended.input.owner if isinstance(extended, arith.ExtUIOp) else None
+        if not isinstance(cut, arith.TruncIOp) or not isa(type, IntegerType) or cut.input.type != type:
+            return
+        moved = rewriter.insert(ShuffleOp(op.mode.data, cut.input, op.offset, op.width))
+        narrow = rewriter.insert(arith.TruncIOp(moved.shuffle_result, cut.result.type))
+        wide = rewriter.insert(arith.ExtUIOp(narrow.result, type))
+        rewriter.replace(op, (), (wide.result, moved.valid))
+
+
 class RefineBounds(RewritePattern):
     """A map over a loop's induction variable has that loop's bounds."""
 
@@ -175,9 +221,46 @@ def _refined(variable: Variable, operand: SSAValue) -> Variable:
     return variable if both == variable.bounds or not both.is_feasible else Variable(both, variable.name)
 
 
+@dataclass(frozen=True)
+class CompareAndSelect(RewritePattern):
+    """minimumf(%a, %b) is %a if %a `predicate` %b, else %b; so maximumf."""
+
+    predicate: str
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.MinimumfOp | arith.MaximumfOp, rewriter: PatternRewriter) -> None:
+        is_first = rewriter.insert(arith.CmpfOp(op.lhs, op.rhs, self.predicate, op.fastmath))
+        rewriter.replace(op, arith.SelectOp(is_first.result, op.lhs, op.rhs))
+
+
+@dataclass(frozen=True)
+class NanBeside(RewritePattern):
+    """minimumf(%a, %b) is `of_numbers`(%a, %b) where both are numbers, else NaN; so maximumf."""
+
+    of_numbers: type[arith.MinnumfOp | arith.MaxnumfOp]
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.MinimumfOp | arith.MaximumfOp, rewriter: PatternRewriter) -> None:
+        if not isinstance(type := op.result.type, AnyFloat):
+            return
+        are_numbers = rewriter.insert(arith.CmpfOp(op.lhs, op.rhs, "ord", op.fastmath))
+        of_numbers = rewriter.insert(self.of_numbers(op.lhs, op.rhs, op.fastmath))
+        nan = rewriter.insert(arith.ConstantOp(FloatAttr(math.nan, type)))
+        rewriter.replace(op, arith.SelectOp(are_numbers.result, of_numbers.result, nan.result))
+
+
+FAST_MIN_MAX: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    arith.MinimumfOp: (CompareAndSelect("ule"),),
+    arith.MaximumfOp: (CompareAndSelect("uge"),),
+}
+EXPLICIT_NAN: dict[type[Operation], tuple[RewritePattern, ...]] = {
+    arith.MinimumfOp: (NanBeside(arith.MinnumfOp),),
+    arith.MaximumfOp: (NanBeside(arith.MaxnumfOp),),
+}
 PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
     **RANGE_PATTERNS,
     **SCF_PATTERNS,
     **dict.fromkeys((arith.AndIOp, arith.OrIOp), (NarrowLogic(),)),
     ApplyIndexingOp: (RefineBounds(),),
+    ShuffleOp: (ShuffleWide(),),
 }

@@ -1,5 +1,7 @@
 // RUN: xla-emitters-opt -p xla-gpu-convert-float-nvidia --split-input-file %s | filecheck %s
 // RUN: xla-emitters-opt -p "xla-gpu-convert-float-nvidia{device=a100}" --split-input-file %s | filecheck %s --check-prefix OLD
+// RUN: xla-emitters-opt -p "xla-gpu-convert-float-nvidia{compute_capability_major=9 ptx_version_major=7 ptx_version_minor=7}" --split-input-file %s | filecheck %s --check-prefix OLD
+// RUN: xla-emitters-opt -p "xla-gpu-convert-float-nvidia{compute_capability_major=8 compute_capability_minor=9 ptx_version_major=8 ptx_version_minor=1}" --split-input-file %s | filecheck %s
 
 // The instruction gives 448 for what is larger: above 464, where the nearest number would be 480, NaN is put there instead.
 func.func @round(%x: f32) -> f8E4M3FN {

@@ -94,3 +94,27 @@ func.func @compare(%x: f4E2M1FN, %y: f4E2M1FN) -> i1 {
 }
 // CHECK-LABEL: func.func @compare(
 // CHECK:         arith.cmpf olt, %{{.*}}, %{{.*}} : f32
+
+// -----
+
+// An absolute value has all bits but the sign's. In a type whose only NaN is the sign alone that would make a zero of it; f32 and f16 have
+// instructions.
+func.func @absolute(%a: bf16, %b: f8E4M3FN, %c: f8E4M3FNUZ, %d: f16) -> (bf16, f8E4M3FN, f8E4M3FNUZ, f16) {
+  %0 = math.absf %a : bf16
+  %1 = math.absf %b : f8E4M3FN
+  %2 = math.absf %c : f8E4M3FNUZ
+  %3 = math.absf %d : f16
+  return %0, %1, %2, %3 : bf16, f8E4M3FN, f8E4M3FNUZ, f16
+}
+// CHECK-LABEL: func.func @absolute
+// CHECK-NEXT:    %[[A:.*]] = arith.bitcast %a : bf16 to i16
+// CHECK-NEXT:    %[[M:.*]] = arith.constant 32767 : i16
+// CHECK-NEXT:    %[[K:.*]] = arith.andi %[[A]], %[[M]] : i16
+// CHECK-NEXT:    arith.bitcast %[[K]] : i16 to bf16
+// CHECK-NEXT:    %[[B:.*]] = arith.bitcast %b : f8E4M3FN to i8
+// CHECK-NEXT:    %[[N:.*]] = arith.constant 127 : i8
+// CHECK-NEXT:    %[[L:.*]] = arith.andi %[[B]], %[[N]] : i8
+// CHECK-NEXT:    arith.bitcast %[[L]] : i8 to f8E4M3FN
+// CHECK-NOT:     math.absf {{.*}} : f8
+// CHECK:         math.absf {{.*}} : f32
+// CHECK:         math.absf %d : f16

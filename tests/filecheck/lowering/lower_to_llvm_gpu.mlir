@@ -190,3 +190,26 @@ func.func @carried(%p: i1, %a: complex<f32>, %b: complex<f32>) -> complex<f32> {
 // CHECK:         %[[S:.*]] = llvm.select %{{.*}} : i1, !llvm.struct<(f32, f32)>
 // CHECK-NEXT:    %[[C:.*]] = llvm.call @turned(%[[S]]) : (!llvm.struct<(f32, f32)>) -> !llvm.struct<(f32, f32)>
 // CHECK-NEXT:    llvm.br ^[[END:.*]](%[[C]] : !llvm.struct<(f32, f32)>)
+
+// -----
+
+// What is left of `math` for libdevice, where no pass has taken it there before.
+func.func @function(%x: f32) -> f32 {
+  %0 = math.exp %x : f32
+  return %0 : f32
+}
+// CHECK:       llvm.func @__nv_expf(f32) -> f32
+// CHECK-LABEL: llvm.func @function
+// CHECK-NEXT:    %[[R:.*]] = llvm.call @__nv_expf(%x) : (f32) -> f32
+// CHECK-NEXT:    llvm.return %[[R]] : f32
+
+// -----
+
+// Read from XLA, which has kernels wait for the one before.
+func.func @waits() {
+  "xla_gpu.pdl_wait"() : () -> ()
+  return
+}
+// CHECK-LABEL: llvm.func @waits
+// CHECK-NEXT:    nvvm.griddepcontrol wait
+// CHECK-NEXT:    llvm.return

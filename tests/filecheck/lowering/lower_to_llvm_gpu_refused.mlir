@@ -1,8 +1,8 @@
 // RUN: exit 1 xla-emitters-opt -p xla-lower-to-llvm-gpu %s 2>&1 | filecheck %s
 
 // What has no lowering is named, never left behind.
-func.func @left_over(%x: f32) -> f32 {
-  %0 = math.tanh %x : f32
-  func.return %0 : f32
+func.func @left_over(%x: vector<2xf32>) -> vector<2xf32> {
+  %0 = math.tanh %x : vector<2xf32>
+  func.return %0 : vector<2xf32>
 }
 // CHECK: error: [xla-lower-to-llvm-gpu] no lowering to LLVM for math.tanh

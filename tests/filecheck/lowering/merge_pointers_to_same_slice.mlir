@@ -19,7 +19,7 @@ func.func private @f(%a: !llvm.ptr {xla.slice_index = 1 : index}, %b: !llvm.ptr 
   return %t : f32
 }
 // CHECK-LABEL: @main
-// CHECK-SAME:  (%[[A:[a-z0-9_]+]]: !llvm.ptr {llvm.align = 16 : index, llvm.noalias}, %[[B:[a-z0-9_]+]]: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 16 : index}) attributes {xla.entry} {
+// CHECK-SAME:  (%[[A:[a-z0-9_]+]]: !llvm.ptr {llvm.align = 16 : index, llvm.noalias}, %[[B:[a-z0-9_]+]]: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 16 : index, llvm.noalias}) attributes {xla.entry} {
 // CHECK-NEXT:  %[[X:.*]] = call @f(%[[B]], %[[A]]) : (!llvm.ptr, !llvm.ptr) -> f32
 // CHECK-NEXT:  llvm.store %[[X]], %[[A]] : f32, !llvm.ptr
 // CHECK-LABEL: func.func private @f

@@ -96,13 +96,14 @@ func.func @constants(%i: index, %j: index) -> (f32, i32, i8) {
 
 // -----
 
-// An index used elsewhere stays; an offset made inside a branch does not serve the code after it.
+// An index used elsewhere stays; an offset made inside a branch does not serve the code after it. Values that are indices themselves
+// come first among an offset's operands, as where maps are canonicalised.
 // CHECK-LABEL: func.func @shared
 // CHECK:         %i = xla_gpu.apply_indexing #{{.*}}(%t)
 // CHECK:         scf.if
-// CHECK-NEXT:      %[[A:.*]] = xla_gpu.apply_indexing #[[M:.*]](%t, %j)
+// CHECK-NEXT:      %[[A:.*]] = xla_gpu.apply_indexing #[[M:.*]](%j, %t)
 // CHECK-NEXT:      tensor.extract %a[%[[A]]]
-// CHECK:         %[[B:.*]] = xla_gpu.apply_indexing #[[M]](%t, %j)
+// CHECK:         %[[B:.*]] = xla_gpu.apply_indexing #[[M]](%j, %t)
 // CHECK-NEXT:    tensor.extract %a[%[[B]]]
 // CHECK-NEXT:    return {{.*}}, %i
 func.func @shared(%a: tensor<4x8xf32>, %t: index, %j: index, %c: i1, %x: f32) -> (f32, f32, index) {
@@ -145,4 +146,45 @@ func.func @shared(%t: tensor<8xf32>, %x: f32, %i: index, %j: index) -> f32 {
   %w:2 = xla_gpu.sync_threads %n, %t : tensor<32x1x33xf32>, tensor<8xf32>
   %y = tensor.extract %w#0[%j, %c0, %i] : tensor<32x1x33xf32>
   return %y : f32
+}
+
+// -----
+
+// Vectors too, when only their elements are touched, wherever they go.
+// CHECK:       #[[M:.*]] = #xla_gpu.indexing_map<"(d0) -> (d0 * 3 + 2), domain: d0 in [0, 1]">
+// CHECK-LABEL: func.func @vectors(%v: vector<6xf32>
+// CHECK:         %[[C:.*]] = arith.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00, 5.000000e+00, 6.000000e+00]> : vector<6xf32>
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %v) -> (vector<6xf32>)
+// CHECK-NEXT:      %[[K:.*]] = xla_gpu.apply_indexing #[[M]](%i)
+// CHECK-NEXT:      %[[E:.*]] = vector.extract %[[C]][%[[K]]] : f32 from vector<6xf32>
+// CHECK-NEXT:      %[[N:.*]] = vector.insert %[[E]], %{{.*}} [1] : f32 into vector<6xf32>
+// CHECK-NEXT:      %[[A:.*]] = arith.addf %[[N]], %[[C]] : vector<6xf32>
+// CHECK-NEXT:      scf.yield %[[A]]
+// CHECK:         vector.from_elements {{.*}} : vector<6xf32>
+func.func @vectors(%v: vector<2x3xf32>, %x: f32) -> (vector<2x3xf32>, vector<2x3xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : vector<2x3xf32>
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%w = %v) -> (vector<2x3xf32>) {
+    %0 = vector.extract %c[%i, 2] : f32 from vector<2x3xf32>
+    %1 = vector.insert %0, %w [0, 1] : f32 into vector<2x3xf32>
+    %2 = arith.addf %1, %c : vector<2x3xf32>
+    scf.yield %2 : vector<2x3xf32>
+  }
+  %3 = vector.from_elements %x, %x, %x, %x, %x, %x : vector<2x3xf32>
+  return %r, %3 : vector<2x3xf32>, vector<2x3xf32>
+}
+
+// -----
+
+// A row of a vector is no element: vectors stay as they are, tensors do not.
+// CHECK-LABEL: func.func @row(%v: vector<2x3xf32>, %t: tensor<6xf32>
+// CHECK:         vector.extract %v[1] : vector<3xf32> from vector<2x3xf32>
+// CHECK:         vector.extract %v[0, 2] : f32 from vector<2x3xf32>
+func.func @row(%v: vector<2x3xf32>, %t: tensor<2x3xf32>, %i: index) -> (vector<3xf32>, f32, f32) {
+  %0 = vector.extract %v[1] : vector<3xf32> from vector<2x3xf32>
+  %1 = vector.extract %v[0, 2] : f32 from vector<2x3xf32>
+  %2 = tensor.extract %t[%i, %i] : tensor<2x3xf32>
+  return %0, %1, %2 : vector<3xf32>, f32, f32
 }

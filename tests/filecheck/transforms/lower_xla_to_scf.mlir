@@ -125,3 +125,17 @@ func.func @others(%arg0: tensor<3xf64>, %arg1: index) -> f64 {
   %1 = xla_gpu.pure_call @f64(%0, %0) : (f64, f64) -> f64
   return %1 : f64
 }
+
+// -----
+
+// No distance, no step.
+// CHECK-LABEL: func.func @no_step
+// CHECK-NOT:     gpu.shuffle
+// CHECK:         return %a
+func.func @no_step(%a: f32) -> f32 {
+  %0 = xla_gpu.shuffle_reduce(%a) to 0 combiner=@f : f32
+  return %0 : f32
+}
+func.func private @f(%a: f32, %b: f32) -> f32 {
+  return %a : f32
+}

@@ -1,4 +1,6 @@
 // RUN: xla-emitters-opt -p xla-simplify-arith --split-input-file %s | filecheck %s
+// RUN: xla-emitters-opt -p "xla-simplify-arith{fast_min_max=true}" --split-input-file %s | filecheck %s --check-prefix FAST
+// RUN: xla-emitters-opt -p "xla-simplify-arith{explicit_nan_propagation=true}" --split-input-file %s | filecheck %s --check-prefix NAN
 
 // Comparisons that ranges decide, in both directions, and the branch on them.
 // CHECK-LABEL: func.func @comparisons
@@ -171,4 +173,83 @@ func.func @refined(%t: index, %x: index) -> index {
     scf.yield %2 : index
   }
   return %0 : index
+}
+
+// -----
+
+// By option, what chips without minimum and maximum of their own want.
+// CHECK-LABEL: func.func @min_max
+// CHECK-NEXT:    arith.minimumf
+// CHECK-NEXT:    arith.maximumf
+// FAST-LABEL:  func.func @min_max
+// FAST-NEXT:     %[[C:.*]] = arith.cmpf ule, %x, %y : f32
+// FAST-NEXT:     %[[L:.*]] = arith.select %[[C]], %x, %y : f32
+// FAST-NEXT:     %[[D:.*]] = arith.cmpf uge, %x, %y : f32
+// FAST-NEXT:     %[[G:.*]] = arith.select %[[D]], %x, %y : f32
+// FAST-NEXT:     return %[[L]], %[[G]]
+// NAN-LABEL:   func.func @min_max
+// NAN-NEXT:      %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+// NAN-NEXT:      %[[O:.*]] = arith.cmpf ord, %x, %y : f32
+// NAN-NEXT:      %[[M:.*]] = arith.minnumf %x, %y : f32
+// NAN-NEXT:      arith.select %[[O]], %[[M]], %[[NAN]] : f32
+func.func @min_max(%x: f32, %y: f32) -> (f32, f32) {
+  %0 = arith.minimumf %x, %y : f32
+  %1 = arith.maximumf %x, %y : f32
+  return %0, %1 : f32, f32
+}
+
+// -----
+
+// What folds once a range has decided something is folded too, on whichever side the constant stands.
+// CHECK-LABEL: func.func @folded
+// CHECK-NEXT:    return %c : i1
+func.func @folded(%i: index {xla.range = [0 : index, 3 : index]}, %c: i1) -> i1 {
+  %c3 = arith.constant 3 : index
+  %0 = arith.cmpi sle, %i, %c3 : index
+  %1 = arith.andi %0, %c : i1
+  return %1 : i1
+}
+
+// -----
+
+// A cut-off word is shuffled whole; one that was narrower than a word before is left as it is.
+// CHECK-LABEL: func.func @shuffled
+// CHECK:         %[[S:.*]], %{{.*}} = gpu.shuffle down %a
+// CHECK-NEXT:    %[[T:.*]] = arith.trunci %[[S]] : i32 to i1
+// CHECK-NEXT:    %[[R:.*]] = arith.extui %[[T]] : i1 to i32
+// CHECK-NEXT:    %[[N:.*]] = arith.trunci %b : i8 to i1
+// CHECK-NEXT:    %[[W:.*]] = arith.extui %[[N]] : i1 to i32
+// CHECK-NEXT:    %[[U:.*]], %{{.*}} = gpu.shuffle down %[[W]]
+// CHECK-NEXT:    return %[[R]], %[[U]]
+func.func @shuffled(%a: i32, %b: i8) -> (i32, i32) {
+  %distance = arith.constant 4 : i32
+  %width = arith.constant 32 : i32
+  %0 = arith.trunci %a : i32 to i1
+  %1 = arith.extui %0 : i1 to i32
+  %2, %valid = gpu.shuffle down %1, %distance, %width : i32
+  %3 = arith.trunci %b : i8 to i1
+  %4 = arith.extui %3 : i1 to i32
+  %5, %valid_0 = gpu.shuffle down %4, %distance, %width : i32
+  return %2, %5 : i32, i32
+}
+
+// -----
+
+// A clamp of anything is between its bounds; one bound alone says nothing of the other side.
+// CHECK-LABEL: func.func @clamped
+// CHECK-NEXT:    %c0 =
+// CHECK-NEXT:    %c95 =
+// CHECK-NEXT:    %true =
+// CHECK-NEXT:    %[[L:.*]] = arith.minsi %i, %c95 {xla.range = [-9223372036854775808 : index, 95 : index]} : index
+// CHECK-NEXT:    %[[R:.*]] = arith.maxsi %[[L]], %c0 {xla.range = [0 : index, 95 : index]} : index
+// CHECK-NEXT:    %[[N:.*]] = arith.cmpi sge, %[[L]], %c0 : index
+// CHECK-NEXT:    return %[[R]], %true, %[[N]]
+func.func @clamped(%i: index) -> (index, i1, i1) {
+  %c0 = arith.constant 0 : index
+  %c95 = arith.constant 95 : index
+  %0 = arith.minsi %i, %c95 : index
+  %1 = arith.maxsi %0, %c0 : index
+  %2 = arith.cmpi ule, %1, %c95 : index
+  %3 = arith.cmpi sge, %0, %c0 : index
+  return %1, %2, %3 : index, i1, i1
 }

@@ -58,6 +58,8 @@ _OPS: dict[str, Callable[..., Array]] = {
     "arith.minui": _unsigned(np.minimum),
     "arith.maxsi": np.maximum,
     "arith.minsi": np.minimum,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
     "arith.select": np.where,
     "arith.mulf": operator.mul,
     "arith.divf": operator.truediv,

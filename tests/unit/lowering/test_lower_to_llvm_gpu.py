@@ -368,7 +368,8 @@ def test_linkage() -> None:
 
 def test_an_op_without_a_lowering_is_named_with_its_place() -> None:
     text = (
-        'func.func @f(%x: f32) -> f32 { %0 = math.tanh %x : f32 loc("tanh_0"("gelu.hlo":19:3))\n func.return %0 : f32 }'
+        "func.func @f(%x: vector<2xf32>) -> vector<2xf32> {"
+        ' %0 = math.tanh %x : vector<2xf32> loc("tanh_0"("gelu.hlo":19:3))\n func.return %0 : vector<2xf32> }'
     )
     with pytest.raises(Unsupported, match=r"no lowering to LLVM for math.tanh") as raised:
         LowerToLlvmGpuPass().apply(make_context(), parse_ir(text))

@@ -55,7 +55,7 @@ def test_a_caller_between_entry_and_callee_loses_its_duplicates_first():
 
 def test_public_functions_keep_their_arguments():
     text = merged(CALLEE.replace("private ", ""))
-    assert "@f(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr)" in text
+    assert "@f(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr {llvm.noalias})" in text
 
 
 def test_one_argument_that_others_may_write_is_enough():

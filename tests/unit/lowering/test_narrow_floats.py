@@ -45,7 +45,6 @@ def expanded(ops: str, arguments: str) -> str:
         "%r = arith.addf %a, %b : f8E4M3FN",
         "%r = arith.fptosi %a : f8E4M3FN to i32",
         "%r = arith.sitofp %n : i32 to f8E4M3FN",
-        "%r = math.absf %a : f8E4M3FN",
         "%r = math.fma %a, %b, %a : f8E4M3FN",
         "%r = math.tanh %a : f8E4M3FN",
     ],

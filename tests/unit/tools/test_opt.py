@@ -13,9 +13,11 @@ from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 
+from xla_emitters.device import device
+from xla_emitters.pipeline import PASSES as PASSES_IN_ORDER
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.tools import opt
-from xla_emitters.tools.opt import MLIR_NAMES
+from xla_emitters.tools.pass_list import MLIR_NAMES, PIPELINES
 from xla_emitters.universe import PASSES, all_passes
 
 KERNEL = """
@@ -79,6 +81,42 @@ def test_spellings_of_the_pass_list(option: str, kernel: Path, capsys: pytest.Ca
     assert out.count("tensor.extract") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        # As mlir-opt takes a pipeline, and as XLA writes it into its log.
+        ["-p", "builtin.module(func.func(xla-simplify-arith),cse)"],
+        [
+            "-p",
+            "any(func.func(xla-simplify-arith{explicit_nan_propagation=false fast_min_max=false}),"
+            "canonicalize{cse-between-iterations=false    max-iterations=10 top-down=true},stablehlo-convert-to-signless,"
+            "inline{default-pipeline=canonicalize inlining-threshold=4294967295 max-iterations=4 },cse,"
+            "func.func(xla-vectorize-loads-stores{gpu_device_info= target_type=gpu}))",
+        ],
+        ["-p", """xla-vectorize-loads-stores{gpu_device_info="cuda_compute_capability {major: 9}"},cse"""],
+        # Flags, as XLA's own driver has them; a driver's other options beside them.
+        ["-xla-simplify-arith", "--print-debuginfo", "--cse", "--xla-gpu-optimize-loops=max_unroll_factor=8"],
+        ["-xla-lower-tensors=gpu_device_info='cuda_compute_capability {major: 8 minor: 6}'", "-cse=", "-p", ""],
+        ["-xla-test-optimize"],
+    ],
+)
+def test_passes_as_mlirs_and_xlas_drivers_take_them(
+    words: list[str], kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, kernel, *words)
+    assert (code, err) == (0, "")
+    assert out.count("apply_indexing #map(") == (2 if words[-1] == "" else 1)
+
+
+def test_xlas_pipelines_for_tests_are_ours_in_three_parts(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other they are the whole pipeline."""
+    kernel.write_text(KERNEL.replace("-> f32 {", "-> f32 attributes {xla.entry} {"))
+    passes: list[str] = []
+    for name in PIPELINES:
+        passes += re.findall(r"^(\S+)  \d", run(capsys, kernel, "-p", name, "--time-passes")[2], re.MULTILINE)
+    assert passes == [row.make(device("h200")).name for row in PASSES_IN_ORDER]
+
+
 def test_locations_are_printed_and_read_back(kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, kernel, "--print-debuginfo")
     assert ' : f32 loc("c"("k.hlo":3:2))\n' in out
@@ -100,6 +138,8 @@ def test_hlo_is_an_input_format(
     assert run(capsys, "-f", "hlo") == (0, out, "")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(out.encode())))
     assert run(capsys) == (0, out, "")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(out.encode())))
+    assert run(capsys, "-", "-o", "-") == (0, out, "")
 
 
 def test_a_device_is_an_option_of_a_pass(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +157,16 @@ def test_several_modules_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert code == 0
     assert out.count("tensor.extract") == 2
     assert out.count("// -----") == 1
+
+
+def test_faults_are_placed_in_the_file_not_in_their_part_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.mlir"
+    path.write_text(KERNEL + "// -----\n" + KERNEL.replace("arith.addf", "arith.addg"))
+    code, _, err = run(capsys, path, "--split-input-file")
+    assert code == 1
+    assert f":{KERNEL.count(chr(10)) + 9}:8: error: [ir.parse] there is no op 'arith.addg'" in err
 
 
 def test_times_and_ir_between_passes_go_to_stderr(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,6 +246,22 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
         (["k.mlir", "-p", "xla-ces"], 2, "error: [opt] there is no pass 'xla-ces'\n    help: did you mean 'xla-cse'?"),
         (["k.mlir", "-p", "xla-cse{"], 2, "error: [opt] Error parsing pass pipeline specification"),
         (["k.mlir", "-p", "xla-cse{fast=1}"], 2, "error: [opt] "),
+        (
+            ["k.mlir", "-p", "cse,,cse"],
+            2,
+            "error: [opt] Error parsing pass pipeline specification: wanted a pass, got ',cse'",
+        ),
+        (["k.mlir", "-p", "any(cse"], 2, "error: [opt] Error parsing pass pipeline specification: wanted ')'"),
+        (
+            ["k.mlir", "-p", "xla-lower-tensors{target_type=cpu}"],
+            2,
+            "error: [opt] xla-lower-tensors has no target_type=cpu",
+        ),
+        (
+            ["k.mlir", "-xla-lower-tensors=gpu_device_info=x"],
+            2,
+            "error: [opt] gpu_device_info names no cuda_compute_capability",
+        ),
         (["nowhere.mlir"], 1, "error: [file] nowhere.mlir: No such file or directory"),
         (["."], 1, "error: [file] .: Is a directory"),
         (["k.mlir", "-o", "nowhere/out"], 2, "error: [output] cannot write nowhere/out: No such file or directory"),

@@ -125,7 +125,9 @@ def test_weight(op: str, expected: int):
           return
         }}""")
     (function,) = module.ops
-    assert weight(function.regions[0].block.first_op) == expected
+    first = function.regions[0].block.first_op
+    assert first
+    assert weight(first) == expected
 
 
 @pytest.mark.parametrize("upper", [4, 64])
@@ -147,3 +149,15 @@ def test_zero_stands_for_four():
     text = kernel(0, 4, 1, 500)
     assert loop_of(unrolled(text, 0)) is None
     assert loop_of(unrolled(text, 3)) is not None
+
+
+def test_constants_count_nothing():
+    """They leave the loop: an outer loop is unrolled as far with those that unrolling an inner one has left as without."""
+    text = kernel(0, 8, 1)
+    with_constants = text.replace(
+        "%y = arith", "%c5 = arith.constant 5.0 : f32\n %c6 = arith.constant 6 : index\n %y = arith"
+    )
+    plain, constants = loop_of(parse_ir(text)), loop_of(parse_ir(with_constants))
+    assert plain
+    assert constants
+    assert body_size(plain) == body_size(constants)

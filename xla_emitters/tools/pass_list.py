@@ -1,0 +1,196 @@
+"""A list of passes as a user writes it, as the specs that xDSL makes passes of: ours, MLIR's and XLA's spelling.
+
+    xla-cse,xla-vectorize-loads-stores{device="a6000"}                            ours, and xDSL's
+    builtin.module(func.func(xla-gpu-peel-loops),canonicalize{top-down=true})     mlir-opt's --pass-pipeline; so XLA's log has it
+    -xla-gpu-optimize-loops="max_unroll_factor=8" -cse                            flags of XLA's own driver: `pass_flags`
+
+Nesting says on which ops a pass runs; ours run on the whole module, so it is read and has no effect. An option of MLIR's or XLA's pass
+that ours does not have is taken where its value asks for what is done anyway, and else refused by name. XLA's pipelines for tests have
+their names too. Passes that have nothing to do here are left out.
+Source: spec/2 3.1 (names and options), MLIR's documentation of textual pass pipelines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse_pipeline
+
+from xla_emitters.device import DEFAULT_DEVICE, device, device_running
+from xla_emitters.errors import UsageError
+
+# MLIR's and XLA's names for passes of ours that have another one, or that xDSL would otherwise answer to (design.md 2.4).
+MLIR_NAMES = {
+    "canonicalize": "xla-canonicalize",
+    "cse": "xla-cse",
+    "loop-invariant-code-motion": "xla-loop-invariant-code-motion",
+    "lower-affine": "xla-lower-affine",
+    "convert-scf-to-cf": "xla-convert-scf-to-cf",
+    "xla-gpu-lower-xla-shared": "xla-from-upstream-spelling",
+}
+# Passes of XLA's that change nothing of what is made here: integers have no sign in their types, and kernels do not wait for others
+# (docs/decisions/01; a wait that was read is lowered by xla-lower-to-llvm-gpu).
+NOTHING_TO_DO = frozenset({"stablehlo-convert-to-signless", "xla-gpu-insert-pdl", "xla-lower-pdl-wait"})
+# XLA's pipelines for tests -> the pass of ours that each begins with.
+PIPELINES = {
+    "xla-test-optimize": "xla-simplify-arith",
+    "xla-gpu-test-transform-loops": "xla-lower-xla-to-scf",
+    "xla-gpu-test-to-llvm": "xla-convert-pure-call-ops",
+}
+# Options that passes of ours do not have -> the values that ask for what they do; None for any.
+_CANONICALIZE = ("max-iterations", "max-num-rewrites", "region-simplify", "test-convergence", "top-down")
+UPSTREAM_OPTIONS: dict[str, dict[str, tuple[ParameterType, ...] | None]] = {
+    "xla-canonicalize": {**dict.fromkeys(_CANONICALIZE), "cse-between-iterations": (False,)},
+    "inline": dict.fromkeys(("default-pipeline", "inlining-threshold", "max-iterations", "op-pipelines")),
+    "xla-convert-scf-to-cf": {"allow-pattern-rollback": None},
+    # Ours takes the care of "improved", which is more than the others ask for.
+    "convert-complex-to-standard": {"complex-range": None},
+    "xla-vectorize-loads-stores": {"target_type": ("gpu",)},
+    "xla-lower-tensors": {"target_type": ("gpu",)},
+}
+
+_NAME = re.compile(r"\s*-{0,2}([A-Za-z0-9_][A-Za-z0-9_.-]*)\s*")
+_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)(=)?")
+_QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"|\'([^\']*)\'')
+_BARE = re.compile(r"[^\s{}'\"]*")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*([eE][-+]?\d+)?)?")
+_CAPABILITY = re.compile(r"\bcuda_compute_capability\s*:?\s*{([^{}]*)}")
+_FIELD = re.compile(r"\b(major|minor)\s*:\s*(\d+)")
+
+
+def parse_passes(text: str) -> list[ArgSpec]:
+    """The passes of `text` in order, under our names. raises UsageError with the place for what is no list of passes."""
+    if "[" in text:  # xDSL's `mlir-opt[...]`
+        return [_ours(spec) for spec in parse_pipeline(text)]
+    reader = _Reader(text)
+    specs = reader.passes() if text.strip() else []
+    if reader.position != len(text):
+        raise reader.error("',' or the end")
+    return [_ours(spec) for named in specs for spec in _expanded(named) if spec.name not in NOTHING_TO_DO]
+
+
+def pass_flags(words: Sequence[str], is_pass: Callable[[str], bool]) -> list[str]:
+    """The command line `words` with passes that are flags (`-cse`, `--xla-x="a=1 b=2"`) in one `-p` instead, where the first one stood."""
+    rest, passes = list[str](), list[str]()
+    place: int | None = None
+    for word in words:
+        name, equals, options = word.lstrip("-").partition("=")
+        if word.startswith("-") and is_pass(name):
+            passes.append(f"{name}{{{options}}}" if equals else name)
+            place = len(rest) if place is None else place
+        else:
+            rest.append(word)
+    return rest if place is None else [*rest[:place], "-p", ",".join(passes), *rest[place:]]
+
+
+def _expanded(spec: ArgSpec) -> Iterable[ArgSpec]:
+    """The passes of one of XLA's test pipelines; else `spec` itself."""
+    if spec.name not in PIPELINES:
+        return (spec,)
+    from xla_emitters.pipeline import PASSES  # the whole compiler, which no single pass needs
+
+    passes = [row.make(device(DEFAULT_DEVICE)).spec() for row in PASSES]
+    starts = [[made.name for made in passes].index(first) for first in PIPELINES.values()] + [len(passes)]
+    number = list(PIPELINES).index(spec.name)
+    return passes[starts[number] : starts[number + 1]]
+
+
+def _ours(spec: ArgSpec) -> ArgSpec:
+    """`spec` by our name of the pass, with only the options that our pass has."""
+    name = MLIR_NAMES.get(spec.name, spec.name)
+    known = {option.replace("-", "_"): values for option, values in UPSTREAM_OPTIONS.get(name, {}).items()}
+    kept: dict[str, ParameterListType] = {}
+    for option, values in spec.normalize_parameter_names().parameters.items():
+        if option == "gpu_device_info":
+            if values:
+                kept["device"] = (_device_described(str(values[0])),)
+        elif option not in known:
+            kept[option] = values
+        elif (wanted := known[option]) is not None and values and values[0] not in wanted:
+            raise UsageError(
+                f"{spec.name} has no {option}={values[0]}", stage="opt", help=f"it does {option}={wanted[0]}"
+            )
+    return ArgSpec(name, kept)
+
+
+def _device_described(text: str) -> str:
+    """The known device for a description in XLA's text format, by its compute capability."""
+    if (capability := _CAPABILITY.search(text)) is None:
+        raise UsageError("gpu_device_info names no cuda_compute_capability", stage="opt", help='or device="h200"')
+    numbers = {"major": "0", "minor": "0"} | dict(_FIELD.findall(capability[1]))
+    return device_running(f"sm_{numbers['major']}{numbers['minor']}").name
+
+
+class _Reader:
+    """Reads `pass(pass,pass{option=value})`; `position` is how far."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+
+    def error(self, wanted: str) -> UsageError:
+        found = self.text[self.position : self.position + 20] or "the end"
+        return UsageError(f"Error parsing pass pipeline specification: wanted {wanted}, got '{found}'", stage="opt")
+
+    def passes(self) -> list[ArgSpec]:
+        """One or more, separated by commas; of nested ones only the passes."""
+        found: list[ArgSpec] = []
+        while True:
+            if (name := _NAME.match(self.text, self.position)) is None:
+                raise self.error("a pass")
+            self.position = name.end()
+            if self._skip("("):
+                if not self._skip(")"):
+                    found += self.passes()
+                    if not self._skip(")"):
+                        raise self.error("')'")
+            else:
+                found.append(ArgSpec(name[1], self._options() if self._skip("{") else {}))
+            if not self._skip(","):
+                return found
+
+    def _skip(self, sign: str) -> bool:
+        while self.text[self.position : self.position + 1].isspace():
+            self.position += 1
+        found = self.text.startswith(sign, self.position)
+        self.position += found
+        return found
+
+    def _options(self) -> dict[str, ParameterListType]:
+        options: dict[str, ParameterListType] = {}
+        while not self._skip("}"):
+            if (key := _KEY.match(self.text, self.position)) is None:
+                raise self.error("an option or '}'")
+            self.position = key.end()
+            options[key[1]] = self._value() if key[2] else ()
+        return options
+
+    def _value(self) -> ParameterListType:
+        if (quoted := _QUOTED.match(self.text, self.position)) is not None:
+            self.position = quoted.end()
+            return (quoted[1] if quoted[1] is not None else quoted[2],)
+        if self.text.startswith("{", self.position):
+            return (self._braced(),)
+        bare = _BARE.match(self.text, self.position)
+        assert bare is not None
+        self.position = bare.end()
+        return tuple(_parameter(word) for word in bare[0].split(",") if word)
+
+    def _braced(self) -> str:
+        """What stands between a brace and the one that closes it."""
+        depth = 0
+        for place in range(self.position, len(self.text)):
+            depth += {"{": 1, "}": -1}.get(self.text[place], 0)
+            if not depth:
+                start, self.position = self.position + 1, place + 1
+                return self.text[start:place]
+        raise self.error("'}' for this one")
+
+
+def _parameter(word: str) -> ParameterType:
+    if word in ("true", "false"):
+        return word == "true"
+    if (number := _NUMBER.fullmatch(word)) is not None:
+        return float(word) if number[1] else int(word)
+    return word
