@@ -96,7 +96,7 @@ def _sum(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) ->
     finite = magnitudes = each.sum(axes) + _magnitudes(init)
     if not np.isfinite(magnitudes).all():
         finite = _finite(each, 0).sum(axes) + _finite(_magnitudes(init), 0)
-    return _around(kind, low, high, relative * magnitudes, finite > float(_info(kind).max))
+    return around(kind, low, high, relative * magnitudes, finite > float(_info(kind).max))
 
 
 def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
@@ -113,7 +113,7 @@ def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float
     # Where some factors alone give 0, infinity times that is NaN.
     vanishes = np.isinf(magnitudes) & (shrunk < float(_info(kind).smallest_normal))
     may_overflow = (grown > float(_info(kind).max)) | vanishes
-    return _around(kind, middle, middle, relative * magnitudes + spread + lost, may_overflow)
+    return around(kind, middle, middle, relative * magnitudes + spread + lost, may_overflow)
 
 
 def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
@@ -130,7 +130,7 @@ def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], relativ
     # Parts are sums of two products, each as large as the modulus. Which part an infinity makes NaN depends on the order.
     may_overflow = ~(2 * grown <= float(_info(part).max))
     product = np.where(may_overflow, 0, product)
-    parts = [_around(part, own(product), own(product), slack, may_overflow) for own in (np.real, np.imag)]
+    parts = [around(part, own(product), own(product), slack, may_overflow) for own in (np.real, np.imag)]
     return Bounds(from_parts(*(p.low for p in parts)), from_parts(*(p.high for p in parts)))
 
 
@@ -169,7 +169,7 @@ def _magnitudes(bounds: Bounds) -> Array:
     return low if bounds.is_point else np.maximum(low, abs(_wide(bounds.high)))
 
 
-def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, may_overflow: Array) -> Bounds:
+def around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, may_overflow: Array) -> Bounds:
     """[low - slack, high + slack]; the result itself where it is not finite; anything where a part may overflow, but NaN stays NaN."""
     with np.errstate(all="ignore"):
         is_special = ~np.isfinite(low) | ~np.isfinite(high)

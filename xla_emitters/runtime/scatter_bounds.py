@@ -1,7 +1,7 @@
 """What a scatter may give whose updates of one element come in any order, and are perhaps combined with one another first.
 
     sum          the sum in twice the precision, and around it (updates of the element) x eps x (sum of magnitudes)
-    product      likewise, relative to the product
+    product      likewise, relative to the product; and for both anything where some order leaves the type's range on the way
     replaced     what any of the element's updates is
     max, and ..  the order does not matter
     others       what the reference gives, and an ulp for each update of the element
@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp, turns
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.runtime.reduction_bounds import corners_of_each
+from xla_emitters.runtime.reduction_bounds import around, corners_of_each
 from xla_emitters.runtime.tolerance import Bounds, widen
 
 Evaluate = Callable[[Sequence[Array]], Any]
@@ -66,22 +66,33 @@ def bounds_of_scatter(op: ScatterOp, body: ComputationOp, operands: Sequence[Bou
             high = np.where(counts > left, widen(high, 1, +1), high)
         return Bounds(low, high)
     slack = _eps(found.low) * (counts + 1) * np.maximum(abs(_wide(found.low)), abs(_wide(found.high)))
+    grown, shrunk = (
+        _combined(np.multiply, part(_magnitudes(array), 1), part(_magnitudes(update), 1), updates, targets)
+        for part in (np.maximum, np.minimum)
+    )
+    leaves = (counts > 1) & ((grown > _most(found.low)) | ((shrunk < _tiny(found.low)) & (shrunk > 0)))
     return _around(
-        found.low.dtype, _wide(found.low), _wide(found.high), np.where(counts > 1, slack + _tiny(found.low), 0)
+        found.low.dtype, _wide(found.low), _wide(found.high), np.where(counts > 1, slack + _tiny(found.low), 0), leaves
     )
 
 
 def _sum(array: Bounds, update: Bounds, updates: Array, targets: Array) -> Bounds:
     def added(one: Array, other: Array) -> Array:
-        total = one.reshape(-1).copy()
-        np.add.at(total, targets, other.reshape(-1)[updates])
-        return total.reshape(one.shape)
+        return _combined(np.add, one, other, updates, targets)
 
     low, high = (added(_wide(a), _wide(u)) for a, u in zip(_ends(array), _ends(update), strict=True))
     magnitudes = added(_magnitudes(array), _magnitudes(update))
     counts = np.bincount(targets, minlength=low.size).reshape(low.shape)
     slack = counts * (_eps(array.low) * magnitudes + _tiny(array.low))
-    return _around(array.low.dtype, low, high, slack)
+    leaves = (counts > 1) & np.isfinite(magnitudes) & (magnitudes + slack > _most(array.low))
+    return _around(array.low.dtype, low, high, slack, leaves)
+
+
+def _combined(ufunc: np.ufunc, array: Array, update: Array, updates: Array, targets: Array) -> Array:
+    """Each element of `array` and all updates that go to it."""
+    total = array.reshape(-1).copy()
+    ufunc.at(total, targets, update.reshape(-1)[updates])
+    return total.reshape(array.shape)
 
 
 def _any_of(array: Bounds, update: Bounds, updates: Array, targets: Array) -> Bounds:
@@ -118,13 +129,18 @@ def _tiny(array: Array) -> float:
     return float(finfo(array.dtype).smallest_normal)
 
 
-def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array) -> Bounds:
-    """[low - slack, high + slack], rounded outwards."""
-    with np.errstate(all="ignore"):
-        ends = [(end + sign * slack).astype(kind) for end, sign in ((low, -1), (high, 1))]
-        return Bounds(
-            np.where(slack > 0, widen(ends[0], 1, -1), ends[0]), np.where(slack > 0, widen(ends[1], 1, +1), ends[1])
-        )
+def _most(array: Array) -> float:
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(array.dtype).max)
+
+
+def _around(kind: np.dtype[Any], low: Array, high: Array, slack: Array, leaves: Array) -> Bounds:
+    """[low - slack, high + slack], rounded outwards; anything where an order leaves the type's range."""
+    found = around(kind, low, high, slack, leaves)
+    return Bounds(
+        np.where(slack > 0, widen(found.low, 1, -1), found.low),
+        np.where(slack > 0, widen(found.high, 1, +1), found.high),
+    )
 
 
 def _complex(real: Array, imaginary: Array) -> Array:

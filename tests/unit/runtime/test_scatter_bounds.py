@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from xla_emitters.analysis.program_plan import entry_of
+from xla_emitters.dtypes import dtype
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 
@@ -54,6 +56,26 @@ def test_every_order_of_the_updates_is_within(type: str, body: str) -> None:
     assert not bounds.admits(np.array([off, p[1], p[2]], numpy))[0]
     low, high = float(bounds.low[0]), float(bounds.high[0])
     assert high - low < 40 * float(np.finfo(numpy).eps) * 1e4 * abs(high)
+
+
+@pytest.mark.parametrize(
+    ("type", "body"), [("f8e4m3fn", "add"), ("f8e4m3fnuz", "add"), ("f16", "add"), ("f16", "multiply")]
+)
+def test_some_orders_leave_the_range_of_the_type(type: str, body: str) -> None:
+    """Two large numbers and their opposites: to NaN or infinity in some orders, to the sum in others. The second is as exact as ever."""
+    entry = entry_of(parse_hlo(program(type, BODIES[body].format(t=type), 4)))
+    numpy = dtype(type).numpy
+    most = 0.9 * float(ml_dtypes.finfo(numpy).max)
+    updates = np.array([most, -most, most, -most] if body == "add" else [1e3, 1e-3, 1e3, 1e-3]).astype(numpy)
+    p, rows = np.array([1, 2, 3], numpy), np.zeros(4, np.int32)
+    (bounds,) = evaluate_bounds(entry, [p, rows, updates])
+    finite = list[bool]()
+    for order in permutations(range(4)):
+        (value,) = evaluate(entry, [p, rows, updates[list(order)]])
+        finite.append(bool(np.isfinite(value[0])))
+        assert bounds.admits(value).all(), value
+    assert len(set(finite)) == 2
+    assert not bounds.admits(np.array([1, 2.5, 3], numpy))[1]
 
 
 def test_of_several_updates_that_take_the_place_any_may_be_the_last() -> None:
