@@ -109,6 +109,15 @@ def test_gelu_moves_eight_bytes_at_once() -> None:
     assert access_bytes(load) == access_bytes(store) == 8
 
 
+@needs(*SASS)
+def test_neighbours_are_added_to_memory_by_one_instruction() -> None:
+    """Four f32 on sm_90, and since nobody takes the old values it is a reduction."""
+    path = next(path for path in ELEMENT_CODE if path.stem == "vectors_f32_add")
+    (kernel,) = compiled(path, "h200").kernels
+    sass = disassemble(assemble(kernel.ptx, "sm_90").cubin)
+    assert re.findall(r"\b(?:ATOM|RED)G?\.\S*ADD\.(\w+)", sass) == ["F32x4"]
+
+
 def measured(ptx: str, architecture: str) -> tuple[Assembly, int, str]:
     """(what ptxas says, SASS instructions of the whole text without NOP, SASS)."""
     assembly = assemble(ptx, architecture)

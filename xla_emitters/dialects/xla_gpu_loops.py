@@ -15,7 +15,7 @@
 `loop` runs its body for every value of the map's range variables for which the map's dims lie in their bounds and its constraints hold;
 the other iterations hand the iter args on unchanged. Block arguments: induction variables, map results, iter args.
 `atomic_rmw` replaces one element, or as many from it on as the block argument's vector has, by what its body makes of the old value, while
-no other thread does. Import the ops from `xla_gpu.py`.
+no other thread does; between the elements of a vector another thread may. Import the ops from `xla_gpu.py`.
 Source: seed document, "MLIR Conversion"; spec/1 1.1-1.4.
 """
 

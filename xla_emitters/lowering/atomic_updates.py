@@ -9,6 +9,8 @@
     current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM does narrow ones in their word
     current + x                        f32, f64; f16; bf16 from sm_90        atomicrmw fadd
                                        complex                               the same for each part
+                                       vectors of 2 or 4 f32 from sm_90      one instruction of PTX (`dialects/ptx_atomics.py`)
+    any of these two                   other vectors, or not aligned         the same for each element
     max(current, x), min               f32, f64                              atomicrmw on the bits, see below
     narrow(wide(current) + wide(x))    f16, bf16                             as current + x: it rounds once in effect
     anything else                      4 to 64 bits                          compare and swap
@@ -57,6 +59,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import llvm
 from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.llvm_memory import ordering_number
+from xla_emitters.dialects.ptx_atomics import add_floats, can_add
 from xla_emitters.dialects.vector import BitcastOp, FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.errors import Unsupported
@@ -108,11 +111,13 @@ class Place:
 
     address  of the element, or of the byte that holds it
     shift    i8: how far it is from the low end of that byte, in bits; None: not at all
+    is_for_vectors   it is in global memory, and where it is the first of a vector, that is aligned to its size
     """
 
     address: SSAValue
     storage: Storage
     shift: SSAValue | None = None
+    is_for_vectors: bool = False
 
 
 def lower_atomic_update(op: AtomicRMWOp, place: Place, device: Device, stage: str) -> None:
@@ -121,12 +126,14 @@ def lower_atomic_update(op: AtomicRMWOp, place: Place, device: Device, stage: st
     raises  Unsupported, naming the op, for elements that no instruction compares and swaps
     """
     builder = located_builder(InsertPoint.before(op), op)
-    if isinstance(op.current.type, VectorType):
-        raise _unsupported(stage, op, "changes several elements in one step")
     _hoist_what_is_known(op)
     *body, end = op.body.block.ops
     assert isinstance(end, YieldOp)
     (result,) = end.arguments
+    if isa(op.current.type, VectorType):
+        if not _change_each(builder, op.current.type, place, _operand(op, body, result), device):
+            raise _unsupported(stage, op, "changes several elements in a way that no instruction has")
+        return
     if not _overwrite(builder, op, place, result) and not _change(builder, op, place, body, result, device):
         if place.storage.bits > 64:
             raise _unsupported(stage, op, f"changes {op.current.type} in a way that takes more than an addition")
@@ -181,6 +188,26 @@ def _change(
         builder.insert(llvm.AtomicRMWOp(NATIVE[kind], place.address, value))
     else:
         return False
+    return True
+
+
+def _change_each(
+    builder: Builder, type: VectorType, place: Place, found: tuple[type[Operation], SSAValue] | None, device: Device
+) -> bool:
+    """Instructions that change the elements of a vector, each by itself, if there are any."""
+    if found is None:
+        return False
+    kind, values = found
+    element, (width,) = type.element_type, type.get_shape()
+    if kind not in NATIVE or not _has_instruction(kind, element, device):
+        return False
+    parts = [builder.insert(vector.ExtractOp(values, [k], element)).result for k in range(width)]
+    if kind is arith.AddfOp and can_add(type, device) and place.is_for_vectors:
+        builder.insert(add_floats(place.address, parts))
+        return True
+    for k, part in enumerate(parts):
+        address = llvm.GEPOp.from_mixed_indices(place.address, [k], element, inbounds=True)
+        builder.insert(llvm.AtomicRMWOp(NATIVE[kind], builder.insert(address).result, part))
     return True
 
 

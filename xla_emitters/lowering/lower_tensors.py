@@ -60,7 +60,7 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
 from xdsl.utils.hints import isa
@@ -400,7 +400,9 @@ class _Lowering:
         element = op.current.type
         storage = storage_of(element.element_type if isa(element, VectorType) else element)
         shift = None if index is None or storage.bits >= 8 else self._shift(builder, index, storage)
-        place = Place(self._address(builder, pointer, index, storage), storage, shift)
+        is_aligned = _alignment(self.memory[pointer], index, storage, element) is None
+        is_for_vectors = isinstance(pointer, BlockArgument) and is_aligned
+        place = Place(self._address(builder, pointer, index, storage), storage, shift, is_for_vectors)
         lower_atomic_update(op, place, self.device, self.stage)
         self._replace(op, pointer)
 

@@ -19,7 +19,9 @@ The loop runs from 0 by 1 to a constant n: a power of two from 2 to 32. An acces
   to 16 bytes is aligned; one of 32 bytes is two aligned halves;
 * a read is from a tensor made outside the loop; a write is into a tensor that the loop carries, which nothing else in the loop uses;
 * no other access of the loop to the same buffer would see the difference: reads now come before all of the loop's iterations, writes
-  after them. In-place kernels (two arguments with one slice index) are where this bites.
+  after them. In-place kernels (two arguments with one slice index) are where this bites;
+* a write that is an atomic update adds to an f32 of a kernel's argument, the GPU has an instruction that adds to n of them (sm_90 has it
+  for two and four), and nothing else stands in its body. The loop then carries the vector of what is added.
 
 Both buffers and elements are compared as `analysis/accesses.py` says. A loop that only copies needs no vector.insert: the vector that was
 read is written. Everything else is left alone, and says why as a remark.
@@ -33,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import arith, scf, tensor, vector
+from xdsl.dialects import arith, func, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -49,7 +51,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -61,10 +63,12 @@ from xla_emitters.analysis.accesses import (
     by_buffer,
     constant_of,
     never_meet,
+    root_of,
     subscript,
 )
-from xla_emitters.device import device
+from xla_emitters.device import Device, device
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.ptx_atomics import can_add
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap
@@ -81,22 +85,22 @@ IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 @dataclass(frozen=True)
 class VectorizeLoadsStoresPass(KernelPass):
-    """See the head of the file. `device` is the GPU model; the accesses taken today are the same on all of them."""
+    """See the head of the file. `device` is the GPU model: it says which atomic updates there are of vectors."""
 
     name = "xla-vectorize-loads-stores"
 
     device: str = "h200"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        device(self.device)  # an unknown one is an error even where it makes no difference
+        chip = device(self.device)  # an unknown one is an error even where it makes no difference
         # Innermost loops first: a vector access that leaves an inner loop is an access of the loop around it.
         for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
-            self.vectorize(loop)
+            self.vectorize(loop, chip)
 
-    def vectorize(self, loop: scf.ForOp) -> None:
+    def vectorize(self, loop: scf.ForOp, chip: Device) -> None:
         """Takes every access of `loop` that allows it."""
         accesses = accesses_in(loop)
-        scalar = [access for access in accesses if type(access.op) in SCALAR]
+        scalar = [access for access in accesses if type(access.op) in SCALAR and access.elements == 1]
         if not scalar:
             return
         if isinstance(width := width_of(loop), str):
@@ -109,7 +113,7 @@ class VectorizeLoadsStoresPass(KernelPass):
         for access in scalar:
             buffer = access.buffer
             others = accesses if buffer is None else [*sharing[buffer], *sharing.get(None, ())]
-            reason = refusal(access, loop, width, others)
+            reason = refusal(access, loop, width, others, chip)
             if reason is None:
                 taken.append(access)
             else:
@@ -121,15 +125,20 @@ class VectorizeLoadsStoresPass(KernelPass):
 
 
 def _decide(access: Access, width: int) -> None:
-    op = access.op
-    is_read = isinstance(op, tensor.ExtractOp)
-    element = (op.result if isinstance(op, tensor.ExtractOp) else op.operands[0]).type
+    kind, buffer = SCALAR[type(access.op)], access.tensor.type
+    assert isa(buffer, TensorType)
+    element = buffer.element_type
     size = width * dtype_of(element).bits // 8
-    text = f"{'reads' if is_read else 'writes'} {width} x {element} ({size} bytes) at once: {place_of(op)}"
-    decide("access", text, op="read" if is_read else "write", elements=width, type=str(element), bytes=size)
+    text = f"{kind}s {width} x {element} ({size} bytes) at once: {place_of(access.op)}"
+    decide("access", text, op=kind, elements=width, type=str(element), bytes=size)
 
 
-SCALAR: frozenset[type[Operation]] = frozenset((tensor.ExtractOp, tensor.InsertOp))
+SCALAR: dict[type[Operation], str] = {
+    tensor.ExtractOp: "read",
+    tensor.InsertOp: "write",
+    xla_gpu.AtomicRMWOp: "update",
+}
+"""Accesses to an element, and what they do to it."""
 CONTROL_FLOW = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp)
 
 
@@ -150,7 +159,7 @@ def width_of(loop: scf.ForOp) -> int | str:
     return upper
 
 
-def refusal(access: Access, loop: scf.ForOp, width: int, sharing: Sequence[Access]) -> str | None:
+def refusal(access: Access, loop: scf.ForOp, width: int, sharing: Sequence[Access], chip: Device) -> str | None:
     """Why `access` stays scalar, or None.
 
     sharing  the loop's accesses that may be to the same buffer, `access` among them
@@ -162,6 +171,7 @@ def refusal(access: Access, loop: scf.ForOp, width: int, sharing: Sequence[Acces
         _type_refusal(access.tensor.type, width)
         or _index_refusal(access.index, loop, width)
         or (_write_refusal if access.is_write else _read_refusal)(access, loop)
+        or (_update_refusal(access.op, width, chip) if isinstance(access.op, xla_gpu.AtomicRMWOp) else None)
         or _order_refusal(access, loop, sharing)
     )
 
@@ -226,6 +236,29 @@ def _write_refusal(access: Access, loop: scf.ForOp) -> str | None:
     return None
 
 
+def _update_refusal(op: xla_gpu.AtomicRMWOp, width: int, chip: Device) -> str | None:
+    if _added(op) is None:
+        return "it does more than to add a float"
+    if not can_add(VectorType(op.current.type, [width]), chip):
+        return f"{width} x {op.current.type} in memory are not added to in one step on {chip.architecture}"
+    root = root_of(op.input)
+    if not isinstance(root, BlockArgument) or not isinstance(root.owner.parent_op(), func.FuncOp):
+        return "the tensor is not known to lie in global memory"
+    return None
+
+
+def _added(op: xla_gpu.AtomicRMWOp) -> SSAValue | None:
+    """What `op` adds to the old value, if that is a float and all it does."""
+    match list(op.body.block.ops):
+        case [arith.AddfOp(result=total) as addition, end] if total in end.operands and isinstance(
+            total.type, AnyFloat
+        ):
+            others = [operand for operand in addition.operands if operand is not op.current]
+            return others[0] if len(others) == 1 else None
+        case _:
+            return None
+
+
 def _order_refusal(access: Access, loop: scf.ForOp, sharing: Sequence[Access]) -> str | None:
     """A read moves before the loop's writes to its buffer, a write behind the loop's other accesses to its buffer."""
     for other in sharing:
@@ -256,9 +289,9 @@ class _Rewrite:
         for access in taken:
             if isinstance(access.op, tensor.ExtractOp):
                 self._read(access.op)
-        inserts = [access.op for access in taken if isinstance(access.op, tensor.InsertOp)]
-        if inserts:
-            self._write(inserts)
+        writes = [access.op for access in taken if isinstance(access.op, tensor.InsertOp | xla_gpu.AtomicRMWOp)]
+        if writes:
+            self._write(writes)
 
     def _read(self, op: tensor.ExtractOp) -> None:
         vector_type = VectorType(op.result.type, [self.width])
@@ -271,28 +304,29 @@ class _Rewrite:
         op.result.replace_all_uses_with(element)
         self._erase(op, op.indices[0])
 
-    def _write(self, inserts: list[tensor.InsertOp]) -> None:
-        """Replaces the loop by one that carries a vector for each insert, and writes the vectors after it."""
+    def _write(self, writes: list[tensor.InsertOp | xla_gpu.AtomicRMWOp]) -> None:
+        """Replaces the loop by one that carries a vector for each write, and writes the vectors after it, or adds them."""
         block, old = self.loop.body.block, self.loop
         terminator = block.last_op
         assert isinstance(terminator, scf.YieldOp)
-        bases = [self._base(op.indices[0]) for op in inserts]
-        # Where the vector of each insert comes from: a value, or a result of the new loop.
+        bases = [self._base(op.indices[0]) for op in writes]
+        # Where the vector of each write comes from: a value, or a result of the new loop.
         sources: list[SSAValue | int] = []
         inits, yielded = list(old.iter_args), list[SSAValue]()
-        for op in inserts:
-            if (copied := self._copied(op)) is not None:
+        for op in writes:
+            element = _element_of(op)
+            if (copied := self._copied(element)) is not None:
                 sources.append(copied)
                 continue
-            vector_type = VectorType(op.scalar.type, [self.width])
+            vector_type = VectorType(element.type, [self.width])
             carried = block.insert_arg(vector_type, len(block.args), op.location)
             carried.name_hint = "iter_vector"
             here = located_builder(InsertPoint.before(op), op)
-            yielded.append(here.insert(vector.InsertOp(op.scalar, carried, [block.args[0]])).result)
+            yielded.append(here.insert(vector.InsertOp(element, carried, [block.args[0]])).result)
             sources.append(len(inits))
             inits.append(self._zero(vector_type, op))
-        for op in inserts:
-            op.result.replace_all_uses_with(op.dest)
+        for op in writes:
+            op.result.replace_all_uses_with(_tensor_of(op))
         terminator.operands = [*terminator.arguments, *yielded]
 
         loop = scf.ForOp(old.lb, old.ub, old.step, inits, old.detach_region(0))
@@ -302,14 +336,11 @@ class _Rewrite:
             after.name_hint = before.name_hint
             before.replace_all_uses_with(after)
         last: Operation = loop
-        for op, base, source in zip(inserts, bases, sources, strict=True):
-            position = block.args.index(op.dest) - 1
+        for op, base, source in zip(writes, bases, sources, strict=True):
+            position = block.args.index(_tensor_of(op)) - 1
             value = loop.results[source] if isinstance(source, int) else source
-            init, result = loop.iter_args[position], loop.results[position]
-            assert isa(init.type, TensorType)
-            write = vector.TransferWriteOp(value, init, [base], IN_BOUNDS, None, IDENTITY, init.type)
-            write.location = op.location
-            result.replace_all_uses_with(write.results[0])
+            write = _written_at_once(op, loop.iter_args[position], base, value)
+            loop.results[position].replace_all_uses_with(write.results[0])
             Rewriter.insert_op(write, InsertPoint.after(last))
             last = write
             self._erase(op, op.indices[0])
@@ -322,11 +353,11 @@ class _Rewrite:
         if isinstance(index.owner, xla_gpu.ApplyIndexingOp) and index.first_use is None:
             Rewriter.erase_op(index.owner)
 
-    def _copied(self, op: tensor.InsertOp) -> SSAValue | None:
-        """The whole vector, made before the loop, that `op` copies element by element."""
-        match op.scalar.owner:
+    def _copied(self, element: SSAValue) -> SSAValue | None:
+        """The whole vector, made before the loop, of which `element` is the one whose turn it is."""
+        match element.owner:
             case vector.ExtractOp() as extract if (
-                extract.vector.type == VectorType(op.scalar.type, [self.width])
+                extract.vector.type == VectorType(element.type, [self.width])
                 and extract.get_mixed_position() == [self.loop.body.block.args[0]]
                 and not self.loop.is_ancestor(extract.vector.owner)
             ):
@@ -356,6 +387,40 @@ class _Rewrite:
             before = located_builder(InsertPoint.before(self.loop), op)
             zero = self.zeros[type_] = before.insert(arith.ConstantOp(zero_of(type_))).result
         return zero
+
+
+def _tensor_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
+    """What `op` writes into."""
+    return op.dest if isinstance(op, tensor.InsertOp) else op.input
+
+
+def _element_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
+    """What `op` writes, or adds."""
+    if isinstance(op, tensor.InsertOp):
+        return op.scalar
+    added = _added(op)
+    assert added is not None
+    return added
+
+
+def _written_at_once(
+    op: tensor.InsertOp | xla_gpu.AtomicRMWOp, target: SSAValue, base: SSAValue, value: SSAValue
+) -> vector.TransferWriteOp | xla_gpu.AtomicRMWOp:
+    """What `op` does with an element, done with the vector `value` from `base` on."""
+    assert isa(target.type, TensorType)
+    if isinstance(op, tensor.InsertOp):
+        write = vector.TransferWriteOp(value, target, [base], IN_BOUNDS, None, IDENTITY, target.type)
+    else:
+        body = Block(arg_types=[value.type])
+        write = xla_gpu.AtomicRMWOp(target, [base], Region(body), op.attributes.copy())
+        write.current.name_hint = op.current.name_hint
+        scalar = op.body.block.first_op
+        assert isinstance(scalar, arith.AddfOp)
+        inside = located_builder(InsertPoint.at_end(body), scalar)
+        total = inside.insert(arith.AddfOp(write.current, value, scalar.fastmath)).result
+        inside.insert(xla_gpu.YieldOp(total))
+    write.location = op.location
+    return write
 
 
 def zero_of(type_: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr:

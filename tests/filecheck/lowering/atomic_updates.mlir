@@ -136,3 +136,54 @@ func.func @once(%t: tensor<8xi64>, %i: index, %x: i64) -> tensor<8xi64> {
 // CHECK:         scf.while
 // CHECK-NEXT:      arith.muli %{{.*}}, %[[SQUARE]]
 // CHECK-NEXT:      llvm.cmpxchg
+
+// -----
+
+// Two and four neighbouring f32 of an aligned argument are added by one instruction from sm_90 on; before, each by itself.
+#fours = #xla_gpu.indexing_map<"(i) -> (i * 4), domain: i in [0, 15]">
+func.func @add_vector(%t: tensor<64xf32> {llvm.align = 16 : index}, %i: index, %x: vector<4xf32>) -> tensor<64xf32> {
+  %at = xla_gpu.apply_indexing #fours(%i)
+  %r = xla_gpu.atomic_rmw %t[%at] : tensor<64xf32> {
+  ^bb0(%old: vector<4xf32>):
+    %n = arith.addf %old, %x : vector<4xf32>
+    xla_gpu.yield %n : vector<4xf32>
+  }
+  return %r : tensor<64xf32>
+}
+// CHECK-LABEL: func.func @add_vector
+// CHECK:         %[[AT:.*]] = llvm.getelementptr inbounds %t[
+// CHECK-NEXT:    %[[A:.*]] = vector.extract %x[0]
+// CHECK-NEXT:    %[[B:.*]] = vector.extract %x[1]
+// CHECK-NEXT:    %[[C:.*]] = vector.extract %x[2]
+// CHECK-NEXT:    %[[D:.*]] = vector.extract %x[3]
+// CHECK-NEXT:    llvm.inline_asm has_side_effects "atom.global.v4.f32.add {$0, $1, $2, $3}, [$4], {$5, $6, $7, $8};", "=f,=f,=f,=f,l,f,f,f,f" %[[AT]], %[[A]], %[[B]], %[[C]], %[[D]] : (!llvm.ptr, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+// CHECK-NEXT:    return
+// A100-LABEL:  func.func @add_vector
+// A100-COUNT-4:  llvm.atomicrmw fadd %{{.*}}, %{{.*}} monotonic : !llvm.ptr, f32
+// A100-NEXT:     return
+
+// -----
+
+// A pair that may lie across a boundary of 8 bytes, and integers: each element by itself.
+func.func @each(%t: tensor<64xf32> {llvm.align = 16 : index}, %u: tensor<64xi32>, %i: index, %x: vector<2xf32>, %y: vector<2xi32>)
+    -> (tensor<64xf32>, tensor<64xi32>) {
+  %r = xla_gpu.atomic_rmw %t[%i] : tensor<64xf32> {
+  ^bb0(%old: vector<2xf32>):
+    %n = arith.addf %x, %old : vector<2xf32>
+    xla_gpu.yield %n : vector<2xf32>
+  }
+  %s = xla_gpu.atomic_rmw %u[%i] : tensor<64xi32> {
+  ^bb0(%old: vector<2xi32>):
+    %n = arith.maxsi %old, %y : vector<2xi32>
+    xla_gpu.yield %n : vector<2xi32>
+  }
+  return %r, %s : tensor<64xf32>, tensor<64xi32>
+}
+// CHECK-LABEL: func.func @each
+// CHECK:         %[[AT:.*]] = llvm.getelementptr inbounds %t[
+// CHECK:         %[[SECOND:.*]] = vector.extract %x[1]
+// CHECK-NEXT:    %[[P:.*]] = llvm.getelementptr inbounds %[[AT]][0]
+// CHECK-NEXT:    llvm.atomicrmw fadd %[[P]], %{{.*}} monotonic : !llvm.ptr, f32
+// CHECK-NEXT:    %[[Q:.*]] = llvm.getelementptr inbounds %[[AT]][1] : (!llvm.ptr) -> !llvm.ptr, f32
+// CHECK-NEXT:    llvm.atomicrmw fadd %[[Q]], %[[SECOND]] monotonic : !llvm.ptr, f32
+// CHECK-COUNT-2: llvm.atomicrmw max %{{.*}}, %{{.*}} monotonic : !llvm.ptr, i32

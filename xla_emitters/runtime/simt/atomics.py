@@ -109,7 +109,7 @@ def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: Scope) -> Step:
     count = count_of(old) if isa(old, VectorType[Attribute]) else None
     body = scope.body(op.body.block)
     found = _added_to(op)
-    quick = accumulated(form, found[0]) if found and count is None else None
+    quick = accumulated(form, found[0]) if found else None
     addend = scope.slot(found[1]) if found else None
 
     def run(machine: Machine, frame: Frame) -> None:
@@ -122,8 +122,10 @@ def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: Scope) -> Step:
             index = element_index(machine, op, tensor, position)
         if quick and addend is not None:
             ufunc, seen_as = quick
-            rows = machine.memory.view(tensor.buffer, seen_as)
-            values = to_bits(form, frame[addend]).view(seen_as)
+            rows = machine.memory.view(tensor.buffer, seen_as, count)
+            value: Value = frame[addend]
+            bits = to_bits(form, elements_of(value)[0]) if count is None else rows_of(form, elements_of(value))
+            values = bits.view(seen_as)
             machine.memory.accumulate(op, tensor.buffer, ufunc, index, rows, values, machine.active)
         else:
             keys = instances(tensor.buffer, index, form.size * (count or 1))

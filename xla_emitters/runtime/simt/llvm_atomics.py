@@ -2,9 +2,10 @@
 
     llvm.atomicrmw fadd %p, %x monotonic       each lane gets what the lanes before it left
     llvm.cmpxchg %p, %old, %new ...            a weak one fails no more often than it must
+    llvm.inline_asm "atom.global.v2 ..."       `dialects/ptx_atomics.py`; other machine code is refused
 
 Lanes run in lockstep, so orderings, scopes and fences have nothing to wait for.
-Source: LLVM language reference, "atomicrmw", "cmpxchg", "fence".
+Source: LLVM language reference, "atomicrmw", "cmpxchg", "fence"; PTX ISA, "atom".
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import VectorType, f32
+from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects import llvm
+from xla_emitters.dialects.ptx_atomics import floats_added_to
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.atomics import accumulated, take_turns
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
@@ -27,6 +31,7 @@ from xla_emitters.runtime.simt.llvm import check_alignment, load_value, size_and
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import Buffer
 from xla_emitters.runtime.simt.scalars import Form, form_of, to_bits, unsigned, wrap
+from xla_emitters.runtime.simt.vector import count_of, rows_of
 
 RULES = Rules()
 
@@ -90,19 +95,39 @@ _ACCUMULATED_LIKE = {
 @RULES.op(llvm.AtomicRMWOp)
 def atomicrmw(op: llvm.AtomicRMWOp) -> Kernel:
     ir_type: Attribute = op.val.type
-    form, is_vector = form_of(ir_type), isinstance(ir_type, VectorType)
-    update = UPDATES[op.operation](form)
     alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
-    found = None if is_vector else accumulated(form, _ACCUMULATED_LIKE.get(op.operation, ""))
-    if op.res.first_use is None and found is not None:
+    return _update(op, ir_type, op.operation, alignment)
+
+
+@RULES.op(llvm.InlineAsmOp)
+def inline_asm(op: llvm.InlineAsmOp) -> Kernel:
+    """raises Unsupported for machine code other than an atomic update"""
+    if (width := floats_added_to(op)) is None:
+        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+        raise Unsupported(f"'{op.name}' of '{op.asm_string.data}'", stage="simt", details=place)
+    vector = VectorType(f32, [width])
+    update = _update(op, vector, "fadd", size_and_alignment(vector)[0])
+
+    def run(machine: Machine, address: Array, *values: Array) -> Value:
+        return update(machine, address, values)
+
+    return run
+
+
+def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operation: str, alignment: int) -> Kernel:
+    """(address, operand) -> the old value, which stands alone or, where `ir_type` is a vector, as its elements."""
+    form, is_vector = form_of(ir_type), isinstance(ir_type, VectorType)
+    update, count = UPDATES[operation](form), count_of(ir_type) if is_vector else None
+    size, found = form.size * (count or 1), accumulated(form, _ACCUMULATED_LIKE.get(operation, ""))
+    if op.results[0].first_use is None and found is not None and alignment % size == 0:
         ufunc, seen_as = found
 
-        def accumulate(machine: Machine, address: Array, value: Array) -> Array:
+        def accumulate(machine: Machine, address: Array, value: Any) -> Value:
             check_alignment(machine, op, address, alignment)
-            numbers = to_bits(form, value).view(seen_as)
+            bits = to_bits(form, value) if count is None else rows_of(form, value)
             for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
-                index, rows = (address - buffer.base) // form.size, machine.memory.view(buffer, seen_as)
-                machine.memory.accumulate(op, buffer, ufunc, index, rows, numbers, lanes)
+                index, rows = (address - buffer.base) // size, machine.memory.view(buffer, seen_as, count)
+                machine.memory.accumulate(op, buffer, ufunc, index, rows, bits.view(seen_as), lanes)
             return value
 
         return accumulate
@@ -149,9 +174,7 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     return run
 
 
-def _at_each_address(
-    machine: Machine, op: llvm.AtomicRMWOp | llvm.AtomicCmpXchgOp, address: Array, turn: Callable[[], None]
-) -> None:
+def _at_each_address(machine: Machine, op: Operation, address: Array, turn: Callable[[], None]) -> None:
     """Runs `turn` for groups of the active lanes: no two of a group at one place in memory, those of one place in order."""
     for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
         with machine.only(lanes):

@@ -216,16 +216,17 @@ class Memory:
     ) -> None:
         """rows[index] = ufunc(rows[index], values) for one active lane after the other, block by block, thread by thread.
 
-        rows    a view of `buffer.data` by `view`: (elements,)
+        rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
+        values  (blocks or 1, threads or 1[, elements of a row])
         """
         _check_writable(op, buffer)
         index = self._checked(op, buffer, index, rows, active, True)
         shape = (len(self.blocks), self.launch.threads)
-        index, values = np.broadcast_to(index, shape), np.broadcast_to(values, shape)
+        index, values = np.broadcast_to(index, shape), np.broadcast_to(values, shape + rows.shape[1:])
         if active is not None:
             active = np.broadcast_to(active, shape)
             index, values = index[active], values[active]
-        ufunc.at(rows, index.reshape(-1), values.reshape(-1))
+        ufunc.at(rows, index.reshape(-1), values.reshape(-1, *rows.shape[1:]))
 
     def view(self, buffer: Buffer, element: np.dtype[np.generic], count: int | None = None) -> Array:
         """The buffer's bytes as elements, or as rows of `count` elements; bytes at the end that fill no row are left out.

@@ -70,7 +70,11 @@ IN_CONFLICT = {
     Touch.UPDATE: (Touch.WRITE, Touch.READ),
 }
 
-UPDATES = {op.name for op in (xla_gpu.AtomicRMWOp, memref.AtomicRMWOp, llvm.AtomicRMWOp, llvm.AtomicCmpXchgOp)}
+UPDATES = {
+    op.name
+    for op in (xla_gpu.AtomicRMWOp, memref.AtomicRMWOp, llvm.AtomicRMWOp, llvm.AtomicCmpXchgOp, llvm.InlineAsmOp)
+}
+"""Of machine code the executor knows atomic updates alone."""
 
 
 @dataclass

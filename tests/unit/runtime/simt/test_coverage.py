@@ -71,7 +71,6 @@ WITHOUT_MEANING = {
     "nvvm.read.ptx.sreg.globaltimer*": "time",
     "nvvm.breakpoint": "a debugger's",
     "nvvm.*mbarrier*": "asynchronous barriers",
-    "llvm.inline_asm": "machine code",
     "func.call_indirect": "functions as values",
     "vector.print": "output",
     "memref.alloca_scope*": "stacks",

@@ -152,6 +152,39 @@ def test_vectors_are_updated_element_by_element():
     assert bins.tolist() == [[own.sum(), own.size] for own in lanes]
 
 
+PAIR = 'llvm.inline_asm has_side_effects "atom.global.v2.f32.add {$0, $1}, [$2], {$3, $4};", "=f,=f,l,f,f"'
+
+
+def test_machine_code_that_adds_to_a_pair():
+    """Each lane adds its number and 1; the second that a lane finds is how many came before it."""
+    body = f"""
+  %f = llvm.sitofp %lane : i32 to f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %p = llvm.getelementptr %p0[%bin] : (!llvm.ptr, i32) -> !llvm.ptr, vector<2xf32>
+  %old = {PAIR} %p, %f, %one : (!llvm.ptr, f32, f32) -> !llvm.struct<(f32, f32)>"""
+    keeping = """
+  %before = llvm.extractvalue %old[1] : !llvm.struct<(f32, f32)>
+  %q = llvm.getelementptr %p1[%lane] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+  llvm.store %before, %q : f32, !llvm.ptr"""
+    lanes = [np.flatnonzero(BINS_OF == bin) for bin in range(BINS)]
+    for code in (body, body + keeping):
+        bins, before = np.zeros((BINS, 2), np.float32), np.zeros(LANES, np.float32)
+        run(code, bins, before)
+        assert bins.tolist() == [[own.sum(), own.size] for own in lanes]
+    assert before.tolist() == [lanes[bin].tolist().index(lane) for lane, bin in enumerate(BINS_OF)]
+
+
+def test_machine_code_that_adds_to_a_pair_that_is_not_aligned():
+    with pytest.raises(ExecutionError, match="uses an address that is not aligned to 8 bytes"):
+        run(
+            f"""
+  %f = llvm.sitofp %lane : i32 to f32
+  %p = llvm.getelementptr %p0[1] : (!llvm.ptr) -> !llvm.ptr, f32
+  %old = {PAIR} %p, %f, %f : (!llvm.ptr, f32, f32) -> !llvm.struct<(f32, f32)>""",
+            np.zeros(4, np.float32),
+        )
+
+
 def test_blocks_do_not_meet_in_shared_memory():
     """Every thread gets how many of its block came before it."""
     out = np.zeros(LANES, np.int32)

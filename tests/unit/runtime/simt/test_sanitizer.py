@@ -294,6 +294,20 @@ def test_atomic_updates_of_one_element_are_no_race():
     assert run(pointers(f"%old = {added}", blocks=2))[0] == sum(range(128))
 
 
+def test_machine_code_that_adds_to_vectors():
+    added = (
+        "%x = llvm.sitofp %k : i32 to f32\n"
+        '  %old = llvm.inline_asm has_side_effects "atom.global.v2.f32.add {$0, $1}, [$2], {$3, $4};", "=f,=f,l,f,f" '
+        "%out, %x, %x : (!llvm.ptr, f32, f32) -> !llvm.struct<(f32, f32)>"
+    )
+    assert run(pointers(added, blocks=2)).view(np.float32)[:2].tolist() == [sum(range(128))] * 2
+    plain = "\n  %second = llvm.getelementptr %out[1] : (!llvm.ptr) -> !llvm.ptr, i32\n  llvm.store %t, %second : i32, !llvm.ptr"
+    assert (
+        "writes bytes 4 to 7 of argument 0, which threads of its block updated"
+        in fault(pointers(added + plain)).message
+    )
+
+
 def test_a_plain_access_beside_atomic_updates():
     read = UPDATE + "\n  %seen = tensor.extract %done[%c0] : tensor<128xi32>"
     message = fault(tensors(read)).message
