@@ -178,7 +178,7 @@ def test_the_stage_llvm_is_optimised_llvm_ir(capsys: pytest.CaptureFixture[str])
     for register, extent in (("tid", 128), ("ctaid", 24576)):
         (metadata,) = re.findall(rf"@llvm\.nvvm\.read\.ptx\.sreg\.{register}\.x\(\).*!range (!\d+)", text)
         assert f"{metadata} = !{{i32 0, i32 {extent}}}" in text
-    assert f"range(i32 0, {2**22})" in text
+    assert f"range(i32 0, {2**24})" in text
 
 
 def access_bytes(instruction: str) -> int:

@@ -63,7 +63,7 @@ LLVM_OPTIONS = (
 _PTX_VERSION = 86
 _PTX_VERSION_OF_LATER_CHIPS = {"sm_103": 88, "sm_120": 87, "sm_121": 88}
 _LIBDEVICE_PREFIX = "__nv_"
-_BLOCK_IDS = 2**22
+_BLOCK_IDS = 2**24
 _STAGE = "toolchain"
 
 
@@ -398,7 +398,7 @@ def _linked(module: ModuleOp) -> Generator[tuple[str, list[str]]]:
     The range of an id would be an attribute of a call, by which LLVM's correlated value propagation rewrites the arithmetic around it: for
     one, it divides in 16 bits what fits there, and the machine has no 16-bit integers. XLA's ranges are metadata, which that pass does
     not read and MLIR cannot write. So ids come from functions in LLVM IR, which are inlined. Of block ids an attribute says as well that
-    there are fewer than 2^22, or than the launch has: with blocks of 512 elements an index then has no sign and does not wrap.
+    there are fewer than 2^24, or than the launch has: with blocks of 128 threads the number of a thread then has no sign and does not wrap.
     """
     ids: dict[str, tuple[str, ...]] = {}
 

@@ -134,16 +134,16 @@ def test_indices_are_divided_in_32_bits() -> None:
 
 @needs_steps
 def test_ids_have_ranges_as_metadata() -> None:
-    """Correlated value propagation looks at attributes only: of block ids it is told that there are fewer than 2^22."""
+    """Correlated value propagation looks at attributes only: of block ids it is told that there are fewer than 2^24."""
     both = DIVIDED + DIVIDED.replace("@divided", "@other").replace("128>", "64>").replace("128, 1, 1", "64, 1, 1")
     text = compile_to_llvm_ir(parse_ir(both), "sm_90")
     ids = re.findall(r"call (.*)i32 @llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.x\(\), !range (!\d+)", text)
     ranges = dict(re.findall(r"^(!\d+) = !\{i32 0, i32 (\d+)\}$", text, re.M))
     assert [(id, attribute.strip(), ranges[range]) for attribute, id, range in ids] == [
         ("tid", "", "128"),
-        ("ctaid", "range(i32 0, 4194304)", "360"),
+        ("ctaid", "range(i32 0, 16777216)", "360"),
         ("tid", "", "64"),
-        ("ctaid", "range(i32 0, 4194304)", "360"),
+        ("ctaid", "range(i32 0, 16777216)", "360"),
     ]
     assert "@sreg" not in text
 
