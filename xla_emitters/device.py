@@ -5,15 +5,30 @@
     >>> device("sm_86").name
     'a6000'
 
+A description of a GPU in XLA's text format is a device too; it is called by the file's name:
+
+    gpu_device_info {                                device("l40s.txtpb").cores -> 142
+      core_count: 142
+      threads_per_core_limit: 1536
+      cuda_compute_capability { major: 8 minor: 9 }
+    }
+    platform_name: "CUDA"
+
+What a description leaves out is as in the known device whose PTX the GPU runs, and a remark says so.
+
 Every field is one that XLA's heuristics read. Source: spec "Device numbers used by heuristics"; NVIDIA's data sheets for
-t4, a100 and b200.
+t4, a100 and b200; XLA device_description.proto for the names in descriptions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import ParseError, Unsupported, UsageError
+from xla_emitters.text_proto import Message, parse_text_proto
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,7 @@ class Device:
     shared_bytes_per_block         static shared memory of one block, without opting in
     grid_max_x, grid_max_y         largest grid
     l2_bytes, bandwidth_bytes_per_s  for explanations only
+    assumed                        what a file that describes the GPU leaves out, and what stands for it; "" for nothing
     """
 
     name: str
@@ -42,6 +58,7 @@ class Device:
     shared_bytes_per_block: int = 48 * 1024
     grid_max_x: int = 2**31 - 1
     grid_max_y: int = 65535
+    assumed: str = ""
 
     @property
     def threads_max(self) -> int:
@@ -84,10 +101,68 @@ def device_running(architecture: str) -> Device:
 
 
 def device(name: str) -> Device:
-    """The device called `name`: a model ("h200") or an architecture ("sm_90", which is h200).
+    """The device called `name`: a model ("h200"), an architecture ("sm_90", which is h200), or a file that describes one.
 
-    raises UsageError naming the known ones.
+    raises UsageError naming the known ones, ParseError and Unsupported for what a file says.
     """
     if found := _BY_NAME.get(name.lower()):
         return found
-    raise UsageError(f"unknown target '{name}'", help=f"one of: {', '.join(_BY_NAME)}")
+    if not (path := Path(name)).is_file():
+        raise UsageError(
+            f"unknown target '{name}'", help=f"one of: {', '.join(_BY_NAME)}; or a file that describes a GPU"
+        )
+    try:
+        return _described(path.read_bytes().decode(), name)
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{name} is not text: byte {error.start} is not UTF-8", stage="target") from error
+
+
+# Names in XLA's GpuDeviceInfoProto -> ours.
+_DESCRIBED = {
+    "core_count": "cores",
+    "threads_per_core_limit": "threads_per_core",
+    "shared_memory_per_core": "shared_bytes_per_core",
+    "shared_memory_per_block_optin": "shared_bytes_per_block_optin",
+    "l2_cache_size": "l2_bytes",
+    "memory_bandwidth": "bandwidth_bytes_per_s",
+    "threads_per_warp": "threads_per_warp",
+    "threads_per_block_limit": "threads_per_block_max",
+    "shared_memory_per_block": "shared_bytes_per_block",
+    "block_dim_limit_x": "grid_max_x",
+    "block_dim_limit_y": "grid_max_y",
+}
+
+
+@lru_cache
+def _described(text: str, name: str) -> Device:
+    """The device of a GpuTargetConfigProto, or of the GpuDeviceInfoProto in it, as text."""
+    whole = parse_text_proto(text, name)
+    info = whole.child("gpu_device_info") or whole
+    platform = whole.text("platform_name") or "CUDA"
+    if platform != "CUDA" or "rocm_compute_capability" in info.fields:
+        raise Unsupported(f"{name} describes no NVIDIA GPU", stage="target", place=info.place)
+    architecture = _architecture(info)
+    like = device_running(architecture)
+    numbers: dict[str, Any] = {ours: info.number(theirs, least=1) for theirs, ours in _DESCRIBED.items()}
+    if numbers["threads_per_warp"] not in (None, like.threads_per_warp):
+        raise Unsupported(
+            f"warps of {numbers['threads_per_warp']} threads; those of NVIDIA GPUs have {like.threads_per_warp}",
+            stage="target",
+            place=info.place,
+        )
+    missing = [f"{theirs} ({getattr(like, ours)})" for theirs, ours in _DESCRIBED.items() if numbers[ours] is None]
+    assumed = f"{name} leaves out {', '.join(missing)}: as in {like.name}" if missing else ""
+    given = {ours: number for ours, number in numbers.items() if number is not None}
+    return replace(like, name=name, architecture=architecture, assumed=assumed, **given)
+
+
+def _architecture(info: Message) -> str:
+    capability = info.child("cuda_compute_capability")
+    if capability is None or (major := capability.number("major", least=1)) is None:
+        raise ParseError(
+            "a description without the GPU's compute capability",
+            stage="target",
+            place=info.place,
+            help="cuda_compute_capability { major: 9 minor: 0 }",
+        )
+    return f"sm_{major}{capability.number('minor', least=0) or 0}"

@@ -55,6 +55,7 @@ from xla_emitters.trace import Trace
 from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
+from xla_emitters.transforms.flatten_parameters import flatten_parameters
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
 from xla_emitters.transforms.fuse_entry import fuse_entry_for_program
 from xla_emitters.transforms.inline import InlinePass
@@ -158,7 +159,7 @@ def compile(
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
     source   path of an `.hlo` file, or HLO text (anything with a newline)
-    target   a device ("h200") or an architecture ("sm_90")
+    target   a device ("h200"), an architecture ("sm_90"), or a file with XLA's description of a GPU
     fusion   only the fusion instruction of this name
     stage    stop after it; before "ptx" the kernels' PTX is ""
     record   what the trace keeps of the IR: "none", "stages" (the boundaries), or "passes" (all)
@@ -174,12 +175,12 @@ def compile(
     store = open_cache() if cache and not verify else None
     key = _cache_key(text, name, target, fusion, stage, record, hero_rules) if store else None
     if store is None or key is None:
-        module = parse_hlo(text, name)
+        module = _parsed(text, name)
         return compile_module(
             module, target=target, fusion=fusion, stage=stage, record=record, verify=verify, hero_rules=hero_rules
         )
     if (program := store.get(key)) is None:
-        module = parse_hlo(text, name)
+        module = _parsed(text, name)
         program = compile_module(
             module, target=target, fusion=fusion, stage=stage, record=record, hero_rules=hero_rules
         )
@@ -220,7 +221,14 @@ def read_text(source: str | Path) -> tuple[str, str]:
 
 def read_module(source: str | Path) -> ModuleOp:
     """The `hlo` module of a file, or of HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
-    return parse_hlo(*read_text(source))
+    return _parsed(*read_text(source))
+
+
+def _parsed(text: str, name: str) -> ModuleOp:
+    """The module, whose ENTRY takes arrays: one parameter for each array of a tuple."""
+    module = parse_hlo(text, name)
+    flatten_parameters(module)
+    return module
 
 
 def compile_module(

@@ -26,6 +26,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-cse": ("transforms", "cse"),
     "xla-erase-dead-functions": ("transforms", "erase_dead_functions"),
     "xla-expand-float-ops": ("lowering", "expand_float_ops"),
+    "xla-flatten-parameters": ("transforms", "flatten_parameters"),
     "xla-flatten-tensors": ("transforms", "flatten_tensors"),
     "xla-from-upstream-spelling": ("transforms", "from_upstream_spelling"),
     "xla-fuse-entry": ("transforms", "fuse_entry"),

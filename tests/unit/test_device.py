@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from xla_emitters.device import DEFAULT_DEVICE, DEVICES, device, device_running
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import ParseError, Unsupported, UsageError
 
 
 @pytest.mark.tiny
@@ -80,3 +83,65 @@ def test_what_every_block_may_hold() -> None:
     for chip in DEVICES:
         assert (chip.threads_per_warp, chip.threads_per_block_max, chip.shared_bytes_per_block) == (32, 1024, 49152)
         assert (chip.grid_max_x, chip.grid_max_y) == (2147483647, 65535)
+
+
+# ---- described by a file ----
+
+L40S = (Path(__file__).parents[2] / "examples" / "l40s.txtpb").read_text()
+
+
+def described(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "gpu.txtpb"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_description_says_everything(tmp_path: Path) -> None:
+    name = described(tmp_path, L40S)
+    chip = device(name)
+    assert (chip.name, chip.architecture, chip.compute_capability) == (name, "sm_89", (8, 9))
+    assert (chip.cores, chip.threads_max, chip.l2_bytes) == (142, 218_112, 96 * 2**20)
+    assert (chip.bandwidth_bytes_per_s, chip.assumed) == (864 * 10**9, "")
+    described(tmp_path, L40S.replace("142", "18"))
+    assert device(name).cores == 18
+
+
+def test_what_a_description_leaves_out(tmp_path: Path) -> None:
+    """It is as in the device of the same compute capability, or of the one before; the part that holds the numbers is enough."""
+    name = described(tmp_path, "core_count: 10 threads_per_core_limit: 1024 cuda_compute_capability { major: 9 }")
+    chip = device(name)
+    assert (chip.architecture, chip.threads_max, chip.shared_bytes_per_core) == ("sm_90", 10_240, 228 * 1024)
+    assert chip.assumed.startswith(
+        f"{name} leaves out shared_memory_per_core (233472), shared_memory_per_block_optin (232448), "
+    )
+    assert chip.assumed.endswith(", block_dim_limit_y (65535): as in h200")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "place", "message"),
+    [
+        (
+            ("core_count: 142", "core_count: many"),
+            ParseError,
+            "3:15",
+            "core_count is many; an integer of 1 or more is wanted",
+        ),
+        (("minor: 9", "minor 9"), ParseError, "16:11", "'9' is where ':' or '{' is wanted"),
+        (("cuda_compute", "cuda_computer"), ParseError, "3:3", "a description without the GPU's compute capability"),
+        (('"CUDA"', '"ROCM"'), Unsupported, "3:3", "describes no NVIDIA GPU"),
+        (("warp: 32", "warp: 64"), Unsupported, "3:3", "warps of 64 threads; those of NVIDIA GPUs have 32"),
+    ],
+)
+def test_a_description_that_is_wrong(
+    change: tuple[str, str], error: type[Exception], place: str, message: str, tmp_path: Path
+) -> None:
+    name = described(tmp_path, L40S.replace(*change))
+    with pytest.raises(error, match=re.escape(message)) as raised:
+        device(name)
+    assert str(raised.value).startswith(f"{name}:{place}: error: [target] ")
+
+
+def test_a_description_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "gpu.txtpb").write_bytes(b"core_count: \xff")
+    with pytest.raises(ParseError, match="is not text: byte 12"):
+        device(str(tmp_path / "gpu.txtpb"))

@@ -14,7 +14,7 @@ import xla_emitters
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
     ("errors", "extras"),
-    ("dtypes",),
+    ("dtypes", "text_proto"),
     ("trace",),
     ("indexing", "device"),
     ("dialects",),

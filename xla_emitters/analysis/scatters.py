@@ -122,7 +122,7 @@ def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> Dis
     windows = scatter.windows
     elements = math.prod(scatter.window_sizes)
     kind, bits = element_of(update).kind, element_of(update).bits
-    may_be_summed = kind is not Kind.COMPLEX and bits >= 8 and _is_associative(view, scatter)
+    may_be_summed = kind is not Kind.COMPLEX and _is_associative(view, scatter)
     is_repeated = scatter.has_sorted_indices and not scatter.has_unique_indices
     if is_repeated and is_canonical(scatter) and may_be_summed:
         lanes = device.threads_per_warp

@@ -29,7 +29,8 @@ from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.rewrite.notes import decide
+from xla_emitters.rewrite.notes import decide, notes_wanted
+from xla_emitters.trace import Remark
 
 
 class Emitter(Protocol):
@@ -93,6 +94,8 @@ def emit_fusion(fusion: FusionOp | ComputationOp, device: Device, rules: str = "
     raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
     """
     view = refuse_without_code(fusion)
+    if device.assumed and (notes := notes_wanted()) is not None:
+        notes.add(Remark("target", device.assumed))
     return emitter_for(view, device, rules).emit(view, device)
 
 

@@ -71,6 +71,13 @@ _KINDS = [
     TokenKind.END,
     *(TokenKind.FLOAT if name == "NAN" else TokenKind[name] for name in _PATTERN.groupindex),
 ]
+# What begins something that does not end, or is no HLO text at all -> what is wrong, and the way out.
+_FAULTS = {
+    "/": ("this comment is not closed", "end it with */"),
+    '"': ("this string is not closed", 'end it with "'),
+    "'": ("this string is not closed", "end it with '"),
+    "\ufeff": ("a byte order mark", "XLA takes none either: save the file as UTF-8 without it"),
+}
 
 
 @dataclass(slots=True)
@@ -143,7 +150,7 @@ class Lexer:
     def next(self) -> Token:
         """The next token; END again and again at the end.
 
-        raises ParseError for a comment or a string that is not closed.
+        raises ParseError for a comment or a string that is not closed, and for a byte order mark.
         """
         match = _PATTERN.match(self.source.text, self.position)
         assert match is not None, "the last alternative matches any character"
@@ -151,15 +158,8 @@ class Lexer:
         assert group is not None
         self.position = match.end()
         found = Token(_KINDS[group], match[group], match.start(group), self.position)
-        if found.kind is TokenKind.UNKNOWN and found.text in "\"'/":
-            self._raise_unclosed(found)
+        if found.kind is TokenKind.UNKNOWN and found.text in _FAULTS:
+            message, help = _FAULTS[found.text]
+            place = self.source.place(found.start, found.end + (found.text == "/"))
+            raise ParseError(message, stage="hlo.parse", place=place, help=help)
         return found
-
-    def _raise_unclosed(self, token: Token) -> None:
-        what = "comment" if token.text == "/" else "string"
-        raise ParseError(
-            f"this {what} is not closed",
-            stage="hlo.parse",
-            place=self.source.place(token.start, token.end + (token.text == "/")),
-            help=f"end it with {'*/' if what == 'comment' else token.text}",
-        )

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -124,15 +125,15 @@ def differing(one: Array, two: Array) -> Array:
     return different
 
 
-def save_arrays(path: str | Path, prefix: str, arrays: Sequence[Array], specs: Sequence[ArraySpec]) -> None:
-    """Writes `prefix`0, `prefix`1, ... to an uncompressed `.npz`. raises OSError where the file cannot be written."""
+def save_arrays(path: str | Path | IO[bytes], prefix: str, arrays: Sequence[Array], specs: Sequence[ArraySpec]) -> None:
+    """Writes `prefix`0, `prefix`1, ... to an uncompressed `.npz`, a file or a stream. raises OSError where the file cannot be written."""
     entries: dict[str, Array] = {}
     for number, (array, spec) in enumerate(zip(arrays, specs, strict=True)):
         native = dtype(spec.dtype).numpy.kind in "biufc" and dtype(spec.dtype).numpy.isbuiltin == 1
         entries[f"{prefix}{number}"] = array if native else bit_pattern(array)
         if not native:
             entries[f"{prefix}{number}.dtype"] = np.array(spec.dtype)
-    with Path(path).open("wb") as stream:
+    with Path(path).open("wb") if isinstance(path, str | Path) else nullcontext(path) as stream:
         np.savez(stream, allow_pickle=False, **entries)
 
 

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import read_source
+from xla_emitters.tools.common import add_target, counted, read_source
 from xla_emitters.tools.terminal import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE.hlo", nargs="+")
     parser.add_argument("-o", "--output", metavar="KERNELS.zip", required=True)
-    parser.add_argument("--target", default="h200", metavar="DEVICE", help="device or architecture; default h200")
+    add_target(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the inputs' recipe; default 0")
 
 
@@ -25,7 +25,12 @@ def run(options: argparse.Namespace) -> int:
 
     with progress(f"compiling {len(options.files)} files"):
         cases = [
-            bundle_case(read_source(name), name=Path(name).stem, target=options.target, seed=options.seed)
+            bundle_case(
+                read_source(name),
+                name=Path(name).stem if name != "-" else "stdin",
+                target=options.target,
+                seed=options.seed,
+            )
             for name in options.files
         ]
     if options.output == "-":
@@ -38,7 +43,6 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"cannot write {options.output}: {error.strerror}", stage="bundle") from error
     kernels = sum(len(case.program.kernels) for case in cases)
-    print(
-        f"{options.output}: {len(cases)} programs, {kernels} kernels for {options.target}; run it with: python {options.output}"
-    )
+    held = f"{counted(len(cases), 'program')}, {counted(kernels, 'kernel')} for {options.target}"
+    print(f"{options.output}: {held}; run it with: python {options.output}")
     return 0

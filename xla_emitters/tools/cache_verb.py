@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from xla_emitters.runtime.program_cache import LIMIT_BYTES, ProgramCache, cache_directory, is_disabled
+from xla_emitters.tools.common import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("info", "clear"), help="say what there is, or let go of it")
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
 def run(options: argparse.Namespace) -> int:
     cache = ProgramCache(cache_directory())
     if options.action == "clear":
         removed = cache.clear()
-        print(f"{removed} program{'' if removed == 1 else 's'} removed from {cache.directory}")
+        if options.json:
+            print(json.dumps({"directory": str(cache.directory), "removed": removed}, indent=2))
+        else:
+            print(f"{counted(removed, 'program')} removed from {cache.directory}")
         return 0
     entries, size = cache.size()
+    if options.json:
+        facts = {"directory": str(cache.directory), "enabled": not is_disabled(), "programs": entries}
+        print(json.dumps(facts | {"bytes": size, "limit_bytes": LIMIT_BYTES}, indent=2))
+        return 0
     print(f"directory  {cache.directory}{' (disabled)' if is_disabled() else ''}")
     print(f"programs   {entries}")
     print(f"size       {size / 2**20:.1f} of {LIMIT_BYTES / 2**20:.0f} MiB")

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.trace import Trace
 from xla_emitters.trace.text import dumps, stage_table, write_tree
@@ -19,13 +20,17 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
         nargs="+" if several else None,
         help="HLO text; '-' is standard input",
     )
+    add_target(parser)
+    parser.add_argument("--fusion", metavar="NAME", help="only the fusion instruction of this name")
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
-        default="h200",
+        default=DEFAULT_DEVICE,
         metavar="DEVICE",
-        help="device (h200, a6000 ...) or architecture (sm_90); default h200",
+        help=f"device (h200, a6000 ...), architecture (sm_90), or a file with XLA's description of a GPU; default {DEFAULT_DEVICE}",
     )
-    parser.add_argument("--fusion", metavar="NAME", help="only the fusion instruction of this name")
 
 
 def add_hero_rules(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +119,19 @@ def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
 
 
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "kernel"), counted(2, "kernel")
+    ('1 kernel', '2 kernels')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def write_file(path: str, text: str) -> None:
-    """raises UsageError where it cannot be written."""
+    """To a file, or to standard output for '-'. raises UsageError where it cannot be written."""
+    if path == "-":
+        sys.stdout.write(text)
+        return
     try:
         Path(path).write_text(text)
     except OSError as error:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
+from xla_emitters.tools.common import counted
 from xla_emitters.tools.environment import VARIABLES
 
 # Distribution -> (extra that brings it, what it is for); without an extra it is needed for everything.
@@ -139,7 +140,7 @@ def cache() -> Iterator[Finding]:
         return
     directory = cache_directory()
     entries, size = ProgramCache(directory).size()
-    yield Finding("cache", "programs", "ok", f"{entries} programs, {size / 2**20:.1f} MiB in {directory}")
+    yield Finding("cache", "programs", "ok", f"{counted(entries, 'program')}, {size / 2**20:.1f} MiB in {directory}")
 
 
 def environment() -> Iterator[Finding]:

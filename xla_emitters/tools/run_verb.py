@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
 from xla_emitters.tools.common import add_dumps, add_hero_rules, add_input, print_dumps, read_source, record_wanted
@@ -34,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
     parser.add_argument("--inputs", metavar="IN.npz", help="arrays p0, p1, ...; default: drawn from --seed")
-    parser.add_argument("--outputs", metavar="OUT.npz", help="write the results as r0, r1, ...")
+    parser.add_argument(
+        "--outputs",
+        metavar="OUT.npz",
+        help="write the results as r0, r1, ...; '-': to standard output, and all else to standard error",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs; default 0")
     parser.add_argument("--show-stages", action="store_true", help="print one row per stage: name, ops, ms")
     parser.add_argument(
@@ -51,11 +57,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.outputs != "-":
+        return run_and_report(options, options.outputs)
+    results = io.BytesIO()
+    try:
+        with redirect_stdout(sys.stderr):
+            return run_and_report(options, results)
+    finally:  # also where they are not what the reference says
+        sys.stdout.buffer.write(results.getvalue())
+
+
+def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None) -> int:
+    """Prints what was run; the results go to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
     from xla_emitters.pipeline import EXECUTABLE_STAGES, compile_module, read_module
     from xla_emitters.runtime.arrays import load_arrays, save_arrays
     from xla_emitters.runtime.cpu_launcher import run_program
-    from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
+    from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture, launch_program
     from xla_emitters.runtime.inputs import draw_inputs
     from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
@@ -67,9 +85,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{watched} watches the CPU's threads", stage="run", help="--platform cpu")
     reason = "a stage was asked for" if options.stage or watched else cuda_reason_missing()
     if options.platform == "cuda" and reason:
-        raise ToolError(
-            f"--platform cuda: {reason}", stage="run", help="--platform cpu runs the same kernel on the CPU"
-        )
+        raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
     on_gpu = options.platform != "cpu" and reason is None
     stage = options.stage or "llvm-dialect"
     if stage not in EXECUTABLE_STAGES:
@@ -131,9 +147,9 @@ def run(options: argparse.Namespace) -> int:
     print(f"ran on {where} in {seconds:.3f} s")
     for name, counter in counters:
         print(f"kernel {name}:\n{access_table(counter.counts())}")
-    if options.outputs:
+    if outputs:
         try:
-            save_arrays(options.outputs, "r", results, program.results)
+            save_arrays(outputs, "r", results, program.results)
         except OSError as error:
             raise UsageError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
         print(f"results: {options.outputs}")

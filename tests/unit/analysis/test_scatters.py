@@ -91,6 +91,11 @@ SORTED = ", indices_are_sorted=true"
             scatter("s16[30,100]", "u8[2115,1]", "s16[2115,1,100]", flags=SORTED),
             DistributedIndices(2115, 100, 5, 1, 2, 2),
         ),
+        # Elements below eight bits are no different: 32 lanes with 16 of them in one step.
+        (
+            scatter("s4[30,512]", "s32[2500,1]", "s4[2500,1,512]", flags=SORTED),
+            DistributedIndices(2500, 512, 8, 4, 16, 1),
+        ),
         # More places than warps: 8192 windows over 4000 of them are 3 a warp, fewer than four.
         (
             scatter("f32[4000,64]", "s32[8192,1]", "f32[8192,1,64]", flags=SORTED),

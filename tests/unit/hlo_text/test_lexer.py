@@ -83,6 +83,12 @@ def test_what_is_not_closed_is_an_error_at_its_start(text: str, what: str):
     assert error.value.place.column == text.index({"comment": "/"}.get(what, text[-2:].strip() or text)[0]) + 1
 
 
+def test_a_byte_order_mark_is_refused_by_name():
+    """XLA: "1:0: error: expects name"."""
+    with pytest.raises(ParseError, match=r"t.hlo:1:1: error: \[hlo.parse\] a byte order mark"):
+        Lexer(Source("\ufeffHloModule m", "t.hlo")).next()
+
+
 def test_a_place_has_line_column_and_the_lines_text():
     source = Source("a\n  bcd ef\ng", "t.hlo")
     place = source.place(4, 7)

@@ -96,6 +96,28 @@ def test_launches(
     assert (kernel["grid"], kernel["block"], kernel["shared_bytes"]) == (grid, block, 0)
 
 
+@pytest.mark.usefixtures("cache_of_its_own")
+def test_a_target_that_a_file_describes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fills 18 cores does not fill 142, and the cache sees the file's contents."""
+    monkeypatch.chdir(tmp_path)
+    words = (EXAMPLES / "negate_20x40x300.hlo", "--target", "gpu.txtpb", "--stage", "xla_gpu")
+    for cores, grid in ((18, 469), (142, 1875)):
+        Path("gpu.txtpb").write_text(f"core_count: {cores} cuda_compute_capability {{ major: 9 }}")
+        code, out, err = run(capsys, *words, "--json")
+        assert (code, err) == (0, "")
+        data = json.loads(out)
+        assert (data["target"], data["kernels"][0]["architecture"]) == ("gpu.txtpb", "sm_90")
+        assert data["kernels"][0]["grid"] == [grid, 1, 1]
+    _, _, remarks = run(capsys, *words, "--remarks")
+    assert remarks.startswith("target: gpu.txtpb leaves out threads_per_core_limit (2048), ")
+    Path("gpu.txtpb").write_text("core_count: ")
+    code, _, err = run(capsys, *words)
+    assert code == 1
+    assert err.startswith("gpu.txtpb:1:13: error: [target] the end of the text is where a value is wanted")
+
+
 @needs(*PTX)
 @pytest.mark.parametrize("path", [GELU, TWO_OUTPUTS])
 def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

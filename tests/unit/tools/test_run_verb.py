@@ -20,6 +20,7 @@ from unit.runtime.fake_gpu import fake_cupy
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.printer import print_ir
+from xla_emitters.extras import install_command
 from xla_emitters.pipeline import EXECUTABLE_STAGES
 from xla_emitters.runtime.arrays import load_arrays, save_arrays
 from xla_emitters.runtime.kernel import ArraySpec
@@ -48,6 +49,15 @@ def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, st
     code = main(["run", *(str(word) for word in words)])
     out, err = capsys.readouterr()
     return code, out, err
+
+
+def test_results_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Nothing else is there."""
+    assert main(["run", str(NEGATE), "--platform", "cpu", "--outputs", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+    with np.load(io.BytesIO(out)) as arrays:
+        assert arrays["r0"].shape == (20,)
+    assert err.startswith(b"r0 = f32[20]\nran on the CPU at stage llvm-dialect")
 
 
 @pytest.mark.parametrize("stage", EXECUTABLE_STAGES)
@@ -166,7 +176,7 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
         (
             [NEGATE, "--platform", "cuda"],
             4,
-            "error: [run] --platform cuda: CuPy is not installed\n    help: --platform cpu",
+            f"error: [run] --platform cuda: CuPy is not installed\n    help: {install_command(extras='cuda12')}",
         ),
         (
             [NEGATE, "--platform", "cuda", "--stage", "scf"],

@@ -1,0 +1,33 @@
+"""`xla-emitters cache`: what is kept, for people and for programs, and letting go of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.tools.main import main
+
+NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
+
+
+def test_info_and_clear(cache_of_its_own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["compile", str(NEGATE), "--stage", "scf"])
+    capsys.readouterr()
+    assert main(["cache", "info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    size = sum(path.stat().st_size for path in cache_of_its_own.rglob("*") if path.is_file())
+    assert facts == {
+        "directory": str(cache_of_its_own),
+        "enabled": True,
+        "programs": 1,
+        "bytes": size,
+        "limit_bytes": 256 * 2**20,
+    }
+    assert main(["cache", "info"]) == 0
+    assert "\nprograms   1\n" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == f"1 program removed from {cache_of_its_own}\n"
+    assert main(["cache", "clear", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"directory": str(cache_of_its_own), "removed": 0}
