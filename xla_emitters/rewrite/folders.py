@@ -12,7 +12,8 @@ its result again is innocuous (Figueroa 1995). x + 0.0 stays (it turns -0.0 into
 `math` folds: libm's answer is not the GPU's. `index` has 32 or 64 bits, which is not known here: what depends on the width is not
 folded.
 
-Other ops bring their own folders (xDSL's `HasFolder`). Constants are made once per function, at its entry.
+Other ops bring their own folders (xDSL's `HasFolder`), but those of `complex` products and quotients are not taken: they compute in
+Python's complex numbers, where the op rounds each product of parts. Constants are made once per function, at its entry.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
-from xdsl.dialects import arith, vector
+from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
@@ -129,12 +130,16 @@ def is_constant_value(value: SSAValue) -> bool:
     return isinstance(value, OpResult) and is_constant(value.op)
 
 
+ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
+"""Ops that round more than once; xDSL's folders of them do not."""
+
+
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
     """The values that `op`'s results always have, or None. `op` itself is left as it is."""
     if (folder := FOLDERS.get(type(op))) is not None:
         value = folder(op, [constant_value(operand) for operand in op.operands])
         folded = None if value is None else (value,)
-    elif has_trait_type(type(op), HasFolder) and op.dialect_name() != "arith":
+    elif has_trait_type(type(op), HasFolder) and op.dialect_name() != "arith" and type(op) not in ROUND_BETWEEN:
         trait = op.get_trait(HasFolder)
         folded = trait.fold(op) if trait is not None else None
     else:
