@@ -65,6 +65,8 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
     name = f"%{op.instruction_name.data}"
     if not isinstance(op, DynamicUpdateSliceOp):
         return f"{name} is no dynamic-update-slice"
+    if minor_to_major(op.result.type) != minor_to_major(op.operands[0].type):
+        return f"{name} has another layout than what it updates"
     users = [user for user in view.users[op] if not isinstance(user, TupleOp)]
     if users != ([root] if op is not root else []):
         return f"{name} is used inside the fusion"

@@ -23,7 +23,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
 
 WARPS = 4
@@ -65,7 +65,7 @@ def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
     if isinstance(scatter, str):
         return scatter
     found = list[ParameterOp]()
-    for array in scatter.arrays:
+    for array, result in zip(scatter.arrays, leaf_types(scatter.result.type), strict=True):
         owner = array.owner
         assert isinstance(owner, HloOp)
         name = f"%{owner.instruction_name.data}"
@@ -73,6 +73,8 @@ def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
             return f"what %{scatter.instruction_name.data} updates, {name}, is no parameter"
         if len(view.users[owner]) > 1:
             return f"{name} is not only updated, but also read"
+        if minor_to_major(array.type) != minor_to_major(result):
+            return f"%{scatter.instruction_name.data} has another layout than {name}, which it updates"
         found.append(owner)
     return tuple(found)
 

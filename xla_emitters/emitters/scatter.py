@@ -49,6 +49,7 @@ from xla_emitters.analysis.scatters import (
     DistributedIndices,
     DistributedUpdates,
     arrays_in_place,
+    combining_opcode,
     distribution_of,
     scatter_of,
 )
@@ -316,7 +317,7 @@ class _Kernel:
         self, targets: Sequence[SSAValue], place: Sequence[SSAValue], values: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
         """`targets` with the elements at `place` combined with `values`."""
-        if self.scatter.has_unique_indices:
+        if self.scatter.has_unique_indices and not self._reads_shared_bytes:
             # Of the parameter, which lies where the result does: read before the loop that writes, several at once.
             old = [self._element(array, place) for array in self.scatter.arrays]
             combined = self._new_elements([*old, *values])
@@ -329,6 +330,12 @@ class _Kernel:
         with self.builder.inside(InsertPoint.at_end(update.body.block)):
             self.builder.insert(YieldOp(*self._new_elements([update.current, *values])))
         return [update.result]
+
+    @property
+    def _reads_shared_bytes(self) -> bool:
+        """Whether an update reads the byte of its element while other threads may change other elements there."""
+        (array, *others), body = self.scatter.arrays, self.called[self.scatter.to_apply.root_reference.data].computation
+        return not others and element_of(array).bits < 8 and combining_opcode(body) != "parameter"
 
     def _new_elements(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
         """What updates make of elements: the code of the scatter's computation, for old elements and then updates."""

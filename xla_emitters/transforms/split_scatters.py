@@ -27,6 +27,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTupleElementOp, ParameterOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.fusion_parts import (
@@ -112,9 +113,12 @@ def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:
     first = Part(callee)
     results = list[SSAValue]()
     for number in numbers:
-        value = first.take(scatter.arrays[number])
-        if isinstance(value.owner, ParameterOp):
-            value = first.insert(CopyOp([value], value.type, f"{value.owner.instruction_name.data}.copy"), scatter)
+        value, result = first.take(scatter.arrays[number]), leaf_types(scatter.result.type)[number]
+        is_laid_out_alike = minor_to_major(value.type) == minor_to_major(result)
+        if isinstance(value.owner, ParameterOp) or not is_laid_out_alike:
+            assert isinstance(value.owner, HloOp)
+            copied = value.type if is_laid_out_alike else result
+            value = first.insert(CopyOp([value], copied, f"{value.owner.instruction_name.data}.copy"), scatter)
         results.append(value)
     arrays = _call(module, fusion, first, f"{name}.arrays", results, (), ".arrays")
     leaves = _leaves(fusion, arrays)
