@@ -55,7 +55,7 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
-from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for
+from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for, shared_bytes
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map, identity_map
 from xla_emitters.rewrite.notes import decide
@@ -67,9 +67,12 @@ class ReductionEmitter:
     name = "reduction"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not."""
+        """None, or why not: the hero is no reduction, or a block has not the shared memory for its tiles."""
         found = find_reductions(view)
-        return found if isinstance(found, str) else None
+        if isinstance(found, str):
+            return found
+        wanted, most = shared_bytes(plan_for(found, device), found), device.shared_bytes_per_block
+        return f"its tiles take {wanted} bytes of shared memory, and a block has {most}" if wanted > most else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """What reductions read, what is made of them, group by group, and side outputs, each a function."""

@@ -16,12 +16,14 @@ Source: spec/2 2.4.4-2.4.7; XLA reduction.cc.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xla_emitters.analysis.launch import Launch
 from xla_emitters.analysis.reductions import ABSENT, ELEMENTS_PER_THREAD, WARP, FusionReductions, vector_size
 from xla_emitters.device import Device
+from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import delinearize_in_bounds
 
@@ -85,6 +87,13 @@ def plan_for(found: FusionReductions, device: Device) -> ReductionPlan:
     if found.shape.is_row:
         return _multi_row(found, device) or _row(found, device)
     return _small_column(found, device) if WARP % minor == 0 else _column(found, device)
+
+
+def shared_bytes(plan: ReductionPlan, found: FusionReductions) -> int:
+    """Shared memory of a block: a tile for each value that a reduction carries."""
+    results = [leaf for hero in found.reduce_heroes for leaf in leaf_types(hero.result.type)]
+    tile = math.prod(plan.shared.tile) if plan.shared else 0
+    return sum(tile * element_of(result).bits // 8 for result in results)
 
 
 def split_grid(blocks: int, device: Device) -> tuple[int, int, int]:

@@ -14,8 +14,7 @@ from xla_emitters.analysis.fusion import view_of
 from xla_emitters.analysis.reductions import ABSENT, FusionReductions, Reduction, find_reductions
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.dialects.hlo.types import element_of, leaf_types
-from xla_emitters.emitters.reduction_plans import ReductionPlan, plan_for, split_grid
+from xla_emitters.emitters.reduction_plans import ReductionPlan, plan_for, shared_bytes, split_grid
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import IndexingMap
 
@@ -46,12 +45,6 @@ def test_launch_and_shared_memory_of_real_fusions():
                     wrong[name] = ours
     assert count > 60
     assert wrong == {}
-
-
-def shared_bytes(made: ReductionPlan, found: FusionReductions) -> int:
-    results = [leaf for hero in found.reduce_heroes for leaf in leaf_types(hero.result.type)]
-    tile = math.prod(made.shared.tile) if made.shared else 0
-    return sum(tile * element_of(result).bits // 8 for result in results)
 
 
 @pytest.mark.parametrize(
