@@ -14,7 +14,7 @@ for an op whose operands are intervals, one where they are points.
 
 A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
 the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, atan2 for what x^2 + y^2 cancels, and
-of one of 1 at least; where a rounding decides on which side of a cut it is, its real part is any angle.
+of one of 1 at least; a quotient may be anything where the parts of its numerator have a sum beyond the largest number; where a rounding decides on which side of a cut it is, its real part is any angle.
 """
 
 from __future__ import annotations
@@ -146,6 +146,11 @@ def _ulps_of_complex(opcode: str, operands: Sequence[Bounds]) -> Array:
             case "atan2":
                 squares = first * first + last * last
                 growth = (1 + np.abs(first) ** 2 + np.abs(last) ** 2) / np.abs(squares)
+            case "divide":
+                # Scaled by the divisor's larger part, the numerator's parts are added: that may overflow though the quotient does not.
+                info = _info(np.real(operands[0].low).dtype)
+                may_overflow = np.abs(first.real) + np.abs(first.imag) > float(info.max)
+                growth = np.where(may_overflow, 1 / float(info.eps), 1)
             case _:
                 growth = np.ones(())
         return _ULPS_OF_COMPLEX * np.where(np.isfinite(growth), growth, 1)

@@ -140,6 +140,15 @@ def test_a_complex_function_is_off_by_units_of_the_modulus_in_both_parts() -> No
     assert not found.admits(np.array([1024 + 1.1 * unit * 1j], np.complex64)).any()
 
 
+def test_a_quotient_is_anything_where_its_numerators_parts_add_to_too_much() -> None:
+    """(2e38 + 2e38 i) / (1 + i) is 2e38, but 2e38 * 1 + 2e38 is not a number of f32."""
+    numerators = number(2e38 + 2e38j, 1e38 + 2e38j)
+    right = np.array([2e38, 1.5e38 + 5e37j], np.complex64)
+    found = bounds_after("divide", C64, [numerators, number(1 + 1j, 1 + 1j)], lambda _: right)
+    assert found.admits(right).tolist() == [True, True]
+    assert found.admits(np.full(2, np.inf, np.complex64)).tolist() == [True, False]
+
+
 def test_the_modulus_itself_may_be_off_but_not_a_part() -> None:
     found = bounds_after("abs", Float32Type(), [number(3 + 4j)], lambda one: np.abs(one[0]))
     assert found.low[0] < 5 < found.high[0]
