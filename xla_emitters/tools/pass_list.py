@@ -19,6 +19,7 @@ from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse
 
 from xla_emitters.device import DEFAULT_DEVICE, device, device_running
 from xla_emitters.errors import UsageError
+from xla_emitters.text_proto import parse_text_proto
 
 # MLIR's and XLA's names for passes of ours that have another one, or that xDSL would otherwise answer to (design.md 2.4).
 MLIR_NAMES = {
@@ -55,8 +56,6 @@ _KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)(=)?")
 _QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"|\'([^\']*)\'')
 _BARE = re.compile(r"[^\s{}'\"]*")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*([eE][-+]?\d+)?)?")
-_CAPABILITY = re.compile(r"\bcuda_compute_capability\s*:?\s*{([^{}]*)}")
-_FIELD = re.compile(r"\b(major|minor)\s*:\s*(\d+)")
 
 
 def parse_passes(text: str) -> list[ArgSpec]:
@@ -116,10 +115,11 @@ def _ours(spec: ArgSpec) -> ArgSpec:
 
 def _device_described(text: str) -> str:
     """The known device for a description in XLA's text format, by its compute capability."""
-    if (capability := _CAPABILITY.search(text)) is None:
+    capability = parse_text_proto(text, "gpu_device_info").child("cuda_compute_capability")
+    if capability is None:
         raise UsageError("gpu_device_info names no cuda_compute_capability", stage="opt", help='or device="h200"')
-    numbers = {"major": "0", "minor": "0"} | dict(_FIELD.findall(capability[1]))
-    return device_running(f"sm_{numbers['major']}{numbers['minor']}").name
+    major, minor = (capability.number(name, least=0) or 0 for name in ("major", "minor"))
+    return device_running(f"sm_{major}{minor}").name
 
 
 class _Reader:

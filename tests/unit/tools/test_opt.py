@@ -258,10 +258,11 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
             "error: [opt] xla-lower-tensors has no target_type=cpu",
         ),
         (
-            ["k.mlir", "-xla-lower-tensors=gpu_device_info=x"],
+            ["k.mlir", "-xla-lower-tensors=gpu_device_info='core_count: 3'"],
             2,
             "error: [opt] gpu_device_info names no cuda_compute_capability",
         ),
+        (["k.mlir", "-xla-lower-tensors=gpu_device_info=x"], 1, "gpu_device_info:1:2: error: [target] "),
         (["nowhere.mlir"], 1, "error: [file] nowhere.mlir: No such file or directory"),
         (["."], 1, "error: [file] .: Is a directory"),
         (["k.mlir", "-o", "nowhere/out"], 2, "error: [output] cannot write nowhere/out: No such file or directory"),
