@@ -340,7 +340,12 @@ func.func @blocks(%x: i32) -> i32 {
   return %p : i32
 }
 
+// -----
+
 // A sum of complex constants is exact in wider numbers; a product rounds each product of parts, so it stays.
+// CHECK-LABEL: func.func @complex_constants
+// CHECK-NOT:     complex.add
+// CHECK:         complex.mul
 func.func @complex_constants() -> (complex<f32>, complex<f32>) {
   %a = complex.constant [1.0 : f32, 127.0 : f32] : complex<f32>
   %b = complex.constant [-2.325000047683716 : f32, -2.36899995803833 : f32] : complex<f32>
@@ -348,6 +353,3 @@ func.func @complex_constants() -> (complex<f32>, complex<f32>) {
   %product = complex.mul %a, %b : complex<f32>
   return %sum, %product : complex<f32>, complex<f32>
 }
-// CHECK-LABEL: func.func @complex_constants
-// CHECK-NOT: complex.add
-// CHECK: complex.mul
