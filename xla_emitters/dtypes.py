@@ -69,6 +69,11 @@ class DType:
         return -(-elements * self.bits // 8)
 
     @property
+    def significant_bits(self) -> int:
+        """Bits that make the value: 1 of the 8 of s1."""
+        return int(self.name[1:]) if self.is_integer else self.bits
+
+    @property
     def is_integer(self) -> bool:
         return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
 

@@ -16,6 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+SHOWN = 20
+"""How many errors of one run are printed; the others are counted."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -56,6 +59,7 @@ class XlaEmittersError(Exception):
     details  lines printed below the excerpt: what was wanted and what was got
     notes    (place, text) of other places that matter, such as a definition
     help     the way out
+    others   further errors of the same run, in the order of the input
     """
 
     exit_code: ClassVar[int] = 1
@@ -77,6 +81,7 @@ class XlaEmittersError(Exception):
         self.details = details
         self.notes = notes
         self.help = help
+        self.others: tuple[XlaEmittersError, ...] = ()
 
     def render(self) -> str:
         """The message as printed on stderr, without a trailing newline."""
@@ -92,6 +97,9 @@ class XlaEmittersError(Exception):
                 lines.append(excerpt)
         if self.help:
             lines.append(f"    help: {self.help}")
+        lines += [other.render() for other in self.others[: SHOWN - 1]]
+        if (left := len(self.others) - (SHOWN - 1)) > 0:
+            lines.append(f"and {left} more")
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -40,6 +40,17 @@ def test_without_anything_but_a_message() -> None:
     assert XlaEmittersError("something").render() == "error: something"
 
 
+def test_several_errors() -> None:
+    """All that were found, up to twenty; the first one is what is raised."""
+    error = VerifyError("first", help="none")
+    error.others = (VerifyError("second"), ToolError("third"))
+    assert error.render() == "error: first\n    help: none\nerror: second\nerror: third"
+    error.others *= 10
+    lines = error.render().splitlines()
+    assert len([line for line in lines if line.startswith("error:")]) == 20
+    assert lines[-1] == "and 1 more"
+
+
 def test_a_place_without_text_has_no_excerpt() -> None:
     assert Place("a.hlo", 1, 2).excerpt() == ""
     assert XlaEmittersError("x", place=Place("a.hlo", 1, 2)).render() == "a.hlo:1:2: error: x"

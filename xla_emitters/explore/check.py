@@ -35,7 +35,7 @@ from xla_emitters.pipeline import (
     plan_module,
     read_module,
 )
-from xla_emitters.runtime.arrays import differing, from_buffer, load_arrays
+from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
@@ -198,7 +198,7 @@ def check(
     fusion: str | None = None,
     stages: str = "all",
     seed: int = 0,
-    inputs: str | Path | Sequence[Array] | None = None,
+    inputs: str | Path | StandardInput | Sequence[Array] | None = None,
     blocks: int = 0,
     atol: float | None = None,
     rtol: float | None = None,
@@ -221,7 +221,7 @@ def check(
     for planned in plan_module(module, fusion, hero_rules).kernels:
         refuse_without_code(planned.source)
     shapes = compile_module(module, target=target, fusion=fusion, stage="hlo", record="none", hero_rules=hero_rules)
-    if isinstance(inputs, str | Path):
+    if isinstance(inputs, str | Path | StandardInput):
         arrays = load_arrays(inputs, "p", shapes.parameters)
     else:
         arrays = draw_inputs(drawn_for(module, fusion), shapes.parameters, seed) if inputs is None else list(inputs)
@@ -381,11 +381,17 @@ def blocks_to_run(total: int, most: int) -> list[int] | None:
 
 
 def bundle_case(
-    source: str | Path, *, name: str, target: str = "h200", fusion: str | None = None, seed: int = 0
+    source: str | Path,
+    *,
+    name: str,
+    target: str = "h200",
+    fusion: str | None = None,
+    hero_rules: str = "current",
+    seed: int = 0,
 ) -> Case:
     """A program with drawn inputs and what is admissible for its results, ready for `write_bundle`."""
     module = read_module(source)
-    program = compile_module(module, target=target, fusion=fusion, record="none")
+    program = compile_module(module, target=target, fusion=fusion, hero_rules=hero_rules, record="none")
     computation = drawn_for(module, fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
     bounds = Reference(computation, inputs).bounds

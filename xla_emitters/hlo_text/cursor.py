@@ -120,8 +120,10 @@ class Cursor:
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise self._too_deep()
-        yield
-        self._depth -= 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
     def opaque(self, what: str) -> str:
         """Consumes one token or one balanced group, and returns its text as it stands."""
@@ -149,6 +151,21 @@ class Cursor:
                     raise self.unexpected(f"'{_CLOSERS[start.text]}'")
             self.advance()
         return self.source.text[start.start : self.previous.end]
+
+    def skip_instruction(self) -> None:
+        """Consumes an instruction, whatever its attributes and operands are; raises ParseError where its groups do not match.
+
+        It ends where another one begins, `name =` that is no attribute behind a comma, or where the computation ends.
+        """
+        self.accept("ROOT")
+        self.advance()
+        while not self.at("}"):
+            at_name = self.token.kind is TokenKind.NAME and self.previous.text != ","
+            if at_name and (self.peek().text == "=" or (self.at("ROOT") and self.peek().kind is TokenKind.NAME)):
+                return
+            if self.at(")", "]"):
+                raise self.unexpected("an instruction")
+            self.opaque("an instruction")
 
     def _too_deep(self) -> ParseError:
         return self.error(f"parentheses or braces stand more than {MAX_NESTING} deep", self.token)

@@ -107,6 +107,7 @@ class Source:
     def __init__(self, text: str, file: str):
         self.text = text
         self.file = file
+        self._shown = (0, "")
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -124,6 +125,14 @@ class Source:
 
     def place_at(self, line: int, column: int, width: int) -> Place:
         """`width` characters from a line and column, with the line's text."""
+        shown = self._line(line)
+        end_column = min(column + max(width, 1), max(len(shown), column) + 1)
+        return Place(self.file, line, column, end_column, shown)
+
+    def _line(self, line: int) -> str:
+        """A line as it is printed. The last one is kept: a whole module may stand in one line, with thousands of errors."""
+        if self._shown[0] == line:
+            return self._shown[1]
         first = self._line_starts[line - 1]
         newline = self.text.find("\n", first)
         shown = self.text[first : newline if newline >= 0 else len(self.text)].rstrip("\r")
@@ -131,8 +140,8 @@ class Source:
             shown = "".join(
                 char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in shown
             )
-        end_column = min(column + max(width, 1), max(len(shown), column) + 1)
-        return Place(self.file, line, column, end_column, shown)
+        self._shown = (line, shown)
+        return shown
 
 
 class Lexer:

@@ -13,12 +13,16 @@
 
 Names are exact and may be written with or without `%`; they are defined before they are used, once a computation. Without ENTRY the last
 computation is the entry, without ROOT the last instruction the root. A computation may stand where one is named: `calls={ ... ROOT ... }`.
-Shape rules are checked as instructions are read, so that an error points at the operand in the text.
+Shape rules are checked as instructions are read, so that an error points at the operand in the text. Behind an instruction with an error
+reading goes on, and all errors are reported: a name that is nowhere once, and none that another may have led to. What uses the instruction
+is not judged, nor is what calls its computation; their own shapes are believed. Where it cannot be told where an instruction ends, or
+its text does not begin with a name and a shape, its error is the last.
 Source: spec/1 6.2, 6.7.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -50,7 +54,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import TokenType, dims_of, is_array, same_shape, tuple_types, type_text
-from xla_emitters.errors import ParseError, Place, VerifyError
+from xla_emitters.errors import SHOWN, ParseError, Place, VerifyError
 from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
 from xla_emitters.hlo_text.cursor import Cursor, nearest
 from xla_emitters.hlo_text.header import STACK_TABLES, TABLES, parse_attributes, parse_stack_tables, verify_header
@@ -64,16 +68,32 @@ def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
 
     file    what messages and locations call the text
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
+            The first error, with those after it as its `others`.
     """
-    return _ModuleParser(Source(text, file)).module()
+    parser = _ModuleParser(Source(text, file))
+    try:
+        module = parser.module()
+    except (ParseError, VerifyError) as error:
+        parser.errors.append(error)
+    else:
+        if not parser.errors:
+            return module
+    first, *others = parser.errors
+    first.others = tuple(others)
+    raise first
+
+
+class _FollowUp(Exception):
+    """An instruction that is not judged, because of an error that was reported."""
 
 
 @dataclass
 class _Definition:
-    """What a name stands for, and where it was given."""
+    """What a name stands for, and where it was given; in doubt where that had an error, or nobody knows its type."""
 
     value: SSAValue
     token: Token
+    is_in_doubt: bool = False
 
 
 @dataclass
@@ -84,6 +104,8 @@ class _Scope:
     block: Block = field(default_factory=Block)
     defined: dict[str, _Definition] = field(default_factory=dict[str, _Definition])
     root: SSAValue | None = None
+    missing: set[str] = field(default_factory=set[str])
+    is_broken: bool = False
 
     def fresh(self, name: str) -> str:
         """`name`, or `name.1` ... when it is taken."""
@@ -101,6 +123,9 @@ class _ModuleParser:
         self.cursor = Cursor(source)
         self.shapes = ShapeReader(self.cursor)
         self.computations: dict[str, ComputationOp] = {}
+        self.errors: list[ParseError | VerifyError] = []
+        self._broken: set[str] = set()
+        self._missing: set[str] = set()
         self._file = StringAttr(source.file)
         self._attributes: dict[type[HloOp], dict[str, bool]] = {}
 
@@ -133,10 +158,11 @@ class _ModuleParser:
         name = name or f"module_{entry.sym_name.data}"
         module = ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
         module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))
-        try:
-            verify_header(module, entry)
-        except RuleBroken as error:
-            raise self._verify_error(error, header, []) from None
+        if not self.errors:
+            try:
+                verify_header(module, entry)
+            except RuleBroken as error:
+                raise self._verify_error(error, header, []) from None
         return module
 
     # ------------------------------------------------------------------------------------------------------- computation
@@ -147,12 +173,13 @@ class _ModuleParser:
         token = cursor.new_name("the name of a computation")
         if token.name in self.computations:
             other = self.computations[token.name]
-            raise VerifyError(
+            error = VerifyError(
                 f"computation '{token.name}' is there twice",
                 stage="hlo.verify",
                 place=self._place(token),
                 notes=((self._place_of(other), "the other one"),),
             )
+            self._break(token.name, error)
         signature = self._signature() if cursor.at("(") else None
         computation = self._body(token.name, token)
         while cursor.accept(","):
@@ -167,9 +194,14 @@ class _ModuleParser:
             computation.attributes[attribute.name] = StringAttr(
                 cursor.expect_kind(TokenKind.STRING, "the thread's name").text
             )
-        if signature is not None:
+        if signature is not None and token.name not in self._broken:
             self._check_signature(computation, *signature)
         return computation
+
+    def _break(self, computation: str, error: VerifyError) -> None:
+        """Takes down an error of a computation: who calls it is not judged."""
+        self.errors.append(error)
+        self._broken.add(computation)
 
     def _signature(self) -> tuple[list[Attribute], Attribute, Token]:
         cursor = self.cursor
@@ -195,12 +227,13 @@ class _ModuleParser:
             f"({', '.join(map(type_text, types))}) -> {type_text(result)}"
             for types, result in ((parameters, root), (found, computation.root.type))
         )
-        raise VerifyError(
+        error = VerifyError(
             f"the signature of computation '{computation.sym_name.data}' is not that of its instructions",
             stage="hlo.verify",
             place=self._place(token),
             details=(f"it says {wanted}; the instructions give {got}",),
         )
+        self._break(computation.sym_name.data, error)
 
     def _body(self, name: str, token: Token) -> ComputationOp:
         """Consumes `{ instructions }`."""
@@ -222,35 +255,65 @@ class _ModuleParser:
         computation = ComputationOp(name, scope.block)
         computation.location = self._location(name, token)
         self.computations[name] = computation
+        if scope.is_broken:
+            self._broken.add(name)
+            return computation
         try:
             computation.verify_parameter_numbers()
         except RuleBroken as error:
-            raise self._verify_error(error, token, []) from None
+            self._break(name, self._verify_error(error, token, []))
         return computation
 
     # ------------------------------------------------------------------------------------------------------- instruction
 
     def _instruction(self, scope: _Scope) -> None:
         cursor = self.cursor
+        start = cursor.token
         root = cursor.advance() if cursor.at("ROOT") and cursor.peek().kind is TokenKind.NAME else None
         token = cursor.new_name("an instruction: %name = shape opcode(...)")
-        if (other := scope.defined.get(token.name)) is not None:
-            raise VerifyError(
-                f"instruction '{token.name}' is there twice in computation '{scope.name}'",
-                stage="hlo.verify",
-                place=self._place(token),
-                notes=((self._place(other.token), "the other one"),),
-            )
-        cursor.expect("=", f"after '{token.text}'")
-        type = self.shapes.shape() if self.shapes.at_shape() else None
-        opcode = cursor.name("an opcode" if type else "a shape such as f32[8,64]{1,0}, and an opcode")
-        value = self._operation(scope, token.name, token, type, opcode)
-        scope.defined[token.name] = _Definition(value, token)
+        type: Attribute | None = None
+        try:
+            if (other := scope.defined.get(token.name)) is not None:
+                raise VerifyError(
+                    f"instruction '{token.name}' is there twice in computation '{scope.name}'",
+                    stage="hlo.verify",
+                    place=self._place(token),
+                    notes=((self._place(other.token), "the other one"),),
+                )
+            cursor.expect("=", f"after '{token.text}'")
+            type = self.shapes.shape() if self.shapes.at_shape() else None
+            opcode = cursor.name("an opcode" if type else "a shape such as f32[8,64]{1,0}, and an opcode")
+            definition = _Definition(self._operation(scope, token.name, token, type, opcode), token)
+        except (ParseError, VerifyError, _FollowUp) as error:
+            self._go_on_behind(start, type, error)
+            scope.is_broken = True
+            stand_in = ParameterOp(0, type or TokenType(), token.name)
+            stand_in.location = self._location(token.name, token)
+            scope.block.add_op(stand_in)
+            # Of what gives a tuple, users may ask which op it is.
+            is_believed = isinstance(error, _FollowUp) and type is not None and is_array(type)
+            definition = _Definition(stand_in.result, token, is_in_doubt=not is_believed)
+        scope.defined[token.name] = definition
         if root is None:
             return
         if scope.root is not None:
             raise cursor.error(f"computation '{scope.name}' has a second ROOT", root)
-        scope.root = value
+        scope.root = definition.value
+
+    def _go_on_behind(self, start: Token, type: Attribute | None, error: ParseError | VerifyError | _FollowUp) -> None:
+        """Takes down the error of the instruction that begins at `start`, and consumes the rest of it.
+
+        raises the error itself where it must be the last.
+        """
+        if isinstance(error, ParseError) and type is None:
+            raise error
+        self.cursor.skip_to(start.start)
+        try:
+            self.cursor.skip_instruction()
+        except ParseError as unmatched:
+            raise (unmatched if isinstance(error, _FollowUp) else error) from None
+        if not isinstance(error, _FollowUp):
+            self.errors.append(error)
 
     def _operation(
         self, scope: _Scope, name: str, place: Token, type: Attribute | None, opcode: Token, *, nested: bool = False
@@ -405,7 +468,7 @@ class _ModuleParser:
             raise self.cursor.error(f"no element type '{opcode.text}'{nearest(opcode.text, ELEMENT_TYPES)}", opcode)
         where = f"(instruction %{name} of computation '{scope.name}')"
         raise ParseError(
-            f"no HLO op '{opcode.text}' {where}{nearest(opcode.text, HLO_OPS)}",
+            f"no HLO op '{opcode.text}' {where}{self._nearest(opcode.text, HLO_OPS)}",
             stage="hlo.parse",
             place=self._place(opcode),
         )
@@ -442,6 +505,8 @@ class _ModuleParser:
         definition = scope.defined.get(token.name)
         if definition is None:
             raise self._undefined(scope, token)
+        if definition.is_in_doubt:
+            raise _FollowUp
         value = definition.value
         while cursor.accept("#"):
             value = self._element(scope, value, token)
@@ -470,8 +535,11 @@ class _ModuleParser:
         scope.defined[name] = _Definition(op.result, token)
         return op.result
 
-    def _undefined(self, scope: _Scope, token: Token) -> VerifyError:
-        help = nearest(token.name, scope.defined).removeprefix("; ")
+    def _undefined(self, scope: _Scope, token: Token) -> VerifyError | _FollowUp:
+        if token.name in scope.missing:
+            return _FollowUp()
+        scope.missing.add(token.name)
+        help = self._nearest(token.name, scope.defined).removeprefix("; ")
         return VerifyError(
             f"no instruction '{token.name}' before this one in computation '{scope.name}'",
             stage="hlo.verify",
@@ -549,15 +617,21 @@ class _ModuleParser:
         """A computation by name, or one that stands here: it gets a name from the instruction."""
         token = self.cursor.token
         if token.text == "{":
-            return SymbolRefAttr(self._body(self._fresh_computation(f"{instruction}.computation"), token).sym_name)
+            body = self._body(self._fresh_computation(f"{instruction}.computation"), token)
+            if body.sym_name.data in self._broken:
+                raise _FollowUp
+            return SymbolRefAttr(body.sym_name)
         name = self.cursor.name("the name of a computation").name
         self._check_computation(name, token)
         return SymbolRefAttr(name)
 
     def _check_computation(self, name: str, token: Token) -> None:
+        if name in self._broken or name in self._missing:
+            raise _FollowUp
         if name not in self.computations:
+            self._missing.add(name)
             raise VerifyError(
-                f"no computation '{name}' before this one{nearest(name, self.computations)}",
+                f"no computation '{name}' before this one{self._nearest(name, self.computations)}",
                 stage="hlo.verify",
                 place=self._place(token),
                 help="a computation stands before the instructions that call it",
@@ -608,6 +682,10 @@ class _ModuleParser:
             notes=tuple(notes),
             help=error.help,
         )
+
+    def _nearest(self, name: str, names: Iterable[str]) -> str:
+        """`; did you mean '...'?`, or "" for an error that is not printed: in a large module it takes a while."""
+        return nearest(name, names) if len(self.errors) < SHOWN else ""
 
     def _place(self, token: Token) -> Place:
         return self.source.place(token.start, token.end)

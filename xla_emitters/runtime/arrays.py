@@ -1,7 +1,7 @@
 """Arrays at the boundary: the caller's logical arrays, a kernel's flat buffers, random inputs, and `.npz` files.
 
 A caller's array is logical and row-major, whatever the HLO layout says; a kernel's buffer is one-dimensional and lies as the layout
-says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an element here (launchers pack them).
+says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an element here (see `packing`).
 
     f32[2,3]{0,1}   [[a b c]      ->  buffer  a d b e c f
                      [d e f]]
@@ -18,6 +18,7 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,21 +57,6 @@ def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
     return physical.transpose(back) if spec.shape else physical.reshape(())
 
 
-def packed_bytes(elements: Array, bits: int) -> Array:
-    """Bytes that hold 8 // bits elements each, the first in the lowest bits, as memory does; `elements` is uint8, one element each."""
-    per_byte = 8 // bits
-    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
-    padded[: elements.size] = elements & ((1 << bits) - 1)
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    return np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
-
-
-def unpacked_elements(data: Array, bits: int) -> Array:
-    """The inverse of `packed_bytes`, with the padding."""
-    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
-    return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
-
-
 def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:
     """One draw per spec (see `draws`); each has its own stream, so that adding a parameter does not change the others."""
     return [random_array(spec, seed, number) for number, spec in enumerate(specs)]
@@ -80,8 +66,7 @@ def random_array(spec: ArraySpec, seed: int, number: int, places: Places | None 
     """The draw for parameter `number`, which may say where a scatter writes. raises DataError where it is too large."""
     row = dtype(spec.dtype)
     refuse_beyond_memory(spec.shape, row, f"parameter {number}")
-    bits = int(row.name[1:]) if row.is_integer else row.bits
-    return draw(row.kind.value, bits, row.numpy, spec.shape, seed=seed, number=number, places=places)
+    return draw(row.kind.value, row.significant_bits, row.numpy, spec.shape, seed=seed, number=number, places=places)
 
 
 def refuse_beyond_memory(shape: Sequence[int], element: DType, what: str) -> None:
@@ -137,7 +122,14 @@ def save_arrays(path: str | Path | IO[bytes], prefix: str, arrays: Sequence[Arra
         np.savez(stream, allow_pickle=False, **entries)
 
 
-def load_arrays(path: str | Path, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:
+class StandardInput(BytesIO):
+    """What came on standard input, in the place of a file; messages call it so."""
+
+    def __str__(self) -> str:
+        return "standard input"
+
+
+def load_arrays(path: str | Path | StandardInput, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:
     """Reads what `save_arrays` writes and checks it against `specs`.
 
     raises DataError naming the key for a file that is no `.npz`, a missing key, a pickled object, a wrong type or shape.

@@ -1,7 +1,8 @@
 """Makes a bundle: kernels compiled here for a machine that has only Python, NumPy, ml_dtypes and CuPy.
 
     kernels.zip
-      __main__.py  draws.py       `python kernels.zip` checks and times everything (bundle_main.py)
+      __main__.py                 `python kernels.zip` checks and times everything (bundle_main.py)
+      draws.py  packing.py        what it needs of ours
       manifest.json               cases: parameters with a draw's recipe and checksum, results, kernels with launch and arguments
       gelu/hlo.txt                what was compiled
       gelu/ours-0.ptx             per code ("ours", or a rival such as XLA's own PTX) and kernel
@@ -25,8 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import Unsupported
-from xla_emitters.runtime import bundle_main, draws
+from xla_emitters.runtime import bundle_main, draws, packing
 from xla_emitters.runtime.arrays import bit_pattern
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
@@ -61,11 +61,12 @@ class Case:
 
 
 def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
-    """Writes the zip. raises Unsupported for arrays with sub-byte elements, OSError where the file cannot be written."""
+    """Writes the zip. raises OSError where the file cannot be written."""
     manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", Path(bundle_main.__file__).read_text())
         archive.writestr("draws.py", Path(draws.__file__).read_text())
+        archive.writestr("packing.py", Path(packing.__file__).read_text())
         for case, name in zip(cases, _unique([case.name for case in cases]), strict=True):
             manifest["cases"].append(_write_case(archive, case, name))
         archive.writestr("manifest.json", json.dumps(manifest, indent=1))
@@ -122,12 +123,11 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
 
 def _spec(spec: ArraySpec) -> dict[str, Any]:
     row = dtype(spec.dtype)
-    if row.bits < 8:
-        raise Unsupported(f"{spec}: a bundle holds no sub-byte arrays yet", stage="bundle")
     return {
         **asdict(spec),
         "kind": row.kind.value,
-        "bits": row.bits,
+        "bits": row.significant_bits,
+        "packed": row.bits < 8,
         "numpy": row.numpy.name,
         "physical": list(reversed(spec.minor_to_major)),
     }

@@ -5,8 +5,8 @@ compares its results with the expected bounds that the bundle carries, times it 
 cache is cold), prints a table and writes JSON. Without a GPU it checks the manifest, redraws the inputs and says 'not run'.
 
 Exit codes: 0 all right or not run, 1 the bundle is damaged, 2 usage, 3 numbers differ, 4 the driver refuses a kernel, or this Python has
-no NumPy or ml_dtypes. This file stands alone: it is `__main__.py` of the zip, beside `draws.py`, and imports nothing of xla_emitters.
-Nothing in a bundle is executed but these two files and the PTX.
+no NumPy or ml_dtypes. This file stands alone: it is `__main__.py` of the zip, beside `draws.py` and `packing.py`, and imports nothing of
+xla_emitters. Nothing in a bundle is executed but these files and the PTX.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import io
 import json
+import math
 import platform
 import statistics
 import sys
@@ -29,7 +30,7 @@ except ModuleNotFoundError as missing:
     print(f"error: {sys.executable} has no {missing.name}: pip install numpy ml_dtypes", file=sys.stderr)
     sys.exit(4)
 
-FORMAT = 2
+FORMAT = 3
 EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
 
 
@@ -95,10 +96,14 @@ def numpy_type(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
 
 
+def standing_beside(name: str) -> Any:
+    """A module of the zip, which is on the path."""
+    return importlib.import_module(name)
+
+
 def redraw(case: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
     """The inputs, in the order of the parameters; raises ValueError when they are not those of the reference."""
-    draws: Any = importlib.import_module("draws")
-
+    draws = standing_beside("draws")
     inputs: list[np.ndarray[Any, Any]] = []
     for number, spec in enumerate(case["parameters"]):
         array = draws.draw(
@@ -205,8 +210,10 @@ def allocate(
     """Fresh device memory for every parameter, result and temporary; arguments of one slice share theirs."""
     buffers: dict[tuple[str, int], Any] = {}
     for number, (array, spec) in enumerate(zip(inputs, case["parameters"], strict=True)):
-        physical = np.ascontiguousarray(array.transpose(spec["physical"])).reshape(-1)
-        buffers["parameter", number] = cupy.asarray(physical.view(np.uint8))
+        physical = np.ascontiguousarray(array.transpose(spec["physical"])).reshape(-1).view(np.uint8)
+        if spec["packed"]:
+            physical = standing_beside("packing").packed_bytes(physical, spec["bits"])
+        buffers["parameter", number] = cupy.asarray(physical)
     for kernel in code["kernels"]:
         by_slice: dict[int, Any] = {}
         for argument in kernel["arguments"]:
@@ -231,8 +238,10 @@ def compare(
     wrong = 0
     for number, spec in enumerate(case["results"]):
         key, dtype, physical = f"r{number}", numpy_type(spec["numpy"]), tuple(spec["physical"])
-        array = cupy.asnumpy(buffers["result", number]).view(dtype)
-        array = array.reshape(tuple(spec["shape"][dim] for dim in physical))
+        data = cupy.asnumpy(buffers["result", number])
+        if spec["packed"]:
+            data = standing_beside("packing").unpacked_elements(data, spec["bits"])[: math.prod(spec["shape"])]
+        array = data.view(dtype).reshape(tuple(spec["shape"][dim] for dim in physical))
         logical = array.transpose(np.argsort(physical)) if physical else array
         got = logical.reshape(-1)[expected[f"{key}.positions"]]
         low, high = expected[f"{key}.low"].view(dtype), expected[f"{key}.high"].view(dtype)

@@ -8,14 +8,16 @@ import sys
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import add_target, counted, read_source
+from xla_emitters.tools.common import add_compilation, add_input, counted, read_source, refuse_second_reader
 from xla_emitters.tools.terminal import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE.hlo", nargs="+")
-    parser.add_argument("-o", "--output", metavar="KERNELS.zip", required=True)
-    add_target(parser)
+    add_input(parser, several=True)
+    add_compilation(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="KERNELS.zip", required=True, help="the zip to write; '-' is standard output"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the inputs' recipe; default 0")
 
 
@@ -23,12 +25,15 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import bundle_case
     from xla_emitters.runtime.bundle import write_bundle
 
+    refuse_second_reader("bundle", *options.files)
     with progress(f"compiling {len(options.files)} files"):
         cases = [
             bundle_case(
                 read_source(name),
                 name=Path(name).stem if name != "-" else "stdin",
                 target=options.target,
+                fusion=options.fusion,
+                hero_rules=options.hero_rules,
                 seed=options.seed,
             )
             for name in options.files

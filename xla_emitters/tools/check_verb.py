@@ -7,19 +7,25 @@ import sys
 from functools import partial
 
 from xla_emitters.errors import NumbersDiffer, UsageError
-from xla_emitters.tools.common import add_hero_rules, add_input, read_source
+from xla_emitters.tools.common import (
+    add_arrays,
+    add_compilation,
+    add_input,
+    arrays_source,
+    read_source,
+    refuse_second_reader,
+)
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.terminal import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser, several=True)
-    add_hero_rules(parser)
+    add_compilation(parser)
     parser.add_argument(
         "--stages", default="all", help="all (default), 'passes' (after every single pass), or a comma-separated list"
     )
-    parser.add_argument("--inputs", metavar="IN.npz", help="arrays p0, p1, ...; default: drawn from --seed")
-    parser.add_argument("--seed", type=int, default=0)
+    add_arrays(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
@@ -41,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     """One row a file; one bad file does not hide the verdict on the others. Returns the highest exit code."""
     if options.inputs and len(options.files) > 1:
         raise UsageError("--inputs goes with one file", stage="check")
+    refuse_second_reader("check", *options.files, options.inputs)
     width = max(len(name) for name in options.files)
     codes: list[int] = []
     for name in options.files:
@@ -64,7 +71,7 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
             hero_rules=options.hero_rules,
             stages=options.stages,
             seed=options.seed,
-            inputs=options.inputs,
+            inputs=arrays_source(options.inputs),
             blocks=options.blocks,
             atol=options.atol,
             rtol=options.rtol,

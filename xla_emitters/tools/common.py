@@ -6,11 +6,15 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.trace import Trace
 from xla_emitters.trace.text import dumps, stage_table, write_tree
+
+if TYPE_CHECKING:
+    from xla_emitters.runtime.arrays import StandardInput
 
 
 def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -20,26 +24,31 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
         nargs="+" if several else None,
         help="HLO text; '-' is standard input",
     )
-    add_target(parser)
     parser.add_argument("--fusion", metavar="NAME", help="only the fusion instruction of this name")
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_compilation(parser: argparse.ArgumentParser) -> None:
+    """What a fusion is compiled for, and by which rules."""
     parser.add_argument(
         "--target",
         default=DEFAULT_DEVICE,
         metavar="DEVICE",
         help=f"device (h200, a6000 ...), architecture (sm_90), or a file with XLA's description of a GPU; default {DEFAULT_DEVICE}",
     )
-
-
-def add_hero_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hero-rules",
         default="current",
         choices=("current", "seed"),
         help="which emitter takes a fusion: as today's XLA (default), or with the seed document's input slices",
     )
+
+
+def add_arrays(parser: argparse.ArgumentParser) -> None:
+    """Where the arrays of parameters come from; see `arrays_source`."""
+    parser.add_argument(
+        "--inputs", metavar="IN.npz", help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs; default 0")
 
 
 def add_dumps(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +77,30 @@ def read_source(name: str) -> str | Path:
     """What `pipeline.compile` takes for a file argument: a path, or the text on standard input. raises ParseError."""
     if name != "-":
         return Path(name)
-    text = decoded(sys.stdin.buffer.read(), "standard input")
+    text = decoded(standard_input(), "standard input")
     return text if "\n" in text else text + "\n"
+
+
+def arrays_source(name: str | None) -> str | StandardInput | None:
+    """What `load_arrays` takes for `--inputs`; None where it was not given."""
+    if name != "-":
+        return name
+    from xla_emitters.runtime.arrays import StandardInput
+
+    return StandardInput(standard_input())
+
+
+def standard_input() -> bytes:
+    """All of it. raises UsageError where it is closed."""
+    if sys.stdin is None:
+        raise UsageError("standard input is closed", stage="read")
+    return sys.stdin.buffer.read()
+
+
+def refuse_second_reader(stage: str, *names: str | None) -> None:
+    """raises UsageError where several of the names are '-'."""
+    if names.count("-") > 1:
+        raise UsageError("'-' is there more than once, and standard input is read once", stage=stage)
 
 
 def decoded(data: bytes, name: str) -> str:

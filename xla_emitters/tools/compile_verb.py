@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import (
+    add_compilation,
     add_dumps,
-    add_hero_rules,
     add_input,
     print_dumps,
     prints_anything,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
-    add_hero_rules(parser)
+    add_compilation(parser)
     add_dumps(parser)
     parser.add_argument("-o", "--output", metavar="OUT", default="-", help="where to; default standard output")
     parser.add_argument("--stage", default="ptx", help="hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)")

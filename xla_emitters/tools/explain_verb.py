@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
-from xla_emitters.tools.common import add_hero_rules, add_input, read_source
+from xla_emitters.tools.common import add_compilation, add_input, read_source
 from xla_emitters.trace.explain import explained, explained_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
-    add_hero_rules(parser)
+    add_compilation(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
-from xla_emitters.tools.common import add_dumps, add_hero_rules, add_input, print_dumps, read_source, record_wanted
+from xla_emitters.tools.common import (
+    add_arrays,
+    add_compilation,
+    add_dumps,
+    add_input,
+    arrays_source,
+    print_dumps,
+    read_source,
+    record_wanted,
+    refuse_second_reader,
+)
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
-    add_hero_rules(parser)
+    add_compilation(parser)
     add_dumps(parser)
     parser.add_argument(
         "--platform",
@@ -35,13 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto: the GPU if there is one, else the CPU",
     )
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
-    parser.add_argument("--inputs", metavar="IN.npz", help="arrays p0, p1, ...; default: drawn from --seed")
+    add_arrays(parser)
     parser.add_argument(
         "--outputs",
         metavar="OUT.npz",
         help="write the results as r0, r1, ...; '-': to standard output, and all else to standard error",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs; default 0")
     parser.add_argument("--show-stages", action="store_true", help="print one row per stage: name, ops, ms")
     parser.add_argument(
         "--sanitize",
@@ -78,6 +87,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
+    refuse_second_reader("run", options.file, options.inputs)
     if options.platform == "cuda" and options.stage:
         raise UsageError("a GPU runs the whole road's PTX, not a stage", stage="run", help="leave out --stage")
     watched = ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
@@ -121,10 +131,11 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     print_dumps(options, program.traces)
     if options.print_ir_tree_dir:
         print(f"IR of every pass and the PTX: {options.print_ir_tree_dir}")
+    given = arrays_source(options.inputs)
     inputs = (
-        load_arrays(options.inputs, "p", program.parameters)
-        if options.inputs
-        else draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
+        draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
+        if given is None
+        else load_arrays(given, "p", program.parameters)
     )
     counters: list[tuple[str, AccessCounter]] = []
 

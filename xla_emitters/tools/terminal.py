@@ -7,6 +7,7 @@ and goes away when the work is done.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from typing import TextIO
 
 PROGRESS_AFTER_SECONDS = 1.0
 _RED, _PLAIN = "\x1b[1;31m", "\x1b[0m"
+# At the beginning of a line or behind a place; what is quoted and said of an error is indented, or a note.
+_ERROR = re.compile(r"^((?:\S.*?:\d+: )?)error:", re.MULTILINE)
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -38,8 +41,8 @@ def coloured(text: str, kind: str, stream: TextIO) -> str:
 
 
 def marked_error(message: str, stream: TextIO) -> str:
-    """A message whose first "error:" is red if `stream` takes colours."""
-    return message.replace("error:", f"{_RED}error:{_PLAIN}", 1) if wants_colour(stream) else message
+    """A message in which the "error:" of each error is red if `stream` takes colours."""
+    return _ERROR.sub(rf"\1{_RED}error:{_PLAIN}", message) if wants_colour(stream) else message
 
 
 @contextmanager

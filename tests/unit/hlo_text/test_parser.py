@@ -240,6 +240,85 @@ def test_operands_that_differ_are_shown_where_they_stand():
     ]
 
 
+SEVERAL = """
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] ad(a, b) }
+f {
+  p = f32[8,4] parameter(0)
+  bias = f32[4] parameter(1)
+  s = f32[8,4] add(p, bias)
+  t = f32[8] negate(s)
+  u = f32[9] negate(t)
+  z = f32[] constant(0)
+  r = f32[8] reduce(p, z), dimensions={1}, to_apply=sum
+  v = f32[8] add(r, missing)
+  w = f32[8] add(missing, missing)
+  x = f32[8] reduce(p, z), dimensions={1}, to_apply=nosum
+  y = f32[8] reduce(p, z), dimensions={1}, to_apply=nosum
+  k = f32[2] constant({1, 2, 3})
+  l = f32[8,4] negate(p), dimensions={1}
+  m = add(l, p)
+  n = f32[8,4] negate(p), metadata={op_name="{"}
+  n = f32[8] negate(r)
+  ROOT o = f32[7] negate(n)
+}
+ENTRY e (p: f32[8,4], q: f32[4]) -> f32[5] {
+  p = f32[8,4] parameter(0)
+  b = f32[4] parameter(1)
+  a = ((f32[8,4], f32[4]), f32[7], u32[]) async-start(p, b), calls=f
+  d = f32[7] async-done(a)
+  c = f32[7] fusion(p, b), kind=kLoop, calls=f
+  ROOT g = f32[6] negate(c)
+}
+"""
+
+
+def test_all_errors_of_a_module():
+    """Each once, in order, and nothing of what follows from one: of users of what failed, and of callers of its computation."""
+    with pytest.raises(XlaEmittersError) as error:
+        parse_hlo(SEVERAL, "t.hlo")
+    found = [error.value, *error.value.others]
+    assert [(one.place.line if one.place else 0, one.message) for one in found] == [
+        (2, "no HLO op 'ad' (instruction %c of computation 'sum'); did you mean 'pad'?"),
+        (6, "elementwise operands differ in shape"),
+        (8, "'negate' cannot have this result shape"),
+        (11, "no instruction 'missing' before this one in computation 'f'"),
+        (13, "no computation 'nosum' before this one; did you mean 'sum'?"),
+        (15, "more than 2 items in dimension 0"),
+        (16, "'negate' has no attribute 'dimensions'"),
+        (19, "instruction 'n' is there twice in computation 'f'"),
+        (28, "'negate' cannot have this result shape"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        # Where the text is no instruction, or does not say where it ends, its error is the last.
+        (("p = f32[4", "q = f32[5] negate(p)"), ["expected ',' or ']' after a size"]),
+        (
+            (P, "a = f32[5] negate(p)", "b = f32[4] negate(p", "ROOT c = f32[6] negate(p)"),
+            ["'negate' cannot", "expected"],
+        ),
+        ((P, "a = f32[5] negate(p)", "b = no.op p", "c = f32[6] negate(p)"), ["'negate' cannot", "no HLO op 'no.op'"]),
+        # The signature is compared where the root is known.
+        (
+            (P, "ROOT r = f32[5] negate(p)", "} g (p: f32[4]) -> f32[3] {", P, "ROOT q = f32[4] negate(p)"),
+            ["'negate' cannot", "the signature"],
+        ),
+        (
+            (P, "} e {", "p = f32[4] parameter(1)", "} g {", P, "r = f32[3] call(p), to_apply=e"),
+            ["computation 'e' is there twice", "computation 'e' has parameter(1)"],
+        ),
+    ],
+)
+def test_how_far_errors_are_looked_for(text: tuple[str, ...], messages: list[str]):
+    with pytest.raises(XlaEmittersError) as error:
+        parse_hlo(in_computation(*text), "t.hlo")
+    found = [error.value, *error.value.others]
+    assert len(found) == len(messages), error.value
+    assert all(one.message.startswith(said) for one, said in zip(found, messages, strict=True)), error.value
+
+
 FUSED = "f {\n  a = f32[4] parameter(0)\n  ROOT r = f32[4] negate(a)\n}\n"
 
 

@@ -19,14 +19,14 @@ from runtime.small_programs import PROGRAMS, TARGET
 from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 
 from xla_emitters.analysis.program_plan import entry_of
-from xla_emitters.errors import Unsupported
 from xla_emitters.explore.check import Reference, reference_for
 from xla_emitters.pipeline import read_module
-from xla_emitters.runtime import bundle_main
+from xla_emitters.runtime import bundle_main, draws, packing
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.bundle import EDGE, POSITIONS, Case, positions_to_compare, write_bundle
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.kernel import ArraySpec, Kernel
+from xla_emitters.runtime.tolerance import Bounds
 
 
 def case(name: str, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = (), seed: int = 0) -> Case:
@@ -56,13 +56,17 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     def call(path: Path, *options: str) -> tuple[int, str, str]:
         monkeypatch.syspath_prepend(str(path))
-        sys.modules.pop("draws", None)
+        forget()
         code = bundle_main.main(["--bundle", str(path), *options])
         out, err = capsys.readouterr()
         return code, out, err
 
+    def forget() -> None:
+        for name in ("draws", "packing"):
+            sys.modules.pop(name, None)
+
     yield call
-    sys.modules.pop("draws", None)
+    forget()
 
 
 def rewritten(path: Path, to: Path, changes: dict[str, bytes | None]) -> Path:
@@ -155,8 +159,9 @@ def test_a_python_without_packages_is_told_what_to_install(bundle: Path) -> None
 
 @pytest.mark.tiny
 def test_it_imports_nothing_of_ours() -> None:
-    assert "import xla_emitters" not in Path(bundle_main.__file__).read_text()
-    assert "from xla_emitters" not in Path(bundle_main.__file__).read_text()
+    for path in (bundle_main.__file__, draws.__file__, packing.__file__):
+        assert "import xla_emitters" not in Path(path).read_text()
+        assert "from xla_emitters" not in Path(path).read_text()
 
 
 def test_a_wrong_kernel_differs(bundle: Path, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
@@ -224,8 +229,8 @@ def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
     refused("'gelu/ours-0.ptx' of case 'gelu' is missing")
     rewritten(bundle, broken, {"gelu/expected.npz": None})
     refused("'gelu/expected.npz' of case 'gelu' is missing")
-    with_manifest(bundle, broken, manifest_of(bundle) | {"format": 3})
-    refused("format 3, this script reads 2")
+    with_manifest(bundle, broken, manifest_of(bundle) | {"format": 2})
+    refused("format 2, this script reads 3")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": []})
     refused("no cases")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": [{}]})
@@ -297,11 +302,32 @@ def test_names_are_made_unique(tmp_path: Path) -> None:
     assert [c["name"] for c in manifest_of(path)["cases"]] == ["bytes", "bytes-2"]
 
 
-def test_sub_byte_results_are_refused(tmp_path: Path) -> None:
-    made = case("bytes")
-    program = replace(made.program, results=(ArraySpec("s4", (1003,), (0,)),))
-    with pytest.raises(Unsupported, match=r"s4\[1003\]: a bundle holds no sub-byte arrays"):
-        write_bundle(tmp_path / "x.zip", [replace(made, program=program)])
+NARROW = """
+f { a = s4[5,7]{0,1} parameter(0) b = u4[5,7] parameter(1) c = s2[5,7] parameter(2) d = u2[5,7]{0,1} parameter(3)
+  e = f4e2m1fn[5,7] parameter(4) s = s1[5,7] parameter(5)
+  na = s4[5,7]{1,0} not(a) nb = u4[5,7]{0,1} not(b) nc = s2[5,7] not(c) nd = u2[5,7] not(d) ne = f4e2m1fn[5,7] negate(e)
+  w = s8[5,7] convert(s)
+  ROOT t = (s4[5,7]{1,0}, u4[5,7]{0,1}, s2[5,7], u2[5,7], f4e2m1fn[5,7], s8[5,7]) tuple(na, nb, nc, nd, ne, w) }
+"""
+
+
+def test_elements_that_share_a_byte(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """35 of them end in the middle of one; layouts differ. s1, which has a byte of its own, is drawn from its two numbers."""
+    program = for_fake(NARROW, TARGET)
+    inputs = random_arrays(program.parameters, 0)
+    first, *others = reference_for(read_module(NARROW), inputs).bounds
+    changed = first.low.copy()
+    changed[2, 3] = ~changed[2, 3].astype(np.int8)
+    path, report = tmp_path / "narrow.zip", tmp_path / "report.json"
+    write_bundle(path, [Case("narrow", program, NARROW, 0, inputs, [Bounds(changed, changed), *others])])
+    (entry,) = manifest_of(path)["cases"]
+    assert [spec["packed"] for spec in (*entry["parameters"], *entry["results"])] == [*[True] * 5, False] * 2
+    (kernel,) = entry["codes"][0]["kernels"]
+    assert [argument["bytes"] for argument in kernel["arguments"]] == [18, 18, 9, 9, 18, 35] * 2
+    # One expected element of the 210 is wrong, and one is said to differ.
+    assert run(path, "--repeat", "1", "--json", str(report))[0] == 3
+    (row,) = json.loads(report.read_text())["rows"]
+    assert (row["verdict"], row["wrong"]) == ("differs", 1)
 
 
 def test_kernels_in_the_manifest_are_those_of_the_program(bundle: Path) -> None:

@@ -53,11 +53,49 @@ def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         assert "negate_20/ours-0.ptx" in archive.namelist()
 
 
+TWO_FUSIONS = """HloModule two
+halves { p = f32[64,32] parameter(0) a = f32[32,32] slice(p), slice={[0:32], [0:32]}
+  b = f32[32,32] slice(p), slice={[32:64], [0:32]} ROOT t = (f32[32,32], f32[32,32]) tuple(a, b) }
+flip { p = f32[64,32] parameter(0) ROOT n = f32[64,32] negate(p) }
+ENTRY e {
+  p = f32[64,32] parameter(0)
+  h = (f32[32,32], f32[32,32]) fusion(p), kind=kInput, calls=halves
+  n = f32[64,32] fusion(p), kind=kLoop, calls=flip
+  a = f32[32,32] get-tuple-element(h), index=0
+  ROOT t = (f32[32,32], f32[64,32]) tuple(a, n)
+}
+"""
+
+
+@needs(*PTX)
+@pytest.mark.parametrize(("rules", "threads"), [("current", 32 * 32), ("seed", 64 * 32)])
+def test_one_fusion_of_standard_input(
+    rules: str,
+    threads: int,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The emitter of input slices, which today's rules do not have, has a thread for each element of the parameter."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TWO_FUSIONS.encode())))
+    path = tmp_path / "kernels.zip"
+    assert main(["bundle", "-", "--fusion", "h", "--hero-rules", rules, "-o", str(path)]) == 0
+    with zipfile.ZipFile(path) as archive:
+        (case,) = json.loads(archive.read("manifest.json"))["cases"]
+    assert case["name"] == "stdin"
+    assert [spec["shape"] for spec in case["results"]] == [[32, 32], [32, 32]]
+    (kernel,) = case["codes"][0]["kernels"]
+    assert kernel["name"] == "h"
+    assert kernel["grid"][0] * kernel["block"][0] == threads
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (["nowhere.hlo", "-o", "k.zip"], 1, "error: [file] nowhere.hlo: No such file"),
         ([NEGATE, "-o", "k.zip", "--target", "tpu"], 2, "error: unknown target 'tpu'"),
+        ([NEGATE, "-o", "k.zip", "--fusion", "other"], 2, "error: [plan] no fusion instruction 'other' in ENTRY"),
+        (["-", "-", "-o", "k.zip"], 2, "error: [bundle] '-' is there more than once"),
     ],
 )
 def test_faults(

@@ -107,6 +107,21 @@ def test_inputs_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert run(capsys, NEGATE, NEGATE, "--inputs", path)[0] == 2
 
 
+def test_inputs_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An .npz; what is none is an error of the file's row, and two readers are refused before anything is read."""
+    file = io.BytesIO()
+    np.savez(file, p0=np.zeros(20, np.float32))
+    for data, code, said in ((file.getvalue(), 0, ""), (b"", 1, "error: [arrays] standard input is not an .npz file")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        got, (row,), err = run(capsys, NEGATE, "--inputs", "-", "--stages", "hlo")
+        assert (got, "ok  1 stage" in row) == (code, code == 0)
+        assert err.startswith(said)
+    for words in ("-", "--inputs", "-"), ("-", NEGATE, "-"):
+        code, rows, err = run(capsys, *words)
+        assert (code, rows) == (2, [])
+        assert err.startswith("error: [check] '-' is there more than once")
+
+
 def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAMS["bytes"].encode())))
     code, (row,), _ = run(capsys, "-")

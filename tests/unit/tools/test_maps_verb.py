@@ -60,6 +60,14 @@ def test_the_other_way_round_as_json(path: str, capsys: pytest.CaptureFixture[st
     }
 
 
+def test_no_device(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Maps are the same for all."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["maps", path, "--target", "h200"])
+    assert stopped.value.code == 2
+    assert "unrecognized arguments: --target" in capsys.readouterr().err
+
+
 def test_no_such_instruction(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["maps", path, "--instruction", "q"]) == 2
     assert "fusion %fusion has no instruction 'q'" in capsys.readouterr().err

@@ -142,6 +142,34 @@ def test_the_table_of_stages(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert ".visible .entry negate" in (tmp_path / "tree" / names[-1]).read_text()
 
 
+def fed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Puts `data` on standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_arrays_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `run --outputs -` of another program would write them."""
+    file = io.BytesIO()
+    np.savez(file, p0=np.arange(20, dtype=np.float32))
+    fed(monkeypatch, file.getvalue())
+    code, out, err = run(capsys, NEGATE, "--inputs", "-", "--stage", "hlo")
+    assert (code, err) == (0, "")
+    assert out.endswith("20 of 20 elements bit-identical to the NumPy reference\n")
+    fed(monkeypatch, file.getvalue()[:-20])
+    code, out, err = run(capsys, NEGATE, "--inputs", "-")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: [arrays] standard input is not an .npz file")
+
+
+def test_standard_input_is_read_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = run(capsys, "-", "--inputs", "-")
+    assert (code, err) == (2, "error: [run] '-' is there more than once, and standard input is read once\n")
+    monkeypatch.setattr(sys, "stdin", None)  # as Python leaves it where a shell closed it
+    for words in ("-",), (NEGATE, "--inputs", "-"):
+        code, _, err = run(capsys, *words)
+        assert (code, err) == (2, "error: [read] standard input is closed\n")
+
+
 # ---- verdicts and faults ----
 
 

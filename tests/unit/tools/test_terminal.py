@@ -47,6 +47,12 @@ def test_the_text_is_the_same_under_its_colours(kind: str) -> None:
 def test_an_error_is_red() -> None:
     assert marked_error("a.hlo:1:2: error: [x] no", Terminal()) == "a.hlo:1:2: \x1b[1;31merror:\x1b[0m [x] no"
     assert marked_error("error: no", io.StringIO()) == "error: no"
+    two = "a.hlo:1:2: error: [x] no\n    error: quoted\na.hlo:3:4: error: [x] error: neither"
+    assert marked_error(two, Terminal()).split("\x1b[1;31merror:\x1b[0m") == [
+        "a.hlo:1:2: ",
+        " [x] no\n    error: quoted\na.hlo:3:4: ",
+        " [x] error: neither",
+    ]
 
 
 def test_progress_comes_late_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:

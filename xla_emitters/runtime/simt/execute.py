@@ -28,7 +28,7 @@ from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
-from xla_emitters.runtime.arrays import packed_bytes, unpacked_elements
+from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
 from xla_emitters.runtime.simt import (
     affine,
     arith,
