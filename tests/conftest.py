@@ -32,9 +32,11 @@ FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
 
+# Every dialect and thousands of tests are made before the first runs, and stay: the collector need not look at them again and again.
+gc.set_threshold(1_000_000, 50, 50)
+
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is there now, thousands of tests and every dialect, stays to the end: the collector need not look at it again and again."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 

@@ -233,9 +233,12 @@ SHAPES = [
 
 
 def test_never_meet_is_a_proof():
-    """Whenever never_meet says so, no run of the later access touches what an earlier run of the other touched."""
+    """Whenever never_meet says so, no run of the later access touches what an earlier run of the other touched.
+
+    Every fifth shape, which gives each value of each part with each of any other.
+    """
     proved = 0
-    for trips, one, other, where, length in SHAPES:
+    for trips, one, other, where, length in SHAPES[::5]:
         a, b = two_accesses(trips, one, other, where, length)
         for number, (earlier, later) in enumerate(((a, b), (b, a))):
             if never_meet(earlier, later):

@@ -42,13 +42,13 @@ BODIES = {
 @pytest.mark.parametrize("type", ["f32", "f16", "f64"])
 @pytest.mark.parametrize("body", ["add", "multiply", "maximum"])
 def test_every_order_of_the_updates_is_within(type: str, body: str) -> None:
-    """Five updates of one element and one of another, in all 720 orders; the third element is as it was, exactly."""
+    """Four updates of one element and one of another, in all 120 orders; the third element is as it was, exactly."""
     numpy = {"f32": np.float32, "f16": np.float16, "f64": np.float64}[type]
-    entry = entry_of(parse_hlo(program(type, BODIES[body].format(t=type), 6)))
+    entry = entry_of(parse_hlo(program(type, BODIES[body].format(t=type), 5)))
     p = np.array([1.1, -2.3, 0.7], numpy)
-    rows, updates = np.array([0, 0, 1, 0, 0, 0], np.int32), np.array([3.3, -1.7, 0.01, 1e3, -0.3, 7.7], numpy)
+    rows, updates = np.array([0, 0, 1, 0, 0], np.int32), np.array([3.3, -1.7, 0.01, 1e3, -0.3], numpy)
     (bounds,) = evaluate_bounds(entry, [p, rows, updates])
-    for order in permutations(range(6)):
+    for order in permutations(range(5)):
         (value,) = evaluate(entry, [p, rows[list(order)], updates[list(order)]])
         assert bounds.admits(value).all()
     assert bounds.low[2] == bounds.high[2] == p[2]
