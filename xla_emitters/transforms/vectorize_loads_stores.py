@@ -25,13 +25,22 @@ The loop runs from 0 by 1 to a constant n: a power of two from 2 to 32. An acces
 
 Both buffers and elements are compared as `analysis/accesses.py` says. A loop that only copies needs no vector.insert: the vector that was
 read is written. Everything else is left alone, and says why as a remark.
-Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last condition is ours.
+
+Before sm_100 an access carries at most 128 bits. A loop all of whose accesses take 256 is therefore cut in two, one half after the other:
+
+    scf.for %half = %c0 to %c2 step %c1 iter_args(%iter = %out) {
+      %b = apply_indexing #map(%t, %half, %c0)   // t * 4 + half * 2
+      ... as above, with vectors of two and a loop to %c2
+
+There are as many accesses as before, but what the second half needs is not kept in registers while the first is computed. The second
+half's reads would wait for the first half's writes to the same memory, so the tensors that such a loop reads must not change.
+Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last condition, and to cut in two, are ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from xdsl.context import Context
@@ -60,6 +69,7 @@ from xla_emitters.analysis.accesses import (
     Access,
     accesses_in,
     accesses_of,
+    argument_attribute,
     by_buffer,
     constant_of,
     never_meet,
@@ -68,10 +78,11 @@ from xla_emitters.analysis.accesses import (
 )
 from xla_emitters.device import Device, device
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.ptx_atomics import can_add
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
@@ -79,6 +90,8 @@ from xla_emitters.rewrite.notes import decide
 
 WIDTHS = (2, 4, 8, 16, 32)
 BITS_MAX = 256
+ACCESS_BITS_MAX = 128  # of one instruction
+WIDE_ACCESSES_FROM = (10, 0)  # from this compute capability on an instruction accesses 256 bits
 IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])
 IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
@@ -109,15 +122,19 @@ class VectorizeLoadsStoresPass(KernelPass):
             if may_write(op) and not any(True for _ in accesses_of(op)) and not isinstance(op, CONTROL_FLOW):
                 return self.skip(loop, f"{op.name} inside it may order memory")
         taken: list[Access] = []
+        refused: list[tuple[Access, str]] = []
         sharing = by_buffer(accesses)
         for access in scalar:
             buffer = access.buffer
             others = accesses if buffer is None else [*sharing[buffer], *sharing.get(None, ())]
-            reason = refusal(access, loop, width, others, chip)
-            if reason is None:
+            if (reason := refusal(access, loop, width, others, chip)) is None:
                 taken.append(access)
             else:
-                self.skip(access.op, reason)
+                refused.append((access, reason))
+        if _goes_by_halves(taken, width, chip):
+            return self.vectorize(_halved(loop, width), chip)
+        for access, reason in refused:
+            self.skip(access.op, reason)
         for access in taken:
             _decide(access, width)
         if taken:
@@ -269,6 +286,80 @@ def _order_refusal(access: Access, loop: scf.ForOp, sharing: Sequence[Access]) -
         if not never_meet(*((access, other) if access.is_write else (other, access)), within=loop):
             return f"{other.op.name} in the same loop may touch the same element of its buffer before"
     return None
+
+
+# --- two halves ------------------------------------------------------------------------------------------------------------------
+
+
+def _goes_by_halves(taken: Sequence[Access], width: int, chip: Device) -> bool:
+    """Whether each of these accesses to `width` elements takes two instructions, and no read would wait for a write."""
+    return (
+        chip.compute_capability < WIDE_ACCESSES_FROM
+        and bool(taken)
+        and all(width * _element_bits(access.tensor) > ACCESS_BITS_MAX for access in taken)
+        and all(access.is_write or _never_changes(access.tensor) for access in taken)
+    )
+
+
+def _element_bits(buffer: SSAValue) -> int:
+    assert isa(buffer.type, TensorType)
+    return dtype_of(buffer.type.element_type).bits
+
+
+def _never_changes(buffer: SSAValue) -> bool:
+    root = root_of(buffer)
+    return root is not None and argument_attribute(root, "xla.invariant") is not None
+
+
+def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
+    """Puts `loop`, of `width` iterations, into a loop over two halves; returns the inner loop, over the elements of a half."""
+    count = width // 2
+    before = located_builder(InsertPoint.before(loop), loop)
+    halves, elements = constant_index(before, 2), constant_index(before, count)
+    block = Block(arg_types=[argument.type for argument in loop.body.block.args])
+    for argument, old in zip(block.args, loop.body.block.args, strict=True):
+        argument.name_hint, argument.location = old.name_hint, old.location
+    half = block.args[0]
+    half.name_hint = "half"
+    outer = scf.ForOp(loop.lb, halves, loop.step, loop.iter_args, block)
+    inner = scf.ForOp(loop.lb, elements, loop.step, block.args[1:], loop.detach_region(0))
+    inner.attributes, inner.properties = loop.attributes.copy(), loop.properties.copy()
+    inner.location = outer.location = loop.location
+    inside = located_builder(InsertPoint.at_end(block), loop)
+    inside.insert(inner)
+    inside.insert(scf.YieldOp(*inner.results))
+    for new, old in zip(outer.results, loop.results, strict=True):
+        new.name_hint = old.name_hint
+    Rewriter.replace_op(loop, outer)
+    _count_in_half(inner, half, count)
+    return inner
+
+
+def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
+    """`half * count + variable` for the induction variable, wherever the body reads it: inside the maps that do, else as a value."""
+    variable = loop.body.block.args[0]
+    half_dim, in_half = Variable(Interval(0, 1), "half"), Interval(0, count - 1)
+    number: SSAValue | None = None
+    for op in dict.fromkeys(use.operation for use in tuple(variable.uses)):
+        if isinstance(op, xla_gpu.ApplyIndexingOp):
+            old = op.map.symbols_to_dims()
+            is_variable = [operand is variable for operand in op.operands]
+            first = Expr.variable(len(is_variable)) * count
+            elements = [Expr.variable(dim) + (first if here else 0) for dim, here in enumerate(is_variable)]
+            dims = [replace(d, bounds=in_half) if here else d for d, here in zip(old.dims, is_variable, strict=True)]
+            map = old.with_variables_replaced(elements, dims=[*dims, half_dim]).simplify()
+            applied = xla_gpu.ApplyIndexingOp([*op.operands, half], map, op.attributes)
+            applied.location = op.location
+            for new_result, old_result in zip(applied.results, op.results, strict=True):
+                new_result.name_hint = old_result.name_hint
+            Rewriter.replace_op(op, applied)
+        else:
+            if number is None:
+                element = Expr.variable(0) * count + Expr.variable(1)
+                map = IndexingMap((element,), (half_dim, Variable(in_half)))
+                start = located_builder(InsertPoint.at_start(loop.body.block), loop)
+                number = start.insert(xla_gpu.ApplyIndexingOp([half, variable], map)).results[0]
+            op.operands = [number if operand is variable else operand for operand in op.operands]
 
 
 # --- rewriting -------------------------------------------------------------------------------------------------------------------

@@ -322,6 +322,58 @@ func.func @f64(%in: tensor<512xf64>, %x: f64) -> f64 {
 
 // -----
 
+// What takes two instructions each goes by halves, if the reads of the second need not wait for the writes of the first.
+#map = #xla_gpu.indexing_map<"(th_x, v) -> (th_x * 4 + v), domain: th_x in [0, 127], v in [0, 3]">
+func.func @halves(%in: tensor<512xf64> {xla.invariant}, %out: tensor<512xf64>, %t: index {xla.range = [0 : index, 127 : index]}) -> tensor<512xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %loop = scf.for %v = %c0 to %c4 step %c1 iter_args(%iter = %out) -> (tensor<512xf64>) {
+    %k = xla_gpu.apply_indexing #map(%t, %v)
+    %x = tensor.extract %in[%k] : tensor<512xf64>
+    %y = math.exp %x : f64
+    %z = tensor.insert %y into %iter[%k] : tensor<512xf64>
+    scf.yield %z : tensor<512xf64>
+  }
+  return %loop : tensor<512xf64>
+}
+// CHECK:       #[[$MAP:.*]] = #xla_gpu.indexing_map<"(th_x, v, half) -> (th_x * 4 + half * 2 + v), domain: th_x in [0, 127], v in [0, 1], half in [0, 1]">
+// CHECK-LABEL: @halves
+// CHECK:       %[[LOOP:.*]] = scf.for %[[HALF:.*]] = %c0 to %c2 step %c1 iter_args(%[[OUT:.*]] = %out) -> (tensor<512xf64>) {
+// CHECK-NEXT:    %[[BASE:.*]] = xla_gpu.apply_indexing #[[$MAP]](%t, %c0, %[[HALF]])
+// CHECK:         %[[READ:.*]] = vector.transfer_read %in[%[[BASE]]], {{.*}} vector<2xf64>
+// CHECK:         %[[ELEMENTS:.*]]:2 = scf.for %[[V:.*]] = %c0 to %c2 step %c1
+// CHECK-NEXT:      vector.extract %[[READ]][%[[V]]]
+// CHECK-NEXT:      math.exp
+// CHECK-NEXT:      vector.insert
+// CHECK-NEXT:      scf.yield
+// CHECK:         %[[WRITTEN:.*]] = vector.transfer_write %[[ELEMENTS]]#1, %[[OUT]][%[[BASE]]]
+// CHECK-NEXT:    scf.yield %[[WRITTEN]]
+// CHECK:       return %[[LOOP]]
+
+// -----
+
+// One of 128 bits among them: the loop stays whole.
+func.func @one_is_narrow(%in: tensor<512xf32> {xla.invariant}, %out: tensor<512xf64>) -> tensor<512xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %loop = scf.for %v = %c0 to %c4 step %c1 iter_args(%iter = %out) -> (tensor<512xf64>) {
+    %x = tensor.extract %in[%v] : tensor<512xf32>
+    %y = arith.extf %x : f32 to f64
+    %z = tensor.insert %y into %iter[%v] : tensor<512xf64>
+    scf.yield %z : tensor<512xf64>
+  }
+  return %loop : tensor<512xf64>
+}
+// CHECK-LABEL: @one_is_narrow
+// CHECK:       vector.transfer_read {{.*}} vector<4xf32>
+// CHECK:       scf.for
+// CHECK-NOT:   scf.for
+// CHECK:       vector.transfer_write {{.*}} vector<4xf64>
+
+// -----
+
 // Types: f8 and i4 are fine, two i2 are half a byte, complex numbers have no vectors.
 func.func @types(%a: tensor<512xf8E4M3FN>, %b: tensor<512xi4>, %c: tensor<512xi2>, %d: tensor<512xcomplex<f32>>, %x: f8E4M3FN, %p: i4, %q: i2, %r: complex<f32>) -> (f8E4M3FN, i4, i2, complex<f32>) {
   %c0 = arith.constant 0 : index

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.traits import IsTerminator
 
@@ -116,6 +117,27 @@ def test_copies_are_copied():
     after = vectorized(text)
     assert not [op for op in after.walk() if op.name == "vector.insert"]
     assert run(after, False) == run(parse_ir(text), False)
+
+
+@pytest.mark.parametrize(("device", "loops", "widths"), [("h200", 2, {2}), ("b200", 1, {4})])
+def test_wide_accesses_go_by_halves(device: str, loops: int, widths: set[int]):
+    """Where 256 bits take two instructions: in maps, and where the loop's variable is a number, each half counts its own elements."""
+    text = kernel(4, "th_x * 16 + v + 4", "th_x * 16 + v").replace("f32", "f64")
+    text = text.replace("0 : index},", "0 : index, xla.invariant},")
+    text = text.replace(
+        "%y = arith.negf %x",
+        "%w = arith.index_cast %v : index to i64\n%u = arith.sitofp %w : i64 to f64\n%y = arith.addf %x, %u",
+    )
+    before, after = parse_ir(text), parse_ir(text)
+    VectorizeLoadsStoresPass(device).apply(make_context(), after)
+    after.verify()
+    assert sum(op.name == "scf.for" for op in after.walk()) == loops
+    reads = [op for op in after.walk() if isinstance(op, vector.TransferReadOp)]
+    assert accesses(after) == {"transfer_read", "transfer_write"}
+    assert {width for op in reads for width in op.result.type.get_shape()} == widths
+    x = np.random.default_rng(0).standard_normal(SIZE)
+    (wanted,), (got,) = (execute(module, [x.copy(), np.zeros(SIZE)], results=1) for module in (before, after))
+    assert got.tobytes() == wanted.tobytes()
 
 
 def test_one_element_for_all_is_no_copy():
