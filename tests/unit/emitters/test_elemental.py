@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import ml_dtypes
@@ -16,10 +17,10 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp
+from xla_emitters.dialects.hlo.elementwise import OPS, ElementwiseOp, Row
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
-from xla_emitters.dtypes import DTYPES, Array, Kind, dtype
+from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
 from xla_emitters.hlo_text import parse_hlo
@@ -65,18 +66,20 @@ def run(body: str, *inputs: Array) -> tuple[list[Array], list[Array]]:
     return execute(module, [*inputs, *outputs]), want
 
 
-def assert_same(body: str, *inputs: Array) -> None:
-    """Bit for bit, any NaN equal to any NaN."""
+def assert_same(body: str, *inputs: Array, names: Sequence[str] = ()) -> None:
+    """Bit for bit, any NaN equal to any NaN. `names` say what the results are."""
     got, want = run(body, *inputs)
-    parts = [part for pair in zip(got, want, strict=True) for part in parts_of(*pair)]
-    for one, other in parts:
+    parts = [(number, *part) for number, pair in enumerate(zip(got, want, strict=True)) for part in parts_of(*pair)]
+    for number, one, other in parts:
         assert one.dtype == other.dtype
         bits = np.dtype(f"u{one.dtype.itemsize}")
         different = np.ascontiguousarray(one).view(bits) != np.ascontiguousarray(other).view(bits)
         if one.dtype.kind not in "biu" and not one.dtype.name.startswith(("int", "uint")):
             with np.errstate(all="ignore"):
                 different &= ~(np.isnan(one.astype(np.float64)) & np.isnan(other.astype(np.float64)))
-        assert not different.any(), (one[different][:4], other[different][:4], [x[different][:4] for x in inputs])
+        if different.any():
+            shown = [x[different][:4] for x in inputs if x.shape == different.shape]
+            raise AssertionError((*names[number : number + 1], one[different][:4], other[different][:4], shown))
 
 
 def parts_of(got: Array, want: Array) -> list[tuple[Array, Array]]:
@@ -112,15 +115,10 @@ def samples(type: str, count: int, seed: int) -> Array:
     return np.concatenate([spread.astype(dt.numpy), rest.astype(dt.numpy)])
 
 
-def rows() -> list[tuple[str, str]]:
-    """(opcode, type) for which the table has code, transcendental functions left out: NumPy stands for those in the executor too."""
-    found = list[tuple[str, str]]()
-    for cls in OPS:
-        if not issubclass(cls, ElementwiseOp) or cls.ROW.opcode in TRANSCENDENTAL:
-            continue
-        types = [dt.name for dt in DTYPES if dt.kind in cls.ROW.code and dt.name not in UNCOMPUTED]
-        found += [(cls.ROW.opcode, type) for type in types]
-    return found
+def rows(dt: DType) -> list[Row]:
+    """Those that have code for the type, transcendental functions left out: NumPy stands for those in the executor too."""
+    rows = [cls.ROW for cls in OPS if issubclass(cls, ElementwiseOp)]
+    return [row for row in rows if dt.kind in row.code and row.opcode not in TRANSCENDENTAL]
 
 
 UNCOMPUTED = ("f8e8m0fnu", "f4e2m1fn", "f6e3m2fn", "f6e2m3fn")
@@ -131,14 +129,18 @@ TRANSCENDENTAL = frozenset(
 )
 
 
-@pytest.mark.parametrize(("opcode", "type"), rows())
-def test_code_computes_what_the_op_means(opcode: str, type: str):
-    row = next(cls.ROW for cls in OPS if issubclass(cls, ElementwiseOp) and opcode == cls.ROW.opcode)
-    inputs = [samples(type, 600, seed) for seed in range(len(row.operands))]
-    result = row.result(dtype(type)).name
+@pytest.mark.parametrize("type", [dt.name for dt in DTYPES if dt.name not in UNCOMPUTED and rows(dt)])
+def test_code_computes_what_the_ops_mean(type: str):
+    """All ops of a type in one fusion, a result each."""
+    ops = [(row, f"{row.result(dtype(type)).name}[600]") for row in rows(dtype(type))]
+    inputs = [samples(type, 600, seed) for seed in range(max(len(row.operands) for row, _ in ops))]
     lines = [f"x{i} = {type}[600] parameter({i})" for i in range(len(inputs))]
-    lines.append(f"ROOT r = {result}[600] {opcode}({', '.join(f'x{i}' for i in range(len(inputs)))})")
-    assert_same("\n".join(lines), *inputs)
+    for number, (row, result) in enumerate(ops):
+        operands = ", ".join(f"x{i}" for i in range(len(row.operands)))
+        lines.append(f"r{number} = {result} {row.opcode}({operands})")
+    results = ", ".join(result for _, result in ops)
+    lines.append(f"ROOT all = ({results}) tuple({', '.join(f'r{number}' for number in range(len(ops)))})")
+    assert_same("\n".join(lines), *inputs, names=[row.opcode for row, _ in ops])
 
 
 @pytest.mark.parametrize(
