@@ -29,10 +29,10 @@ def plan(is_row: bool, dims: tuple[int, int, int], bits: int = 32, output_bits: 
 
 
 def test_launch_and_shared_memory_of_real_fusions():
-    """Of every third file; those of every file: tests/runtime/test_corpus.py."""
+    """Of every twelfth file; those of every file: tests/runtime/test_corpus.py."""
     wrong: dict[str, object] = {}
     count = 0
-    for name, row in [(name, row) for name, row in XLA.items() if row["emitter"] == "reduction"][::3]:
+    for name, row in [(name, row) for name, row in XLA.items() if row["emitter"] == "reduction"][::12]:
         module = parse_hlo((CORPUS / name).read_text(), name)
         for fusion in [op for op in module.walk() if isinstance(op, FusionOp)]:
             found = find_reductions(view_of(fusion))
@@ -43,7 +43,7 @@ def test_launch_and_shared_memory_of_real_fusions():
                 (kernel,) = row["kernels"]
                 if ours != (kernel["grid"], kernel["block"], kernel["shared_bytes"]):
                     wrong[name] = ours
-    assert count > 60
+    assert count > 15
     assert wrong == {}
 
 

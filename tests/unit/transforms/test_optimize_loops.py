@@ -55,7 +55,7 @@ def loop_of(module: ModuleOp) -> scf.ForOp | None:
 
 
 @pytest.mark.parametrize("padding", [0, 30, 95, 500])
-@pytest.mark.parametrize("upper", [0, 1, 2, 3, 4, 5, 7, 8, 12, 60, 64])
+@pytest.mark.parametrize("upper", [0, 1, 3, 4, 5, 12, 64])
 def test_same_numbers_before_and_after(upper: int, padding: int):
     """Every trip count, with bodies that fit often, a few times, hardly, and not at all."""
     text = kernel(0, upper, 1, padding)
