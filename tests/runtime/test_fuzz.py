@@ -34,7 +34,7 @@ def judge(seed: int, fusion: Fusion, stages: str = "all", architectures: tuple[s
 # In parts, so that several processes share them.
 @pytest.mark.parametrize("part", range(8))
 def test_every_stage_computes_what_the_reference_computes(part: int) -> None:
-    for seed in seeds(96)[part::8]:
+    for seed in seeds(160)[part::8]:
         judge(seed, draw_case(seed))
 
 
