@@ -151,7 +151,9 @@ def load_arrays(path: str | Path | StandardInput, prefix: str, specs: Sequence[A
         # What zipfile, its decompressors and NumPy raise for an archive that is cut, damaged or encrypted has no common base.
         if isinstance(error, OSError) and error.filename is not None:
             raise  # It is the file that cannot be opened.
-        raise DataError(f"{path} is not an .npz file of plain arrays: {error}", stage="arrays") from error
+        # To NumPy all that begins like no archive and no array is a pickle, which it would have the user trust.
+        reason = "it holds Python objects, or no arrays at all" if "allow_pickle" in str(error) else error
+        raise DataError(f"{path} is not an .npz file of plain arrays: {reason}", stage="arrays") from error
     arrays: list[Array] = []
     for number, spec in enumerate(specs):
         key = f"{prefix}{number}"
