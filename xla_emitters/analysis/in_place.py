@@ -14,6 +14,7 @@ which value is current:
 * threads that wait for each other hand on the current value, and get the next one: with what the others have written;
 * a read must be of the current value, or of elements that every write since is known not to touch (`accesses.never_meet`);
 * a function that returns tensors must return the current value of its last arguments' buffers, in order, and every buffer that it wrote.
+  One that is no kernel may return those of any of its arguments: nobody counts on which, since calls return no tensors.
 
 This is the seed document's rule for outputs ("No other uses of the output tensors are allowed") as far as it is needed and no further:
 in-place kernels, whose input and output share a buffer, pass as long as they read each element before they write it.
@@ -39,6 +40,7 @@ from xla_emitters.analysis.accesses import (
     is_tensor,
     never_meet,
 )
+from xla_emitters.analysis.kernel_entry import ENTRY
 from xla_emitters.dialects import xla_gpu
 
 
@@ -281,7 +283,7 @@ class _Walk:
             self._refuse(op, f"it returns {len(returned)} tensors, but the function takes only {len(arguments)}")
         for value, output in zip(returned, outputs, strict=True):
             buffer = self.buffer(value, op)
-            if buffer != buffer_of(output):
+            if buffer != buffer_of(output) and (ENTRY in self.function.attributes or not _is_argument(buffer)):
                 self._refuse(op, f"it returns another buffer than that of argument {output.index}")
             if self.version[value] != self.current[buffer]:
                 self._refuse(op, "it returns an older value of a tensor that has been updated in place")

@@ -3,6 +3,7 @@
     p ── dynamic-update-slice(p, update, starts) ── ROOT          in place: the threads go over the update, the rest of p stays as it is
     p ── negate ── dynamic-update-slice ── ROOT                   not: all of negate(p) is new
     p ── dynamic-slice(p, starts) ── add ── update                in place: an element is read by the thread that then writes it
+    p ── dynamic-slice(p, others) ── update                       in place if an update is one element: there is one thread
     p ── slice(p) ── update                                       not: another thread may have written what is read
                                                                   nor, if elements share bytes, where any is read
 
@@ -13,6 +14,7 @@ Source: seed document, "In-place dynamic-update-slice emitter"; spec/2 1.7.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xla_emitters.analysis.fusion import FusionView
 from xla_emitters.analysis.heroes import roots_of
@@ -98,7 +100,7 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
 
 
 def _reads_the_window(user: HloOp, update: DynamicUpdateSliceOp) -> bool:
-    """Whether `user` takes from an array just what the update then replaces."""
+    """Whether `user` takes from an array just what the update then replaces, or as much of it for the only thread that there is."""
     if not isinstance(user, DynamicSliceOp):
         return False
     whole, window = update.operands[0], update.operands[1]
@@ -106,4 +108,4 @@ def _reads_the_window(user: HloOp, update: DynamicUpdateSliceOp) -> bool:
         return False
     if minor_to_major(user.operands[0].type) != minor_to_major(whole.type):
         return False
-    return list(user.operands[1:]) == list(update.operands[2:])
+    return prod(dims_of(window)) == 1 or list(user.operands[1:]) == list(update.operands[2:])

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
 )
-from xdsl.ir import Attribute, Operation, OpTraits
+from xdsl.ir import Attribute, Operation, OpTraits, Region
 from xdsl.irdl import AttrConstraint, IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
@@ -360,6 +360,19 @@ def _parse_optional_builtin_attribute(self: AttrParser) -> Attribute | None:
     return _parse_builtin_attribute(self)
 
 
+def _parse_if(parser: Parser) -> scf.IfOp:
+    """xDSL's, but the type of one result needs no parentheses, as in MLIR and in xDSL's own scf.for."""
+    condition = parser.parse_operand(IntegerType(1))
+    types: Sequence[Attribute] = ()
+    if parser.parse_optional_punctuation("->"):
+        types = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type) or ()
+        types = types or (parser.parse_type(),)
+    then = scf.IfOp.parse_region_with_yield(parser)
+    has_else = parser.parse_optional_keyword("else") is not None
+    otherwise = scf.IfOp.parse_region_with_yield(parser) if has_else else Region()
+    return scf.IfOp(condition, types, then, otherwise, parser.parse_optional_attr_dict())
+
+
 # A string literal, as xDSL's lexer has it but for the possessive `++` and `*+`: without them the time to see that the closing quote is
 # missing doubles with every character.
 _STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
@@ -384,6 +397,7 @@ METHODS: tuple[tuple[Any, str, Any], ...] = (
     (MLIRLexer, "_unescaped_characters_regex", _STRING_LITERAL),
     (AttrParser, "_parse_optional_builtin_parametrized_attr", _parse_optional_builtin_attribute),
     (irdl, "irdl_to_attr_constraint", _constraint_of),
+    (scf.IfOp, "parse", _parse_if),
 )
 XDSLS_OWN: dict[str, Any] = {name: getattr(holder, name) for holder, name, _ in METHODS}
 """The methods as xDSL has them, so that a test can see whether they have been put right there."""

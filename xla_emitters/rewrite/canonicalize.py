@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
+from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
@@ -54,6 +54,9 @@ def canonicalization_patterns(op_type: type[Operation]) -> Sequence[RewritePatte
 
 # The predicate that says the same with operands exchanged: eq ne slt sle sgt sge ult ule ugt uge.
 EXCHANGED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
+# The one that says the opposite.
+INVERSE = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
+NE = 1
 
 
 class ComparedConstantToTheRight(RewritePattern):
@@ -68,15 +71,60 @@ class ComparedConstantToTheRight(RewritePattern):
         rewriter.notify_op_modified(op)
 
 
-class SelectOfFalseAndTrue(RewritePattern):
-    """%c ? false : true is not %c."""
+class ExtensionComparedWithZero(RewritePattern):
+    """Whether an extended i1 is not 0 is the i1."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
+        extension = op.lhs.owner
+        if op.predicate.value.data != NE or not isinstance(extension, arith.ExtUIOp | arith.ExtSIOp):
+            return
+        if extension.input.type == i1 and constant_integer(op.rhs) == 0:
+            rewriter.replace(op, (), [extension.input])
+
+
+class SelectOfConstants(RewritePattern):
+    """%c ? false : true is not %c; %c ? 1 : 0 is %c with zeros before it, %c ? 0 : 1 what it is not."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.SelectOp, rewriter: PatternRewriter) -> None:
-        if op.result.type != i1 or op.cond.type != i1:
+        kind: Attribute = op.result.type
+        if op.cond.type != i1 or not isinstance(kind, IntegerType):
             return
-        if constant_integer(op.lhs) == 0 and constant_integer(op.rhs) == -1:
-            rewriter.replace(op, arith.XOrIOp(op.cond, op.rhs))
+        one = -1 if kind == i1 else 1
+        values = constant_integer(op.lhs), constant_integer(op.rhs)
+        if values not in ((0, one), (one, 0)):
+            return
+        made: list[Operation] = []
+        selected = op.cond
+        if values[0] == 0:
+            true = constant_op(integer_attr(1, i1))
+            made += (true, arith.XOrIOp(op.cond, true))
+            selected = made[-1].results[0]
+        if kind != i1:
+            made.append(arith.ExtUIOp(selected, kind))
+        rewriter.replace(op, made, [made[-1].results[0] if made else selected])
+
+
+class SelectByWhatIsNot(RewritePattern):
+    """not %c ? x : y is %c ? y : x."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.SelectOp, rewriter: PatternRewriter) -> None:
+        inverse = op.cond.owner
+        if isinstance(inverse, arith.XOrIOp) and inverse.result.type == i1 and constant_integer(inverse.rhs) == -1:
+            rewriter.replace(op, arith.SelectOp(inverse.lhs, op.rhs, op.lhs))
+
+
+class NotOfComparison(RewritePattern):
+    """not (x < y) is x >= y, of integers."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: arith.XOrIOp, rewriter: PatternRewriter) -> None:
+        compared = op.lhs.owner
+        if isinstance(compared, arith.CmpiOp) and constant_integer(op.rhs) == -1:
+            predicate = INVERSE[compared.predicate.value.data]
+            rewriter.replace(op, arith.CmpiOp(compared.lhs, compared.rhs, predicate))
 
 
 class AddConstants(RewritePattern):
@@ -95,9 +143,25 @@ class AddConstants(RewritePattern):
         rewriter.replace(op, (total, arith.AddiOp(inner.operands[0], total)))
 
 
+class BitsBeforeExtension(RewritePattern):
+    """and, or, xor of two values that were made wider alike is the and, or, xor of these, made wider."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        one, other = (operand.owner for operand in op.operands)
+        for kind in (arith.ExtUIOp, arith.ExtSIOp):
+            if isinstance(one, kind) and isinstance(other, kind) and one.input.type == other.input.type:
+                narrow = type(op).create(operands=[one.input, other.input], result_types=[one.input.type])
+                wide = kind.create(operands=narrow.results, result_types=[op.results[0].type])
+                rewriter.replace(op, (narrow, wide))
+                return
+
+
 ARITH_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
-    arith.CmpiOp: (ComparedConstantToTheRight(),),
-    arith.SelectOp: (SelectOfFalseAndTrue(),),
+    arith.CmpiOp: (ComparedConstantToTheRight(), ExtensionComparedWithZero()),
+    arith.SelectOp: (SelectOfConstants(), SelectByWhatIsNot()),
     arith.AddiOp: (AddConstants(),),
     arith.SubiOp: (AddConstants(),),
+    arith.AndIOp: (BitsBeforeExtension(),),
+    arith.OrIOp: (BitsBeforeExtension(),),
+    arith.XOrIOp: (BitsBeforeExtension(), NotOfComparison()),
 }

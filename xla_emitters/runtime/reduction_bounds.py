@@ -3,7 +3,8 @@
     sum          the sum in twice the precision, and around it (combinations in a row) x eps x (sum of magnitudes)
     product      likewise, relative to the product; and what overflows or underflows on the way
     max, argmax  what is chosen does not depend on the order
-    others       what the reference gives, and an ulp for each combination in a row
+    others       what the reference gives, and for each rounding in a row an ulp of it, or of the greatest element if that is more:
+                 weighted means cancel
 
 Each result of a reduction of several arrays has its own row. Elements are known up to bounds of their own: sums take the sums of these.
 Source: design "Numbers": reductions are off by the longest chain of additions; Higham, "Accuracy and Stability", 4.2.
@@ -25,7 +26,7 @@ from xla_emitters.dialects.hlo.computation import find_computation
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.runtime.tolerance import Bounds, by_parts, farthest, widen, widen_complex
+from xla_emitters.runtime.tolerance import Bounds, by_parts, farthest, ulps_of, widen, widen_complex
 
 Evaluate = Callable[[Sequence[Array]], Any]
 
@@ -67,7 +68,9 @@ def bounds_in_any_order(op: ReduceOp, operands: Sequence[Bounds], chain: int, ev
         elif kind is Kind.COMPLEX:
             found.append(Bounds(*widen_complex(own.low, own.high, np.array(chain))))
         else:
-            found.append(Bounds(widen(own.low, chain, -1), widen(own.high, chain, +1)))
+            rounding = [inner for inner in body.instructions if inner.operands and _eps(inner)]
+            ulps = chain * sum(max(1, ulps_of(inner.opcode, kind.value, 32)) for inner in rounding)
+            found.append(_near(own, array, init, axes, chain, ulps * eps))
     return found[0] if count == 1 else tuple(found)
 
 
@@ -161,6 +164,16 @@ def _ends(bounds: Bounds) -> tuple[Array, Array]:
 def _wide(array: Array) -> Array:
     """`array` in a type of twice its precision, or in the widest that there is."""
     return np.asarray(array).astype(np.longdouble if array.dtype == np.float64 else np.float64)
+
+
+def _near(own: Bounds, array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, relative: float) -> Bounds:
+    """What the reference gives, some ulps of it or `relative` of the largest number that it may be made of around it."""
+    elements = _finite(_magnitudes(array), 0).max(axes, initial=0)
+    largest = np.maximum(np.maximum(elements, _finite(_magnitudes(init), 0)), _finite(_magnitudes(own), 0))
+    low, high = (_wide(end) for end in _ends(own))
+    by_size = around(own.low.dtype, low, high, relative * largest, np.zeros_like(largest, bool))
+    by_ulps = widen(own.low, chain, -1), widen(own.high, chain, +1)
+    return Bounds(np.minimum(by_size.low, by_ulps[0]), np.maximum(by_size.high, by_ulps[1]))
 
 
 def _magnitudes(bounds: Bounds) -> Array:

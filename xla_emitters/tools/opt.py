@@ -36,6 +36,14 @@ from xla_emitters.tools.failures import reported
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags
 from xla_emitters.universe import PASSES, all_passes
 
+_ALIASES = {
+    "passes": ("--pass-pipeline", "-pass-pipeline"),
+    "print_between_passes": ("--mlir-print-ir-after-all", "-mlir-print-ir-after-all"),
+    "print_op_generic": ("--mlir-print-op-generic", "-mlir-print-op-generic"),
+    "print_debuginfo": ("--mlir-print-debuginfo", "-mlir-print-debuginfo"),
+}
+"""MLIR's names for options of xDSL's driver. Like MLIR's, each long option is also read with one dash."""
+
 
 class OptMain(xDSLOptMain):
     """xDSL's driver; only registration, parsing and printing are ours."""
@@ -80,11 +88,13 @@ class OptMain(xDSLOptMain):
         for action in arg_parser._actions:  # pyright: ignore[reportPrivateUsage]
             if action.dest in ("input_file", "output_file"):
                 action.type = _file
-            if action.dest == "passes":
-                # argparse offers no public way to add an option string to an inherited argument.
-                for alias in ("--pass-pipeline",):
+            long = [option for option in action.option_strings if option.startswith("--")]
+            # argparse offers no public way to add an option string to an inherited argument.
+            for alias in (*_ALIASES.get(action.dest, ()), *(option[1:] for option in long)):
+                if alias.startswith("--"):
                     action.option_strings = [*action.option_strings, alias]
-                    arg_parser._option_string_actions[alias] = action  # pyright: ignore[reportPrivateUsage]
+                arg_parser._option_string_actions[alias] = action  # pyright: ignore[reportPrivateUsage]
+            if action.dest == "passes":
                 # The inherited help lists a hundred passes in one line; ours first, xDSL's by count.
                 action.help = (
                     "comma-separated passes, or each as a flag: "

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse_pipeline
 
-from xla_emitters.device import DEFAULT_DEVICE, device, device_running
+from xla_emitters.device import DEFAULT_DEVICE, DEVICES, device, device_running
 from xla_emitters.errors import UsageError
 from xla_emitters.text_proto import parse_text_proto
 
@@ -114,12 +114,16 @@ def _ours(spec: ArgSpec) -> ArgSpec:
 
 
 def _device_described(text: str) -> str:
-    """The known device for a description in XLA's text format, by its compute capability."""
+    """The known device for a description in XLA's text format, by its compute capability.
+
+    For older ones, for which no PTX is made here, the oldest: XLA's own tests name these, and passes decide there what they do on it.
+    """
     capability = parse_text_proto(text, "gpu_device_info").child("cuda_compute_capability")
     if capability is None:
         raise UsageError("gpu_device_info names no cuda_compute_capability", stage="opt", help='or device="h200"')
     major, minor = (capability.number(name, least=0) or 0 for name in ("major", "minor"))
-    return device_running(f"sm_{major}{minor}").name
+    oldest = DEVICES[0]
+    return (oldest if (major, minor) < oldest.compute_capability else device_running(f"sm_{major}{minor}")).name
 
 
 class _Reader:

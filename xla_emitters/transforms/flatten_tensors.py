@@ -98,9 +98,12 @@ class FlattenTensorsPass(KernelPass):
             _check(inner, self.name)
         offsets = _Offsets()
         flat_vectors = self._vectors_can_be_flat(ops)
+        looked_into = {
+            inner: _looked_into(inner) for inner in ops if isinstance(inner, vector.ExtractOp | vector.InsertOp)
+        }
         for inner in ops:
             if flat_vectors and isinstance(inner, vector.ExtractOp | vector.InsertOp):
-                _flatten_vector_access(inner, offsets)
+                _flatten_vector_access(inner, looked_into[inner], offsets)
             elif type(inner) in ACCESSES:
                 _flatten_access(inner, offsets)
             elif isinstance(inner, arith.ConstantOp):
@@ -290,9 +293,16 @@ def _flatten_access(op: Operation, offsets: _Offsets) -> None:
             return
 
 
-def _flatten_vector_access(op: vector.ExtractOp | vector.InsertOp, offsets: _Offsets) -> None:
-    """Gives `op` one position: a number where all were numbers, else the offset of the element."""
-    array = op.vector.type if isinstance(op, vector.ExtractOp) else op.dest.type
+def _looked_into(op: vector.ExtractOp | vector.InsertOp) -> Attribute:
+    """The type of the vector of which `op` takes or replaces a part."""
+    return op.vector.type if isinstance(op, vector.ExtractOp) else op.dest.type
+
+
+def _flatten_vector_access(op: vector.ExtractOp | vector.InsertOp, array: Attribute, offsets: _Offsets) -> None:
+    """Gives `op` one position: a number where all were numbers, else the offset of the element.
+
+    array  what `op` looks into, as it was: what stands before `op` is flat already
+    """
     if not _is_deep_vector(array):
         return
     positions, shape = op.get_mixed_position(), cast(VectorType, array).get_shape()

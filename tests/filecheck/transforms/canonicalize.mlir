@@ -353,3 +353,50 @@ func.func @complex_constants() -> (complex<f32>, complex<f32>) {
   %product = complex.mul %a, %b : complex<f32>
   return %sum, %product : complex<f32>, complex<f32>
 }
+
+// -----
+
+// What is made of bits is made before they are extended, if both are extended alike.
+// CHECK-LABEL: func.func @extended
+// CHECK-NEXT:    %[[X:.*]] = arith.extui %b : i1 to i8
+// CHECK-NEXT:    %[[A:.*]] = arith.andi %a, %b : i1
+// CHECK-NEXT:    %[[O:.*]] = arith.ori %[[A]], %b : i1
+// CHECK-NEXT:    %[[W:.*]] = arith.extsi %{{.*}} : i1 to i8
+// CHECK-NEXT:    %[[D:.*]] = arith.xori %[[W]], %[[X]] : i8
+// CHECK-NEXT:    return %[[O]], %[[D]] : i1, i8
+func.func @extended(%a: i1, %b: i1) -> (i1, i8) {
+  %0 = arith.extui %a : i1 to i8
+  %1 = arith.extui %b : i1 to i8
+  %2 = arith.andi %0, %1 : i8
+  %3 = arith.ori %2, %1 : i8
+  %4 = arith.trunci %3 : i8 to i1
+  %5 = arith.extsi %a : i1 to i8
+  %6 = arith.xori %5, %1 : i8
+  return %4, %6 : i1, i8
+}
+
+// -----
+
+// Selections between constants are bits, and nothing is selected by what is not.
+// CHECK-LABEL: func.func @selections
+// CHECK-NEXT:    %[[TRUE:.*]] = arith.constant true
+// CHECK-NEXT:    %[[ONE:.*]] = arith.extui %c : i1 to i32
+// CHECK-NEXT:    %[[NOT:.*]] = arith.xori %c, %[[TRUE]] : i1
+// CHECK-NEXT:    %[[ZERO:.*]] = arith.extui %[[NOT]] : i1 to i32
+// CHECK-NEXT:    %[[GE:.*]] = arith.cmpi sge, %a, %b : i32
+// CHECK-NEXT:    %[[X:.*]] = arith.select %c, %b, %a : i32
+// CHECK-NEXT:    return %[[ONE]], %[[ZERO]], %[[GE]], %[[X]], %c : i32, i32, i1, i32, i1
+func.func @selections(%a: i32, %b: i32, %c: i1) -> (i32, i32, i1, i32, i1) {
+  %true = arith.constant true
+  %1 = arith.constant 1 : i32
+  %0 = arith.constant 0 : i32
+  %one = arith.select %c, %1, %0 : i32
+  %zero = arith.select %c, %0, %1 : i32
+  %less = arith.cmpi slt, %a, %b : i32
+  %ge = arith.xori %less, %true : i1
+  %not = arith.xori %c, %true : i1
+  %x = arith.select %not, %a, %b : i32
+  %wide = arith.extui %c : i1 to i32
+  %bit = arith.cmpi ne, %wide, %0 : i32
+  return %one, %zero, %ge, %x, %bit : i32, i32, i1, i32, i1
+}

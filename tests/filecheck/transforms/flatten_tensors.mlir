@@ -178,6 +178,18 @@ func.func @vectors(%v: vector<2x3xf32>, %x: f32) -> (vector<2x3xf32>, vector<2x3
 
 // -----
 
+// An element of a vector that has another element replaced.
+// CHECK-LABEL: func.func @chain
+// CHECK:         %[[N:.*]] = vector.insert %x, %v [2] : f32 into vector<6xf32>
+// CHECK:         vector.extract %[[N]][4] : f32 from vector<6xf32>
+func.func @chain(%v: vector<2x3xf32>, %x: f32) -> f32 {
+  %0 = vector.insert %x, %v [0, 2] : f32 into vector<2x3xf32>
+  %1 = vector.extract %0[1, 1] : f32 from vector<2x3xf32>
+  return %1 : f32
+}
+
+// -----
+
 // A row of a vector is no element: vectors stay as they are, tensors do not.
 // CHECK-LABEL: func.func @row(%v: vector<2x3xf32>, %t: tensor<6xf32>
 // CHECK:         vector.extract %v[1] : vector<3xf32> from vector<2x3xf32>

@@ -71,7 +71,6 @@ def test_nested_root_tuples_are_flattened():
         ('{"fusion_backend_config":{"kind":"__triton_gemm"}}', "kCustom", "__triton_gemm"),
         ('{"fusion_backend_config":{"kind":"__custom_fusion"}}', "kCustom", "__custom_fusion"),
         ('{"fusion_backend_config":{"kind":"__cudnn$fusion"}}', "kLoop", "__cudnn$fusion"),
-        ("", "kCustom", "kCustom"),
     ],
 )
 def test_fusions_for_other_compilers_are_refused_by_kind(config: str, kind: str, named: str):
@@ -85,6 +84,16 @@ def test_fusions_for_other_compilers_are_refused_by_kind(config: str, kind: str,
     assert caught.value.message == f"fusion %it is of kind '{named}'"
     assert caught.value.place is not None
     assert caught.value.place.line == 4
+
+
+@pytest.mark.parametrize("suffix", ["", ', backend_config={"fusion_backend_config":{"kind":"__loop"}}'])
+def test_what_no_other_compiler_claims_is_taken_whatever_its_kind(suffix: str):
+    """As in XLA, measured."""
+    view = fusion_view(f"""f {{ p = f32[4] parameter(0)
+      ROOT a = f32[4] negate(p) }}
+      ENTRY main {{ x = f32[4] parameter(0)
+      ROOT it = f32[4] fusion(x), kind=kCustom, calls=f{suffix} }}""")
+    assert view.name == "it"
 
 
 def test_dimensions_only_known_at_run_time_are_refused_with_their_place():

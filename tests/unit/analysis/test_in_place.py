@@ -10,7 +10,8 @@ HEAD = """
 #pair = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 1], d1 in [0, 3]">
 #next = #xla_gpu.indexing_map<"(d0) -> (d0 + 1), domain: d0 in [0, 6]">
 func.func @f(%in: tensor<8xf32> {xla.slice_index = 0 : index}, %out: tensor<8xf32> {xla.slice_index = OUT : index},
-             %x: f32, %i: index {xla.range = [0 : index, 6 : index]}, %p: i1) -> tensor<8xf32> {
+             %x: f32, %i: index {xla.range = [0 : index, 6 : index]}, %p: i1) -> tensor<8xf32>
+             attributes {xla.entry} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -291,6 +292,17 @@ def conflict_of(body: str, in_place: bool) -> Conflict | None:
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT.keys())
 def test_updates_that_may_happen_in_place(body: str, in_place: bool):
     assert conflict_of(body, in_place) is None
+
+
+def test_a_function_that_is_no_kernel_may_return_any_argument():
+    module = parse_ir("""
+      func.func @f(%a: tensor<8xf32>, %b: tensor<8xf32>, %x: f32) -> tensor<8xf32> {
+        %c0 = arith.constant 0 : index
+        %0 = tensor.insert %x into %a[%c0] : tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }""")
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    assert find_conflict(function) is None
 
 
 @pytest.mark.parametrize(("what", "body"), WRONG.items(), ids=WRONG.keys())

@@ -65,6 +65,10 @@ def test_what_a_region_hands_on_fits(what: str):
 
 MINUS_INFINITIES = "module attributes {c = dense<0xFF800000> : vector<2xf32>} {}"
 COMPLEX = "module attributes {c = dense<(0x7F800000, 1.5)> : tensor<2xcomplex<f32>>} {}"
+IF = """func.func @f(%c: i1, %x: f32) -> f32 {
+  %r = scf.if %c -> f32 { scf.yield %x : f32 } else { scf.yield %x : f32 }
+  return %r : f32
+}"""
 LINKAGE = "module attributes {c = #llvm.linkage<internal>} {}"
 
 
@@ -75,6 +79,7 @@ LINKAGE = "module attributes {c = #llvm.linkage<internal>} {}"
         ("_parse_optional_complex", COMPLEX, False),
         ("print_parameters", LINKAGE, True),
         ("_parse_optional_builtin_parametrized_attr", "module attributes {c = distinct[0]<>} {}", False),
+        ("parse", IF, False),
     ],
 )
 def test_xdsls_own_methods_are_still_wrong(method: str, text: str, readable: bool, monkeypatch: pytest.MonkeyPatch):

@@ -174,6 +174,31 @@ def test_each_result_of_several_has_its_own_rule():
         assert np.array_equal(most.high, array.max(axis=1))
 
 
+def test_a_weighted_mean_cancels():
+    """Half of the elements are near 1, half near -1: a rounding is an ulp of these, not of the mean."""
+    text = """
+      combine { a = f32[] parameter(0)
+                n = f32[] parameter(1)
+                b = f32[] parameter(2)
+                m = f32[] parameter(3)
+                c = f32[] add(n, m)
+                x = f32[] multiply(a, n)
+                y = f32[] multiply(b, m)
+                s = f32[] add(x, y)
+                q = f32[] divide(s, c)
+                ROOT t = (f32[], f32[]) tuple(q, c) }
+      ENTRY f { p = f32[4,64] parameter(0)
+                w = f32[4,64] parameter(1)
+                z = f32[] constant(0)
+                ROOT r = (f32[4], f32[4]) reduce(p, w, z, z), dimensions={1}, to_apply=combine }"""
+    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    array = rows("f32", 4, 64) / 64 + np.where(np.arange(64) % 2, 1, -1).astype(np.float32)
+    mean, _ = evaluate_bounds(entry, [array, np.ones_like(array)])
+    means = pairwise(array) / np.float32(64)
+    assert mean.admits(means).all()
+    assert not mean.admits(means + np.float32(1e-4)).any()
+
+
 def test_what_overflows_on_the_way_may_be_nan_in_another_order():
     """inf + (-3e38 - 3e38) is inf from left to right; where two threads share it, inf - inf. Where nothing overflows, it is inf."""
     some = np.array([[np.inf, 1, -3e38, -3e38], [np.inf, 1, -3e38, 3], [np.nan, 1, 3e38, 3e38]], np.float32)

@@ -98,6 +98,14 @@ def test_spellings_of_the_pass_list(option: str, kernel: Path, capsys: pytest.Ca
         ["-xla-simplify-arith", "--print-debuginfo", "--cse", "--xla-gpu-optimize-loops=max_unroll_factor=8"],
         ["-xla-lower-tensors=gpu_device_info='cuda_compute_capability {major: 8 minor: 6}'", "-cse=", "-p", ""],
         ["-xla-test-optimize"],
+        # Each long option with one dash, and MLIR's names; a GPU older than all known ones, as XLA's tests name it.
+        [
+            "-split-input-file",
+            "-allow-unregistered-dialect",
+            "-mlir-print-debuginfo",
+            "-pass-pipeline=cse,xla-simplify-arith",
+        ],
+        ["-xla-vectorize-loads-stores=target_type=gpu gpu_device_info='cuda_compute_capability {major: 6}'", "-cse"],
     ],
 )
 def test_passes_as_mlirs_and_xlas_drivers_take_them(

@@ -539,8 +539,8 @@ class BitcastConvertOp(ElementwiseOp):
         return max(widths) // min(widths)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        source, target, dims = self.deciding, element_of(self.result), dims_of(self.operands[0])
-        x = np.ascontiguousarray(operands[0]).reshape(dims)
+        source, target = self.deciding, element_of(self.result)
+        x = np.asarray(operands[0], order="C")
         if self.parts == 1:
             return bits_as(x, source, target)
         self._only_real_numbers()

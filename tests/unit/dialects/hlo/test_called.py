@@ -15,6 +15,8 @@ BODIES: dict[str, Callable[[int, int], int]] = {
     "ROOT r = s32[] subtract(a, b)": lambda a, b: a - b,
     "ROOT r = s32[] constant(5)": lambda a, b: 5,
     "ROOT r = s32[] reshape(b)": lambda a, b: b,
+    "f = f32[] bitcast-convert(a) n = f32[] negate(f) ROOT r = s32[] bitcast-convert(n)": lambda a, b: a - (1 << 31),
+    "h = s16[2] bitcast-convert(a) n = s16[2] not(h) ROOT r = s32[] bitcast-convert(n)": lambda a, b: ~a,
     "f = f32[] convert(a) s = f32[] constant(2) m = f32[] multiply(f, s) ROOT r = s32[] convert(m)": lambda a, b: 2 * a,
     "p = pred[] compare(a, b), direction=LT v = s32[2] broadcast(a), dimensions={} c = s32[1] slice(v), slice={[1:2]} "
     "t = s32[] reshape(c) ROOT r = s32[] select(p, t, b)": lambda a, b: a if a < b else b,
