@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.traits import HasCanonicalizationPatternsTrait
+from xdsl.utils.hints import isa
 
 from xla_emitters.rewrite.dce import erase_unreachable_blocks
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr, is_constant_value
@@ -89,7 +90,7 @@ class SelectOfConstants(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.SelectOp, rewriter: PatternRewriter) -> None:
         kind: Attribute = op.result.type
-        if op.cond.type != i1 or not isinstance(kind, IntegerType):
+        if op.cond.type != i1 or not isa(kind, IntegerType):
             return
         one = -1 if kind == i1 else 1
         values = constant_integer(op.lhs), constant_integer(op.rhs)
