@@ -129,9 +129,14 @@ def _combines_to_itself(body: ComputationOp, inits: Sequence[Any]) -> bool:
                 values[op.result] = op.evaluate([values[operand] for operand in op.operands], _no_call)
     found = values[body.root]
     parts = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,)
-    return all(
-        bool(part == init) or bool(part != part and init != init) for part, init in zip(parts, inits, strict=True)
-    )
+    return all(_is_same(part, init) for part, init in zip(parts, inits, strict=True))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Equal, or both NaN; each part of a complex number by itself."""
+    if np.iscomplexobj(one):
+        return _is_same(np.real(one), np.real(other)) and _is_same(np.imag(one), np.imag(other))
+    return bool(one == other) or bool(one != one and other != other)
 
 
 def _no_call(name: str, operands: Sequence[Any]) -> Any:

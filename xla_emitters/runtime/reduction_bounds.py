@@ -105,8 +105,12 @@ def _sum(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) ->
 def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], relative: float) -> Bounds:
     """Of bounds that are no points, each factor may be either end: the magnitudes say how far the product may be off."""
     kind = array.low.dtype
-    middle = _wide(array.low).prod(axes) * _wide(init.low)
-    magnitudes = _magnitudes(array).prod(axes) * _magnitudes(init)
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = _wide(array.low).prod(axes) * _wide(init.low)
+        magnitudes = _magnitudes(array).prod(axes) * _magnitudes(init)
+    # Beyond the wide type's range, too, a zero among finite factors makes 0.
+    is_zero = np.isnan(middle) & np.isfinite(_wide(array.low)).all(axes) & np.isfinite(_wide(init.low))
+    middle, magnitudes = np.where(is_zero, 0, middle), np.where(is_zero, 0, magnitudes)
     spread = magnitudes - abs(middle)
     # A product of some factors may be as large as that of all that are above 1, and lose as much below the smallest number.
     finite = [_finite(_magnitudes(bounds), 1) for bounds in (array, init)]

@@ -63,6 +63,9 @@ def argmax(value: str, init: str) -> ReduceOp:
         ("ROOT s = f32[] subtract(a, b)", "constant(7)", "f32", "%r"),
         # Infinity times 1 + 0i is NaN, so 1 leaves not all complex numbers as they are.
         ("ROOT s = c64[] add(a, b)", "parameter(1)", "c64", (0,)),
+        # One part is NaN whatever is added, the other is not.
+        ("ROOT s = c64[] add(a, b)", "constant((7, nan))", "c64", (0,)),
+        ("ROOT s = c64[] add(a, b)", "constant((inf, nan))", "c64", None),
         ("ROOT s = c64[] multiply(a, b)", "parameter(1)", "c64", "%r"),
         # It gives 0 back from 0 and 0, whatever it is.
         ("t = f32[] multiply(a, b)\n u = f32[] add(a, b)\n ROOT s = f32[] add(t, u)", "constant(0)", "f32", None),
