@@ -13,8 +13,8 @@ are the two sides of the jump; so the corners bound the op. Each corner is one N
 for an op whose operands are intervals, one where they are points.
 
 A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
-the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, atan2 for what x^2 + y^2 cancels, and
-of one of 1 at least; a quotient may be anything where the parts of its numerator add to more than the largest number. Where a rounding
+the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, logistic for what 1 + exp(-z) cancels,
+atan2 for what x^2 + y^2 does, and of one of 1 at least; a quotient may be anything where the parts of its numerator add to more than the largest number. Where a rounding
 decides on which side of a cut a number is, its real part is any angle.
 """
 
@@ -144,6 +144,9 @@ def _ulps_of_complex(opcode: str, operands: Sequence[Bounds]) -> Array:
         match opcode:
             case "power":
                 growth = 1 + np.abs(last * np.log(first))
+            case "logistic":
+                falling = np.exp(-first)
+                growth = 1 + np.abs(falling) / np.abs(1 + falling)
             case "atan2":
                 squares = first * first + last * last
                 growth = (1 + np.abs(first) ** 2 + np.abs(last) ** 2) / np.abs(squares)

@@ -173,6 +173,18 @@ def test_powers_are_off_by_more_where_their_logarithm_is_large() -> None:
     assert 10 < width(30) / width(0.5) < 20  # 1 + 30 log 2 and 1 + 0.5 log 2
 
 
+def test_a_logistic_is_off_by_what_its_divisor_cancels() -> None:
+    """Near i pi the exponential is almost -1: rounded, it moves the quotient by as much as the quotient is large. Far from there it does not."""
+    z = np.array([1e-6 - 3.1337j, 1e-4 + 3.15j, 0.7 + 0.1j], np.complex64)
+    right = (1 / (1 + np.exp(-z.astype(np.complex128)))).astype(np.complex64)
+    found = bounds_after("logistic", C64, [number(*z)], lambda _: right)
+    eps = np.finfo(F32).eps
+    rounded = np.exp(-z) * F32(1 + 2 * eps)
+    assert found.admits(np.complex64(1) / (np.complex64(1) + rounded)).all()
+    off = np.abs(right) * 100 * eps
+    assert found.admits(right + off.astype(np.complex64)).tolist() == [True, True, False]
+
+
 def test_parts_are_admitted_apart() -> None:
     bounds = Bounds(np.array([1 + 1j, complex(1, np.nan)]), np.array([2 + 2j, complex(2, np.nan)]))
     assert bounds.admits(np.array([1.5 + 1.5j, complex(1.5, np.nan)])).tolist() == [True, True]
