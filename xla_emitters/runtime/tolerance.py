@@ -14,8 +14,8 @@ for an op whose operands are intervals, one where they are points.
 
 A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
 the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, logistic for what 1 + exp(-z) cancels,
-atan2 for what x^2 + y^2 does, and of one of 1 at least; a quotient may be anything where the parts of its numerator add to more than the largest number. Where a rounding
-decides on which side of a cut a number is, its real part is any angle.
+atan2 for what x^2 + y^2 does, and of one of 1 at least; a quotient may be anything where the parts of its numerator add to more than the
+largest number. Where a rounding decides on which side of a cut a number is, its real part is any angle.
 """
 
 from __future__ import annotations

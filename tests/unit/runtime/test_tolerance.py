@@ -174,7 +174,7 @@ def test_powers_are_off_by_more_where_their_logarithm_is_large() -> None:
 
 
 def test_a_logistic_is_off_by_what_its_divisor_cancels() -> None:
-    """Near i pi the exponential is almost -1: rounded, it moves the quotient by as much as the quotient is large. Far from there it does not."""
+    """Near i pi the exponential is almost -1, and a rounding of it moves the quotient by as much as that is large; elsewhere not."""
     z = np.array([1e-6 - 3.1337j, 1e-4 + 3.15j, 0.7 + 0.1j], np.complex64)
     right = (1 / (1 + np.exp(-z.astype(np.complex128)))).astype(np.complex64)
     found = bounds_after("logistic", C64, [number(*z)], lambda _: right)
