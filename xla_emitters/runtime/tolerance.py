@@ -15,7 +15,8 @@ for an op whose operands are intervals, one where they are points.
 A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
 the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, logistic for what 1 + exp(-z) cancels,
 atan2 for what x^2 + y^2 does, and of one of 1 at least; a quotient may be anything where the parts of its numerator add to more than the
-largest number. Where a rounding decides on which side of a cut a number is, its real part is any angle.
+largest number. Where a rounding decides on which side of a cut a number is, its real part is any angle; where it decides which way an
+infinite part of a power points, that part is anything.
 """
 
 from __future__ import annotations
@@ -177,6 +178,21 @@ def _either_side(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[A
     return from_parts(ends[0].astype(kind), np.imag(low)), from_parts(ends[1].astype(kind), np.imag(high))
 
 
+def _either_infinity(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
+    """The bounds of a power: where it overflows, which way a part points is open if a rounding of the angle decides on it."""
+    kind = np.real(low).dtype
+    with np.errstate(all="ignore"):
+        base, exponent = (np.asarray(bound.low, np.complex128) for bound in operands)
+        turns = exponent * np.log(base)
+        rounding = _ULPS_OF_COMPLEX * float(_info(kind).eps) * (1 + np.abs(turns))
+        ends = list[tuple[Array, Array]]()
+        for part, size in ((np.real, np.abs(np.cos(turns.imag))), (np.imag, np.abs(np.sin(turns.imag)))):
+            is_open = (np.isinf(part(low)) | np.isinf(part(high))) & ~(size > rounding)
+            ends.append((np.where(is_open, -np.inf, part(low)), np.where(is_open, np.inf, part(high))))
+    lows, highs = zip(*ends, strict=True)
+    return from_parts(*(end.astype(kind) for end in lows)), from_parts(*(end.astype(kind) for end in highs))
+
+
 def _info(kind: NumpyType) -> Any:
     """Largest and smallest normal number of a float type, also of those that NumPy lacks."""
     finfo: Any = ml_dtypes.finfo
@@ -221,10 +237,12 @@ def bounds_after(
     if any(bound.low.dtype.kind == "c" for bound in operands):
         if opcode in _OF_COMPLEX:
             low, high = _beside_overflow(low, high, operands)
-            is_atan2 = opcode == "atan2"
-            if is_atan2:
+            if opcode == "atan2":
                 low, high = _either_side(low, high, operands)
-            low, high = widen_complex(low, high, _ulps_of_complex(opcode, operands), least=float(is_atan2))
+            elif opcode == "power":
+                low, high = _either_infinity(low, high, operands)
+            least = float(opcode == "atan2")
+            low, high = widen_complex(low, high, _ulps_of_complex(opcode, operands), least)
         return Bounds(low, high)
     ulps = ulps_of(opcode, row.kind.value, row.bits)
     if ulps == 0:

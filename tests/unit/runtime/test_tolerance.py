@@ -173,6 +173,15 @@ def test_powers_are_off_by_more_where_their_logarithm_is_large() -> None:
     assert 10 < width(30) / width(0.5) < 20  # 1 + 30 log 2 and 1 + 0.5 log 2
 
 
+def test_an_infinite_power_points_either_way_beside_an_axis() -> None:
+    """(1e-30 i)^-2 is -1e60 and a part that is 0; (2e30 + 1e30 i)^2 is infinite in both without doubt."""
+    right = np.array([complex(-np.inf, -np.inf), complex(np.inf, np.inf)], np.complex64)
+    found = bounds_after("power", C64, [number(1e-30j, 2e30 + 1e30j), number(-2, 2)], lambda _: right)
+    for real, imaginary, admitted in ((-1, 1, [True, False]), (1, 1, [False, True]), (1, -1, [False, False])):
+        value = np.full(2, complex(real * np.inf, imaginary * np.inf), np.complex64)
+        assert found.admits(value).tolist() == admitted
+
+
 def test_a_logistic_is_off_by_what_its_divisor_cancels() -> None:
     """Near i pi the exponential is almost -1, and a rounding of it moves the quotient by as much as that is large; elsewhere not."""
     z = np.array([1e-6 - 3.1337j, 1e-4 + 3.15j, 0.7 + 0.1j], np.complex64)

@@ -32,7 +32,10 @@ def product(one: Array, other: Array) -> Array:
 
 
 def quotient(one: Array, other: Array) -> Array:
-    """NumPy's, but as C 23, G.5.1, for number / 0 and infinity / number, which are infinite, and number / infinity, which is 0."""
+    """NumPy's, but as C 23, G.5.1, for number / 0 and infinity / number, which are infinite, and number / infinity, which is 0.
+
+    What is infinite is so over 0, too.
+    """
     value = np.asarray(one / other)
     real, imaginary = np.real(value), np.imag(value)
     (a, b), (c, d) = (np.real(one), np.imag(one)), (np.real(other), np.imag(other))
@@ -40,9 +43,9 @@ def quotient(one: Array, other: Array) -> Array:
     infinite, finite = np.isinf(one) & np.isfinite(other), np.isfinite(one) & np.isinf(other)
     (p, q), (u, v) = _infinities_as_one(a, b), _infinities_as_one(c, d)
     for applies, parts in (
-        (with_number, (np.copysign(np.inf, c) * a, np.copysign(np.inf, c) * b)),
         (infinite, (np.inf * (p * c + q * d), np.inf * (q * c - p * d))),
         (finite, (0 * (a * u + b * v), 0 * (b * u - a * v))),
+        (with_number, (np.copysign(np.inf, c) * a, np.copysign(np.inf, c) * b)),
     ):
         real, imaginary = np.where(applies, parts[0], real), np.where(applies, parts[1], imaginary)
     return from_parts(real, imaginary)

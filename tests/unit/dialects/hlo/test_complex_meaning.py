@@ -47,6 +47,14 @@ def test_reciprocal_sqrt():
     assert at_infinity == 0
 
 
+def test_what_is_infinite_stays_infinite_over_zero():
+    """C 23, G.5.1: any infinity, one part NaN or not, over zero is an infinity."""
+    zero = np.zeros(1, np.complex64)
+    for parts in ((np.inf, np.nan), (np.inf, 0), (-np.inf, 1), (0, np.inf), (np.nan, -np.inf)):
+        assert np.isinf(meaning.quotient(np.array([complex(*parts)], np.complex64), zero)).all(), parts
+    assert np.isnan(meaning.quotient(np.array([complex(np.nan, np.nan)], np.complex64), zero)).all()
+
+
 def test_arc_tangent_of_quotient():
     """Of reals the usual one, in all quadrants; its tangent is the quotient."""
     y, x = np.array([1, 1, -1, -1, 1e200], complex), np.array([1, -1, 1, -1, 1e200], complex)
