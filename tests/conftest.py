@@ -31,6 +31,8 @@ os.environ["XLA_EMITTERS_DISABLE_CACHE"] = "1"
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
+# As emitted, in between, and at the end; the corpus and the fuzzer's cases go through every stage.
+NUMERIC = "xla-emitters check --blocks 16 --stages xla_gpu,vectorized,llvm-dialect %s"
 
 # Every dialect and thousands of tests are made before the first runs, and stay: the collector need not look at them again and again.
 gc.set_threshold(1_000_000, 50, 50)
@@ -56,7 +58,7 @@ class RunLines(pytest.File):
             yield RunLine.from_parent(self, name=f"RUN{number}", line=line)
         is_refused = any(line.startswith(("not ", "exit ")) for line in lines)
         if EMITTERS_DIR in self.path.parents and self.path.suffix == ".hlo" and not is_refused:
-            yield RunLine.from_parent(self, name="NUMERIC", line="xla-emitters check --blocks 16 %s")
+            yield RunLine.from_parent(self, name="NUMERIC", line=NUMERIC)
 
 
 class RunLineFailed(Exception):
