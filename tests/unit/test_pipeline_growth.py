@@ -12,7 +12,7 @@ import pytest
 from xla_emitters.pipeline import compile
 
 SHAPE = "bf16[6,512,4096]"
-FEW, MANY = 20, 80
+FEW, MANY = 15, 60
 # Work per op shrinks from FEW to MANY ops, because what is done once is shared by more; a little room for what is not.
 GROWTH_MAX = 1.05
 

@@ -1,4 +1,4 @@
-"""Text that reads back as the same module, for every file of the corpus and every example; also through MLIR's forms of it."""
+"""Text that reads back as the same module, for files of the corpus and every example; also through MLIR's forms of it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def test_the_corpus_is_there():
     assert len(FILES) == 410 + 9
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES[::2], ids=lambda path: path.stem)
 def test_printed_text_reads_back_as_the_same_module(path: Path):
+    """Of every second file; `test_corpus.py` beside this one has all of HLO's syntax."""
     module = parse_hlo(path.read_text(), path.name)
     module.verify()
     text = print_hlo(module)
