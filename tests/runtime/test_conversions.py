@@ -31,11 +31,6 @@ WIDE = tuple(row for row in TYPES if row.bits > 16)
 INSTRUCTIONS = {"f8e4m3fn": "e4m3x2", "f8e5m2": "e5m2x2"}
 
 
-def width(row: DType) -> int:
-    """Bits of a value; s1 and u1 take a byte for one."""
-    return int(row.name[1:]) if row.is_integer else row.bits
-
-
 def array(row: DType, elements: int) -> str:
     return f"{row.name}[{elements}]{{0{f':E({row.bits})' if row.bits < 8 else ''}}}"
 
@@ -98,16 +93,16 @@ def check_conversions(x: Array, source: DType, wanted: Callable[[Array, DType], 
 def all_values(source: DType) -> Array:
     if source.kind is Kind.PRED:
         return np.array([False, True])
-    codes = np.arange(1 << width(source))
+    codes = np.arange(1 << source.significant_bits)
     if source.is_integer:
-        return (codes - (1 << width(source) - 1 if source.kind is Kind.SIGNED else 0)).astype(source.numpy)
+        return (codes - (1 << source.significant_bits - 1 if source.kind is Kind.SIGNED else 0)).astype(source.numpy)
     return codes.astype(f"u{source.numpy.itemsize}").view(source.numpy)
 
 
 def limits(target: DType) -> tuple[int, int]:
     if target.kind is Kind.SIGNED:
-        return -(1 << width(target) - 1), (1 << width(target) - 1) - 1
-    return 0, (1 << width(target)) - 1
+        return -(1 << target.significant_bits - 1), (1 << target.significant_bits - 1) - 1
+    return 0, (1 << target.significant_bits) - 1
 
 
 def wanted_of_narrow(x: Array, source: DType, target: DType) -> Array:
@@ -120,8 +115,8 @@ def wanted_of_narrow(x: Array, source: DType, target: DType) -> Array:
             return exact.astype(target.numpy)
         low, high = limits(target)
         if source.kind is not Kind.FLOAT:
-            whole = [int(value) & (1 << width(target)) - 1 for value in exact]
-            whole = [value - (1 << width(target)) if value > high else value for value in whole]
+            whole = [int(value) & (1 << target.significant_bits) - 1 for value in exact]
+            whole = [value - (1 << target.significant_bits) if value > high else value for value in whole]
             return np.array(whole, object).astype(np.uint64 if low == 0 else np.int64).astype(target.numpy)
         wide = np.uint64 if low == 0 else np.int64
         inside = np.where((exact > low) & (exact < float(high)), np.trunc(exact), 0).astype(wide)
@@ -206,7 +201,7 @@ def wanted_of_sample(x: Array, target: DType) -> Array:
                 )
             case _:
                 low, high = limits(target)
-                values.append((int(number) - low) % (1 << width(target)) + low)
+                values.append((int(number) - low) % (1 << target.significant_bits) + low)
     if target.kind is Kind.FLOAT:
         with np.errstate(all="ignore"):
             return np.array(values, np.float64 if target.bits == 64 else np.float32).astype(target.numpy)

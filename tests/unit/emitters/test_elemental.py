@@ -101,7 +101,7 @@ def samples(type: str, count: int, seed: int) -> Array:
         part = {"c64": "f32", "c128": "f64"}[type]
         return from_parts(samples(part, count, seed), rng.permutation(samples(part, count, seed)))
     if dt.is_integer:
-        bits = int(dt.name[1:])
+        bits = dt.significant_bits
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dt.kind is Kind.SIGNED else (0, (1 << bits) - 1)
         wide = np.int64 if dt.kind is Kind.SIGNED else np.uint64
         special = [low, low + 1, 0, 1, 2, 3, high - 1, high, *([-1, -2] if low else [bits, bits - 1])]
