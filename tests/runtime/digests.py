@@ -1,4 +1,5 @@
-"""Is the PTX of the corpus what it was? `tests/corpus/ptx.sha256` holds one digest a file; a change that should move code only keeps all of them.
+"""Is the PTX of the corpus what it was? `tests/corpus/ptx.sha256` holds one digest for each file. A change that only
+moves code keeps all of them.
 
     make digests                    compares; prints the files whose PTX is another, and ends with 1 if there are any
     make digests DIGESTS=--write    records the digests of this tree
