@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.table import header, print_table
-from xla_emitters.analysis.launch import launch_for, work_item_map
 from xla_emitters.device import device
+from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing import map as map_module
 from xla_emitters.indexing.shapes import linearize_physical_map, reshape_map

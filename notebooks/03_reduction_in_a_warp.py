@@ -60,11 +60,11 @@ def _(mo):
 
 @app.cell
 def _(mo, row_sum):
-    from xla_emitters.analysis.fusion import view_of
-    from xla_emitters.analysis.reductions import find_reductions
     from xla_emitters.device import device
     from xla_emitters.dialects.hlo.computation import FusionOp
     from xla_emitters.emitters.reduction_plans import plan_for
+    from xla_emitters.fusions.reductions import find_reductions
+    from xla_emitters.fusions.view import view_of
     from xla_emitters.pipeline import read_module
 
     (fusion,) = [op for op in read_module(row_sum).walk() if isinstance(op, FusionOp)]
@@ -106,7 +106,7 @@ def _(mo):
 @app.cell
 def _(mo, program):
     from xla_emitters.dialects.context import parse_ir
-    from xla_emitters.dialects.gpu import ShuffleOp
+    from xla_emitters.dialects.mlir.gpu import ShuffleOp
     from xla_emitters.dialects.xla_gpu import SyncThreadsOp
 
     def distances_in(trace):

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from xla_emitters.explore.check import check as check
     from xla_emitters.indexing import IndexingMap as IndexingMap
     from xla_emitters.pipeline import compile as compile
-    from xla_emitters.runtime.kernel import Kernel as Kernel
-    from xla_emitters.runtime.kernel import Program as Program
+    from xla_emitters.runtime import Kernel as Kernel
+    from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace
 
 _HOMES = {
     "DEVICES": "device",
     "Device": "device",
     "IndexingMap": "indexing",
-    "Kernel": "runtime.kernel",
-    "Program": "runtime.kernel",
+    "Kernel": "runtime",
+    "Program": "runtime",
     "Trace": "trace",
     "XlaEmittersError": "errors",
     "check": "explore.check",

@@ -18,17 +18,23 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from xla_emitters.analysis.buffers import buffers_of
-from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.kernel_entry import launch_of, shared_bytes
-from xla_emitters.analysis.program_plan import PlannedKernel, ProgramPlan, computation_of, plan_program
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.emitters.emit import emit_fusion, partition_fusion
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
+from xla_emitters.fusions.buffers import buffers_of
+from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, computation_of, plan_program
+from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.flatten_parameters import flatten_parameters
+from xla_emitters.graph.fuse_entry import fuse_entry_for_program
+from xla_emitters.graph.insert_copies import insert_copies_for_program
+from xla_emitters.graph.split_reductions import split_for_program
+from xla_emitters.graph.split_results import split_results_for_program
+from xla_emitters.graph.split_scatters import split_scatters_for_program
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
@@ -47,19 +53,16 @@ from xla_emitters.lowering.toolchain import (
     start_compile,
     tools_fingerprint,
 )
+from xla_emitters.program import Argument, ArraySpec, Kernel, Program
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer, Recorder
-from xla_emitters.runtime.kernel import Argument, ArraySpec, Kernel, Program
 from xla_emitters.runtime.program_cache import key_of, open_cache
 from xla_emitters.trace import Trace
 from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
-from xla_emitters.transforms.flatten_parameters import flatten_parameters
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
-from xla_emitters.transforms.fuse_entry import fuse_entry_for_program
 from xla_emitters.transforms.inline import InlinePass
-from xla_emitters.transforms.insert_copies import insert_copies_for_program
 from xla_emitters.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
 from xla_emitters.transforms.lower_xla_loops_to_scf import LowerXlaLoopsToScfPass
 from xla_emitters.transforms.lower_xla_to_scf import LowerXlaToScfPass
@@ -67,9 +70,6 @@ from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
 from xla_emitters.transforms.peel_loops import PeelLoopsPass
 from xla_emitters.transforms.propagate_slice_indices import PropagateSliceIndicesPass
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass
-from xla_emitters.transforms.split_reductions import split_for_program
-from xla_emitters.transforms.split_results import split_results_for_program
-from xla_emitters.transforms.split_scatters import split_scatters_for_program
 from xla_emitters.transforms.symbol_dce import SymbolDcePass
 from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass

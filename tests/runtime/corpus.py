@@ -25,7 +25,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import check
 from xla_emitters.lowering.toolchain import assemble
 from xla_emitters.pipeline import compile
-from xla_emitters.runtime.kernel import Program
+from xla_emitters.program import Program
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")

@@ -27,9 +27,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects import llvm
-from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap
 
 SWAPS: dict[str, type[Operation]] = {

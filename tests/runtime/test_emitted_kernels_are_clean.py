@@ -12,10 +12,10 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from xla_emitters.analysis.program_plan import PlannedKernel
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import drawn_for
+from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel

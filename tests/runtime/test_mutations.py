@@ -11,8 +11,8 @@ from runtime.small_programs import PROGRAMS, TARGET
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.analysis.program_plan import PlannedKernel
 from xla_emitters.errors import ExecutionError
+from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
 from xla_emitters.runtime.arrays import random_arrays, same_bits
 from xla_emitters.runtime.cpu_launcher import allocate, run_kernel

@@ -9,9 +9,9 @@ import pytest
 from tools_here import SASS, needs
 
 from xla_emitters import device as devices
-from xla_emitters.analysis.kernel_entry import launch_of
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.explore.check import check
+from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.lowering.toolchain import assemble
 from xla_emitters.pipeline import compile
 from xla_emitters.runtime.simt.execute import execute

@@ -20,7 +20,7 @@ from xla_emitters.lowering.toolchain import (
     disassemble,
 )
 from xla_emitters.pipeline import compile
-from xla_emitters.runtime.kernel import Program
+from xla_emitters.program import Program
 from xla_emitters.tools.main import main
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))

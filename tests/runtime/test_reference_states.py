@@ -15,11 +15,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.device import device
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import VerifyError
 from xla_emitters.pipeline import PASSES
+from xla_emitters.program import Launch
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.simt import execute

@@ -14,12 +14,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters import pipeline
-from xla_emitters.analysis.program_plan import PlannedKernel
 from xla_emitters.device import device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
+from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipeline import (
     EXECUTABLE_STAGES,

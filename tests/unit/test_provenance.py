@@ -10,8 +10,8 @@ from runtime.small_programs import PROGRAMS, TARGET
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.analysis.program_plan import PlannedKernel
 from xla_emitters.dialects.printer import print_ir
+from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.pipeline import PASSES, Observer, compile_module, read_module
 from xla_emitters.rewrite.effects import is_constant, is_terminator
 

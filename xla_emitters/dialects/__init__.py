@@ -4,4 +4,4 @@
 """
 
 # First, before any dialect of xDSL's that has many formats is loaded.
-from xla_emitters.dialects import lazy_formats as lazy_formats
+from xla_emitters.dialects.xdsl_patches import lazy_formats as lazy_formats

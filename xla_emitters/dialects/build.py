@@ -24,7 +24,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingOp
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 

@@ -34,15 +34,15 @@ def _factory(module: str, name: str) -> DialectFactory:
 # Dialects that xDSL does not have.
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "hlo": _factory("hlo", "HLO"),
-    "index": _factory("index", "INDEX"),
-    "nvvm": _factory("nvvm", "NVVM"),
-    "xla": _factory("xla", "XLA"),
+    "index": _factory("mlir.index", "INDEX"),
+    "nvvm": _factory("mlir.nvvm", "NVVM"),
+    "xla": _factory("xla_gpu.xla", "XLA"),
     "xla_gpu": _factory("xla_gpu", "XLA_GPU"),
 }
 
 # Dialects that it has too: ours are its own with what they lack.
 REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
-    name: _factory(name, name.upper())
+    name: _factory(f"mlir.{name}", name.upper())
     for name in ("affine", "arith", "complex", "func", "gpu", "llvm", "math", "scf", "tensor", "vector")
 }
 
@@ -52,7 +52,7 @@ DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS
 
 def make_context(*, allow_unregistered: bool = False) -> Context:
     """A context that knows every dialect; each is loaded when it is first met."""
-    import_module("xla_emitters.dialects.upstream_patches")
+    import_module("xla_emitters.dialects.xdsl_patches.patches")
     context = Context(allow_unregistered=allow_unregistered)
     for name, factory in DIALECTS.items():
         context.register_dialect(name, factory)

@@ -36,7 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 
 Spelling: TypeAlias = Literal["seed", "upstream"]
 

@@ -21,10 +21,6 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.heroes import find_non_trivial_hero, place_map, roots_of
-from xla_emitters.analysis.launch import launch_for, work_item_map
-from xla_emitters.analysis.unroll import unroll_factor
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -35,6 +31,10 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
+from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map, roots_of
+from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.fusions.unroll import unroll_factor
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.analysis.fusion import FusionView, view_of
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp, place_of
@@ -29,6 +28,7 @@ from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
 from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
 

@@ -33,14 +33,14 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xla_emitters.analysis.buffers import BufferArgument, buffers_of
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
 from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.fusions.buffers import BufferArgument, buffers_of
+from xla_emitters.fusions.view import FusionView
+from xla_emitters.program import Launch
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.heroes import roots_of
-from xla_emitters.analysis.launch import launch_for, work_item_map
-from xla_emitters.analysis.scatters import scatter_of
-from xla_emitters.analysis.unroll import unroll_factor, unroll_reason
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
@@ -36,6 +31,11 @@ from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
+from xla_emitters.fusions.heroes import roots_of
+from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.fusions.scatters import scatter_of
+from xla_emitters.fusions.unroll import unroll_factor, unroll_reason
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.notes import decide
 

@@ -9,8 +9,6 @@ Source: spec/2 1.3 "Memcpy thunk".
 
 from __future__ import annotations
 
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.heroes import is_bitcast, roots_of
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ParameterOp
@@ -18,6 +16,8 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.emitters.loop import LoopEmitter
+from xla_emitters.fusions.heroes import is_bitcast, roots_of
+from xla_emitters.fusions.view import FusionView
 
 
 class MemcpyEmitter(LoopEmitter):

@@ -33,9 +33,6 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.reduction_starts import identities_needed
-from xla_emitters.analysis.reductions import FusionReductions, find_reductions
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp, integers
@@ -56,6 +53,9 @@ from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
 from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for, shared_bytes
+from xla_emitters.fusions.reduction_starts import identities_needed
+from xla_emitters.fusions.reductions import FusionReductions, find_reductions
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map, identity_map
 from xla_emitters.rewrite.notes import decide

@@ -22,11 +22,11 @@ from xdsl.dialects.builtin import i8
 from xdsl.dialects.llvm import LinkageAttr
 from xdsl.ir import Block, Region, SSAValue
 
-from xla_emitters.analysis.reduction_starts import identities_needed
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.emitters.elemental import FunctionBuilder, result_types
 from xla_emitters.emitters.partitioner import Subgraph
+from xla_emitters.fusions.reduction_starts import identities_needed
 
 
 @dataclass(frozen=True, eq=False)

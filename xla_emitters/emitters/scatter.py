@@ -12,7 +12,7 @@
           xla_gpu.yield %2 : f32
     ...
 
-The result lies in the array's buffer, and what is not updated stays as it is (`analysis/scatters.py`). Where the program promises that no
+The result lies in the array's buffer, and what is not updated stays as it is (`fusions/scatters.py`). Where the program promises that no
 element gets two updates, an element is read, combined and written; else that is one step, in which other threads wait.
 
 With distributed indices a warp goes through a run of windows, and each of its lanes through the same few places of every window:
@@ -41,10 +41,20 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.buffers import aliases_of
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.launch import Launch, launch_for, work_item_map
-from xla_emitters.analysis.scatters import (
+from xla_emitters.device import Device
+from xla_emitters.dialects import build
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.mlir import vector
+from xla_emitters.dialects.xla_gpu import AtomicRMWOp, LoopOp, YieldOp
+from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
+from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
+from xla_emitters.errors import InternalError
+from xla_emitters.fusions.buffers import aliases_of
+from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.fusions.scatters import (
     WARPS,
     DistributedIndices,
     DistributedUpdates,
@@ -53,18 +63,10 @@ from xla_emitters.analysis.scatters import (
     distribution_of,
     scatter_of,
 )
-from xla_emitters.device import Device
-from xla_emitters.dialects import build, vector
-from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import AtomicRMWOp, LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
-from xla_emitters.errors import InternalError
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import delinearize_in_bounds, identity_map
+from xla_emitters.program import Launch
 from xla_emitters.rewrite.notes import decide
 
 

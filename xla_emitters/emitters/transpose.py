@@ -35,20 +35,20 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.fusion import FusionView
-from xla_emitters.analysis.heroes import TransposeHeroes, find_transposes, place_map, roots_of
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dialects.vector import FromElementsOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles
 from xla_emitters.errors import InternalError
+from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map, roots_of
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import Expr, IndexingMap
 from xla_emitters.indexing.shapes import reshape_map
 from xla_emitters.rewrite.notes import decide

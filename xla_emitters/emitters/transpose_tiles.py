@@ -22,11 +22,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from xla_emitters.analysis.launch import Launch
-from xla_emitters.analysis.transposes import TILE, PackedTranspose, TransposeDescription
 from xla_emitters.device import Device
+from xla_emitters.fusions.transposes import TILE, PackedTranspose, TransposeDescription
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import delinearize_in_bounds
+from xla_emitters.program import Launch
 
 THREADS = 128
 VECTOR_BYTES = 4

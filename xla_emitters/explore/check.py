@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
-from xla_emitters.analysis.kernel_entry import launch_of
-from xla_emitters.analysis.program_plan import PlannedKernel, called_by, computation_of, entry_of
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
+from xla_emitters.fusions.program_plan import PlannedKernel, called_by, computation_of, entry_of
+from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pipeline import (
     EXECUTABLE_STAGES,
     Observer,
@@ -35,11 +35,11 @@ from xla_emitters.pipeline import (
     plan_module,
     read_module,
 )
+from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
-from xla_emitters.runtime.kernel import Program
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.tolerance import Bounds

@@ -9,7 +9,7 @@
     current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM does narrow ones in their word
     current + x                        f32, f64; f16; bf16 from sm_90        atomicrmw fadd
                                        complex                               the same for each part
-                                       vectors of 2 or 4 f32 from sm_90      one instruction of PTX (`dialects/ptx_atomics.py`)
+                                       vectors of 2 or 4 f32 from sm_90      one instruction of PTX (`dialects/mlir/ptx_atomics.py`)
     any of these two                   other vectors, or not aligned         the same for each element
     max(current, x), min               f32, f64                              atomicrmw on the bits, see below
     narrow(wide(current) + wide(x))    f16, bf16                             as current + x: it rounds once in effect
@@ -56,11 +56,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.device import Device
-from xla_emitters.dialects import llvm
 from xla_emitters.dialects.build import builder_inside
-from xla_emitters.dialects.llvm_memory import ordering_number
-from xla_emitters.dialects.ptx_atomics import add_floats, can_add
-from xla_emitters.dialects.vector import BitcastOp, FromElementsOp
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.llvm.memory import ordering_number
+from xla_emitters.dialects.mlir.ptx_atomics import add_floats, can_add
+from xla_emitters.dialects.mlir.vector import BitcastOp, FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory

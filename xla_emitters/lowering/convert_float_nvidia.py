@@ -38,9 +38,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.device import device
-from xla_emitters.dialects import llvm
-from xla_emitters.dialects.arith import rounds_to_nearest_even
-from xla_emitters.dialects.vector import FromElementsOp
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.lowering.narrow_floats import FORMATS, Format, is_narrow
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

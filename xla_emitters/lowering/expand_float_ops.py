@@ -49,7 +49,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.arith import rounds_to_nearest_even
+from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, FORMATS, Specials, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

@@ -16,7 +16,7 @@
     }
 
 A tensor lives in the buffer of the argument that it came from, so loops and branches stop carrying it. That every insert may happen in
-place is checked first (`analysis/in_place.py`). What memory holds:
+place is checked first (`kernels/in_place.py`). What memory holds:
 
     i8 ... i64, f16, bf16, f32, f64     themselves
     i1                                  one byte, 0 or 1
@@ -65,13 +65,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.accesses import accesses_in, argument_attribute, buffer_of, subscript
-from xla_emitters.analysis.in_place import find_conflict
-from xla_emitters.analysis.kernel_entry import SHARED
 from xla_emitters.device import Device, device
-from xla_emitters.dialects import llvm, xla_gpu
-from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.errors import Unsupported
+from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
+from xla_emitters.kernels.in_place import find_conflict
+from xla_emitters.kernels.kernel_entry import SHARED
 from xla_emitters.lowering.atomic_updates import Place, lower_atomic_update
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width

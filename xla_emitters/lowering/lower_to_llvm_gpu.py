@@ -61,15 +61,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from xla_emitters.analysis.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.device import Device, device
-from xla_emitters.dialects import llvm
-from xla_emitters.dialects.arith import rounds_to_nearest_even
-from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
-from xla_emitters.dialects.nvvm import GridDepActionAttr, GridDepActionKind, ShflKind, ShflOp
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
+from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GridDepActionKind, ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.kernels.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width

@@ -27,7 +27,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.llvm import LLVMPointerType
+from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import place_of

@@ -38,7 +38,7 @@ from typing import Self
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.extras import install_command

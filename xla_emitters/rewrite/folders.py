@@ -43,7 +43,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.arith import IndexCastUIOp, rounds_to_nearest_even
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
 from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant
 from xla_emitters.rewrite.locations import UNKNOWN
 

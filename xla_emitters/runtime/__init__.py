@@ -1,1 +1,28 @@
-"""Running what was compiled: kernels as values, arrays at the boundary, CuPy, and the CPU executor in `simt`."""
+"""Running what was compiled: arrays at the boundary, CuPy, the CPU executor in `simt`, and what `Program` is run by.
+
+Importing this package makes programs callable: it tells `program.py`, which imports no launcher, how each platform runs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xla_emitters.program import LAUNCHERS, Kernel, Program
+
+__all__ = ["Kernel", "Program"]
+
+
+def _on_cuda(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
+    from xla_emitters.runtime.cupy_launcher import launch_program
+
+    return launch_program(program, inputs)
+
+
+def _on_cpu(program: Program, inputs: Sequence[Any], stage: str) -> Sequence[Any]:
+    from xla_emitters.runtime.cpu_launcher import run_program
+
+    return run_program(program, inputs, stage)
+
+
+LAUNCHERS.update(cuda=_on_cuda, cpu=_on_cpu)

@@ -26,8 +26,8 @@ import numpy as np
 
 from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import DataError
+from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
-from xla_emitters.runtime.kernel import ArraySpec
 
 
 def checked(array: Array, spec: ArraySpec, what: str) -> Array:

@@ -26,10 +26,10 @@ from typing import IO, Any
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.program import ArraySpec, Kernel, Program
 from xla_emitters.runtime import bundle_main, draws, packing
 from xla_emitters.runtime.arrays import bit_pattern
 from xla_emitters.runtime.draws import Places
-from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
 from xla_emitters.runtime.tolerance import Bounds
 
 WHOLE_BYTES = 1 << 20

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.analysis.program_plan import called_by, entry_of
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, UsageError
+from xla_emitters.fusions.program_plan import called_by, entry_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.program import Argument, ArraySpec, Kernel, Program
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer
-from xla_emitters.runtime.kernel import Argument, ArraySpec, Kernel, Program
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute, written_elements
 from xla_emitters.runtime.simt.memory import Watcher

@@ -23,8 +23,8 @@ from xla_emitters.device import device_running
 from xla_emitters.dtypes import Array, NumpyType, dtype
 from xla_emitters.errors import DataError, ToolError
 from xla_emitters.extras import install_command
+from xla_emitters.program import ArraySpec, Kernel, Program
 from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
-from xla_emitters.runtime.kernel import ArraySpec, Kernel, Program
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"

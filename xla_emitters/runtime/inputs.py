@@ -20,9 +20,9 @@ from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.shape_ops import DynamicOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array
+from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_array
 from xla_emitters.runtime.draws import Places
-from xla_emitters.runtime.kernel import ArraySpec
 
 _KEEPS_INDICES = frozenset(
     "add bitcast broadcast clamp concatenate convert copy maximum minimum reshape select slice transpose".split()

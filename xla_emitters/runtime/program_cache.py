@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from xla_emitters.runtime.kernel import Program
+from xla_emitters.program import Program
 from xla_emitters.trace import SCHEMA, Trace
 
 DIRECTORY = "XLA_EMITTERS_CACHE_DIR"

@@ -19,13 +19,13 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from xla_emitters.analysis.reduction_starts import combining_opcodes, only_chooses
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.hlo.computation import find_computation
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array, Kind
+from xla_emitters.fusions.reduction_starts import combining_opcodes, only_chooses
 from xla_emitters.runtime.tolerance import Bounds, by_parts, farthest, ulps_of, widen, widen_complex
 
 Evaluate = Callable[[Sequence[Array]], Any]

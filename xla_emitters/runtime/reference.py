@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.analysis.reductions import chains_of_heroes
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
@@ -31,6 +30,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
+from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.reduction_bounds import bounds_in_any_order, corners_of_each
 from xla_emitters.runtime.scatter_bounds import bounds_of_scatter

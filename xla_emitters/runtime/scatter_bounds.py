@@ -18,11 +18,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from xla_emitters.analysis.scatters import combining_opcode
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp, turns
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind
+from xla_emitters.fusions.scatters import combining_opcode
 from xla_emitters.runtime.reduction_bounds import around, corners_of_each
 from xla_emitters.runtime.tolerance import Bounds, widen
 

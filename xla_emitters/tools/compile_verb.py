@@ -22,7 +22,7 @@ from xla_emitters.tools.common import (
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
-    from xla_emitters.runtime.kernel import Program
+    from xla_emitters.program import Program
     from xla_emitters.trace import Trace
 
 

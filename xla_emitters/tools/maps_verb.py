@@ -16,9 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.analysis.fusion import view_of
-    from xla_emitters.analysis.indexing_analysis import indexing_rows, print_rows, rows_as_json
-    from xla_emitters.analysis.program_plan import plan_program
+    from xla_emitters.fusions.indexing_analysis import indexing_rows, print_rows, rows_as_json
+    from xla_emitters.fusions.program_plan import plan_program
+    from xla_emitters.fusions.view import view_of
     from xla_emitters.pipeline import read_module
 
     module = read_module(read_source(options.file))

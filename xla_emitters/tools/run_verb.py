@@ -28,9 +28,9 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.analysis.program_plan import PlannedKernel
+    from xla_emitters.fusions.program_plan import PlannedKernel
     from xla_emitters.pipeline import Observer
-    from xla_emitters.runtime.kernel import Kernel
+    from xla_emitters.program import Kernel
     from xla_emitters.runtime.simt.memory import Watcher
 
 

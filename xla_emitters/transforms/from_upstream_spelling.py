@@ -11,7 +11,7 @@
 A forall's indices are the thread's x, y and z, and what an iteration puts into a shared out whole is what its thread has made of it.
 A forall of another form is left alone. The launch is read off the ranges of ids. An id that is not there has extent 1: so it is in what
 XLA emits, and if not, threads are left out that would do the same again.
-The parser makes the seed's ops of upstream's names by itself (`dialects/xla.py`); here those that xla-to-upstream-spelling has made
+The parser makes the seed's ops of upstream's names by itself (`dialects/xla_gpu/xla.py`); here those that xla-to-upstream-spelling has made
 follow.
 Source: spec/1 section 0 and 1.1; XLA's own IR before and after it lowers scf.forall.
 """
@@ -28,11 +28,11 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
+from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr
-from xla_emitters.dialects.scf import ForallOp, InParallelOp
-from xla_emitters.dialects.tensor import ParallelInsertSliceOp
-from xla_emitters.dialects.xla import UPSTREAM_OPS, WorkgroupIdOp
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, WorkgroupIdOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.to_upstream_spelling import respell
 

@@ -37,8 +37,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects import vector
-from xla_emitters.dialects.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir import vector
+from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.folders import hoist_constants

@@ -33,10 +33,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.accesses import constant_of
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.kernels.accesses import constant_of
 from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder

@@ -30,8 +30,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.arith import IndexCastUIOp
-from xla_emitters.dialects.gpu import ShuffleOp
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr, range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval, Variable

@@ -2,8 +2,8 @@
 
     xla_gpu.loop (%t, %b)[%i] -> (%x) in #xla_gpu.indexing_map<"... floordiv 8 ...">  ->  xla.loop ... in #xla.indexing_map<"... / 8 ...">
 
-The ops stay what they are to every pass (see `dialects/xla.py`). Thread and block ids are left as they are: XLA reads both these and its
-xla.workgroup_id. Our own printer needs no pass for this: `xla-emitters-opt --spelling upstream`.
+The ops stay what they are to every pass (see `dialects/xla_gpu/xla.py`). Thread and block ids stay: XLA reads both these and its
+xla.workgroup_id. Our own printer needs no pass for this: `--spelling upstream`.
 Source: spec/1 section 0 "Spelling policy".
 """
 
@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.indexing_map import IndexingMapAttr
-from xla_emitters.dialects.xla import UPSTREAM_OPS, UpstreamIndexingMapAttr
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, UpstreamIndexingMapAttr
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -23,7 +23,7 @@ The loop runs from 0 by 1 to a constant n: a power of two from 2 to 32. An acces
 * a write that is an atomic update adds to an f32 of a kernel's argument, the GPU has an instruction that adds to n of them (sm_90 has it
   for two and four), and nothing else stands in its body. The loop then carries the vector of what is added.
 
-Both buffers and elements are compared as `analysis/accesses.py` says. A loop that only copies needs no vector.insert: the vector that was
+Both buffers and elements are compared as `kernels/accesses.py` says. A loop that only copies needs no vector.insert: the vector that was
 read is written. Everything else is left alone, and says why as a remark.
 
 Before sm_100 an access carries at most 128 bits. A loop all of whose accesses take 256 is therefore cut in two, one half after the other:
@@ -65,7 +65,14 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.accesses import (
+from xla_emitters.device import Device, device
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.mlir.ptx_atomics import can_add
+from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.kernels.accesses import (
     Access,
     accesses_in,
     accesses_of,
@@ -76,13 +83,6 @@ from xla_emitters.analysis.accesses import (
     root_of,
     subscript,
 )
-from xla_emitters.device import Device, device
-from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.build import constant_index
-from xla_emitters.dialects.ptx_atomics import can_add
-from xla_emitters.dtypes import Kind, dtype_of
-from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects import build
-from xla_emitters.dialects.arith import IndexCastUIOp
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from xdsl.universe import XDSL_UNIVERSE
 
-from xla_emitters.dialects import llvm
 from xla_emitters.dialects.context import DIALECTS, REPLACED_DIALECTS, make_context, parse_ir, replace_upstream_dialects
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ParseError, VerifyError
 
 

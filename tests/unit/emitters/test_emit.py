@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from xla_emitters.analysis.fusion import FusionView, view_of
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.emitters.emit import EMITTERS, HERO_RULES, emit_fusion, emitter_for
 from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 
 

@@ -6,14 +6,14 @@ import pytest
 from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
-from xla_emitters.analysis.fusion import FusionView, view_of
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import array_type
 from xla_emitters.dtypes import dtype
 from xla_emitters.emitters.elemental import kernel_tensor
 from xla_emitters.emitters.entry import entry_function, index_bits, kernel_module
+from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.program import Launch
 
 
 def view(body: str, name: str = "f") -> FusionView:

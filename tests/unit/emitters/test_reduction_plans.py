@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.reductions import ABSENT, FusionReductions, Reduction, find_reductions
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.emitters.reduction_plans import ReductionPlan, plan_for, shared_bytes, split_grid
+from xla_emitters.fusions.reductions import ABSENT, FusionReductions, Reduction, find_reductions
+from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import IndexingMap
 

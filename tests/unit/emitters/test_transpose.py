@@ -7,13 +7,13 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.kernel_entry import launch_of, shared_bytes
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, SyncThreadsOp
 from xla_emitters.emitters.transpose import TransposeEmitter
+from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.rewrite.notes import take_notes
 
 H200 = device("h200")

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.transposes import TransposeDescription, describe_transpose
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.emitters.transpose_tiles import THREADS, PackedTiles, PlainTiles, plain_tiles
+from xla_emitters.fusions.transposes import TransposeDescription, describe_transpose
+from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import IndexingMap
 

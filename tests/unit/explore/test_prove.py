@@ -9,9 +9,6 @@ from hypothesis import given
 from unit.indexing.enumeration import answers
 from unit.indexing.random_maps import batches, repeatable
 
-from xla_emitters.analysis.fusion import view_of
-from xla_emitters.analysis.launch import Launch, launch_for, work_item_map
-from xla_emitters.analysis.unroll import unroll_factor
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
@@ -19,11 +16,15 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.explore import prove
 from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_injective
 from xla_emitters.extras import install_command
+from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.fusions.unroll import unroll_factor
+from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import Expr, IndexingMap
 from xla_emitters.indexing import map as map_module
 from xla_emitters.indexing.shapes import bitcast_map, linearize_physical_map, reshape_map, transpose_map
 from xla_emitters.pipeline import compile_module, read_module
+from xla_emitters.program import Launch
 
 pytest.importorskip("islpy", reason="proofs need the extra: pip install 'xla-emitters[prove]'")
 

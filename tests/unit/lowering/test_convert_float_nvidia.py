@@ -2,8 +2,8 @@
 
 import pytest
 
-from xla_emitters.dialects import llvm
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import UsageError
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.rewrite.notes import take_notes

@@ -9,8 +9,8 @@ from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.lowering.index_arithmetic import expressions_of, is_unsigned, overflowing_part

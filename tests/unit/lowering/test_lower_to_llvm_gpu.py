@@ -9,8 +9,8 @@ from unit.lowering.gelu import GELU
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.traits import IsTerminator
 
-from xla_emitters.dialects import llvm
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.lowering import lower_to_llvm_gpu

@@ -12,8 +12,8 @@ from types import ModuleType
 from unittest import mock
 
 from xla_emitters.pipeline import compile
+from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_launcher
-from xla_emitters.runtime.kernel import Program
 
 FOLDER = Path(__file__).parent / "fake_cupy"
 

@@ -11,6 +11,7 @@ import pytest
 
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError
+from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import (
     checked,
     differing,
@@ -22,7 +23,6 @@ from xla_emitters.runtime.arrays import (
     save_arrays,
     to_buffer,
 )
-from xla_emitters.runtime.kernel import ArraySpec
 
 # What nothing computes with: no arithmetic in ml_dtypes' int1, and zero is no f8e8m0fnu.
 DRAWN = [row.name for row in DTYPES]

@@ -18,14 +18,14 @@ import pytest
 from runtime.small_programs import PROGRAMS, TARGET
 from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 
-from xla_emitters.analysis.program_plan import entry_of
 from xla_emitters.explore.check import Reference, reference_for
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipeline import read_module
+from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime import bundle_main, draws, packing
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.bundle import EDGE, POSITIONS, Case, positions_to_compare, write_bundle
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
-from xla_emitters.runtime.kernel import ArraySpec, Kernel
 from xla_emitters.runtime.tolerance import Bounds
 
 

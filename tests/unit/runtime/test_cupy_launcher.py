@@ -13,10 +13,10 @@ from runtime.small_programs import PROGRAMS
 from unit.runtime.fake_gpu import fake_cupy, for_fake
 
 from xla_emitters.errors import DataError, ToolError
+from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import random_arrays, same_bits
 from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.cupy_launcher import cuda_reason_missing, device_architecture, launch_program
-from xla_emitters.runtime.kernel import Program
 
 COLUMN_MAJOR = """
 HloModule transposed_layout

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from xla_emitters.analysis.program_plan import entry_of
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
-from xla_emitters.runtime.kernel import ArraySpec
 
 PROGRAM = """
 add {

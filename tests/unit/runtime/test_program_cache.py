@@ -10,8 +10,8 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters import pipeline
+from xla_emitters.program import Program
 from xla_emitters.runtime import program_cache
-from xla_emitters.runtime.kernel import Program
 from xla_emitters.runtime.program_cache import ProgramCache, key_of, open_cache
 from xla_emitters.tools.main import main
 

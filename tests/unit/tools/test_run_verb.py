@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.extras import install_command
 from xla_emitters.pipeline import EXECUTABLE_STAGES
+from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import load_arrays, save_arrays
-from xla_emitters.runtime.kernel import ArraySpec
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

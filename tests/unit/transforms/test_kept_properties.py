@@ -15,10 +15,10 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from xla_emitters.analysis.accesses import trip_count
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import Unsupported
+from xla_emitters.kernels.accesses import trip_count
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass

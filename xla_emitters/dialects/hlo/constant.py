@@ -36,10 +36,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 
 Dense = DenseIntOrFPElementsAttr[Any]

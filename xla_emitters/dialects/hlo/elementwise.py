@@ -29,7 +29,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.arith import RemfOp
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo import elementwise_code as code
@@ -51,6 +50,7 @@ from xla_emitters.dialects.hlo.convert import (
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, type_text
+from xla_emitters.dialects.mlir.arith import RemfOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map

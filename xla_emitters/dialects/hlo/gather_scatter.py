@@ -27,7 +27,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
-from xla_emitters.dialects.arith import IndexCastUIOp
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
 from xla_emitters.dialects.hlo.called import on_elements
@@ -43,6 +42,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
     type_text,
 )
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.xla_gpu import INDEX
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable

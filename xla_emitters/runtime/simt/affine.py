@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import AffineMapAttr
 
-from xla_emitters.dialects.affine import DelinearizeIndexOp, LinearizeIndexOp, MaxOp
+from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp, MaxOp
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
 from xla_emitters.runtime.simt.machine import Machine

@@ -28,14 +28,14 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from xla_emitters.dialects.arith import (
+from xla_emitters.dialects.mlir.arith import (
     IndexCastUIOp,
     RemfOp,
     ScalingExtFOp,
     ScalingTruncFOp,
     rounds_to_nearest_even,
 )
-from xla_emitters.dialects.upstream_syntax import ROUNDING_MODES
+from xla_emitters.dialects.xdsl_patches.syntax import ROUNDING_MODES
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

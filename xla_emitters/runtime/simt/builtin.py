@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorTyp
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects import llvm
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
 from xla_emitters.rewrite.locations import place_of

@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.complex import PowiOp
 from xla_emitters.dialects.hlo import complex_meaning
+from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

@@ -23,11 +23,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.analysis.kernel_entry import launch_of
-from xla_emitters.analysis.launch import Launch
-from xla_emitters.dialects.llvm import LLVMPointerType
+from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
+from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.program import Launch
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
 from xla_emitters.runtime.simt import (
     affine,

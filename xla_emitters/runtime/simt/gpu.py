@@ -14,8 +14,7 @@ from xdsl.dialects import gpu
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-from xla_emitters.analysis.kernel_entry import DIMENSIONS
-from xla_emitters.dialects.gpu import (
+from xla_emitters.dialects.mlir.gpu import (
     AllReduceKind,
     AllReduceOp,
     PrintfOp,
@@ -28,6 +27,7 @@ from xla_emitters.dialects.gpu import (
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.kernels.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Scope, Step

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from xla_emitters.dialects import index
+from xla_emitters.dialects.mlir import index
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.runtime.simt import scalars

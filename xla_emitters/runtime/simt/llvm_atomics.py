@@ -2,7 +2,7 @@
 
     llvm.atomicrmw fadd %p, %x monotonic       each lane gets what the lanes before it left
     llvm.cmpxchg %p, %old, %new ...            a weak one fails no more often than it must
-    llvm.inline_asm "atom.global.v2 ..."       `dialects/ptx_atomics.py`; other machine code is refused
+    llvm.inline_asm "atom.global.v2 ..."       `dialects/mlir/ptx_atomics.py`; other machine code is refused
 
 Lanes run in lockstep, so orderings, scopes and fences have nothing to wait for.
 Source: LLVM language reference, "atomicrmw", "cmpxchg", "fence"; PTX ISA, "atom".
@@ -19,8 +19,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, f32
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.dialects import llvm
-from xla_emitters.dialects.ptx_atomics import floats_added_to
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.ptx_atomics import floats_added_to
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of

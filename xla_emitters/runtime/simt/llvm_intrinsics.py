@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IntegerType, VectorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules

@@ -26,9 +26,9 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 from xdsl.ir import Operation
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
 from xla_emitters.runtime.simt.scalars import Form
 

@@ -22,7 +22,7 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation
 
-from xla_emitters.dialects import math as more_math
+from xla_emitters.dialects.mlir import math as more_math
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary, Unary, lifted

@@ -26,9 +26,9 @@ from typing import NoReturn
 import numpy as np
 from xdsl.ir import Operation
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
+from xla_emitters.program import Launch
 from xla_emitters.rewrite.locations import place_of
 
 WINDOW_BITS = 40

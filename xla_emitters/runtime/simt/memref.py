@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.upstream_syntax import ATOMIC_KINDS
+from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

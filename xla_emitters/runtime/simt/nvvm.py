@@ -16,9 +16,8 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, VectorType
 from xdsl.ir import Operation
 
-from xla_emitters.analysis.kernel_entry import DIMENSIONS
-from xla_emitters.dialects import nvvm
-from xla_emitters.dialects.nvvm_async import (
+from xla_emitters.dialects.mlir import nvvm
+from xla_emitters.dialects.mlir.nvvm_async import (
     CpAsyncCommitGroupOp,
     CpAsyncOp,
     CpAsyncWaitGroupOp,
@@ -31,6 +30,7 @@ from xla_emitters.dialects.nvvm_async import (
 )
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.kernels.kernel_entry import DIMENSIONS
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm
 from xla_emitters.runtime.simt.code import Kernel, Rules, Unary

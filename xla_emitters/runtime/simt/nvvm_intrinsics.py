@@ -16,7 +16,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from xla_emitters.dialects import llvm
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, NumpyType
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of

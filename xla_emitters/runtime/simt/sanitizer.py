@@ -36,7 +36,8 @@ import numpy as np
 from xdsl.dialects import memref
 from xdsl.ir import Operation
 
-from xla_emitters.dialects import llvm, xla_gpu
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of

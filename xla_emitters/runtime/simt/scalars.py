@@ -32,7 +32,7 @@ import numpy as np
 from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorType, VectorType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.llvm import LLVMPointerType
+from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import Array, Kind, dtype_of
 from xla_emitters.errors import Unsupported
 

@@ -19,9 +19,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.index_lists import DYNAMIC
-from xla_emitters.dialects.scf import ForallOp, InParallelOp
-from xla_emitters.dialects.tensor import ParallelInsertSliceOp
+from xla_emitters.dialects.mlir.index_lists import DYNAMIC
+from xla_emitters.dialects.mlir.scf import ForallOp, InParallelOp
+from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

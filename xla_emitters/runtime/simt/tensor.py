@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.index_lists import DYNAMIC
-from xla_emitters.dialects.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
+from xla_emitters.dialects.mlir.index_lists import DYNAMIC
+from xla_emitters.dialects.mlir.tensor import BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars

@@ -21,7 +21,7 @@ from xdsl.dialects.vector import CombiningKindAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from xla_emitters.dialects.vector import (
+from xla_emitters.dialects.mlir.vector import (
     CompressStoreOp,
     ConstantMaskOp,
     DeinterleaveOp,

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.xla import WorkgroupIdOp
+from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import XlaEmittersError
+from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.execute import execute
 
 __version__ = "0-fake"

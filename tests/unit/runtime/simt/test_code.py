@@ -9,8 +9,8 @@ from xdsl.dialects.cf import BranchOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.context import parse_ir
+from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.code import Compiler, loops_together, reachable
 from xla_emitters.runtime.simt.execute import RULES
 from xla_emitters.runtime.simt.machine import Machine

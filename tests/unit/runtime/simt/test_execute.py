@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, ExecutionError, Unsupported, VerifyError
+from xla_emitters.program import Launch
 from xla_emitters.runtime.simt import execute, written_elements
 from xla_emitters.runtime.simt.memory import Access, Watcher
 

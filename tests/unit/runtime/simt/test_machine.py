@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from xdsl.dialects import test
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.machine import Machine, merge
 from xla_emitters.runtime.simt.memory import Memory
 from xla_emitters.runtime.simt.scalars import integer

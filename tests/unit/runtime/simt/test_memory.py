@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from xdsl.dialects import test
 
-from xla_emitters.analysis.launch import Launch
 from xla_emitters.errors import ExecutionError, InternalError
+from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.memory import Memory, Space, bounds, row_major_strides
 
 OP = test.TestOp()

@@ -1,0 +1,92 @@
+"""What is updated in place but wanted elsewhere, and results that are no arrays of their own, become copies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.program_plan import Slot, entry_of, plan_program
+from xla_emitters.graph.insert_copies import insert_copies, insert_copies_for_program
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.runtime.reference import evaluate
+
+UPDATE = """
+update {
+  p = s32[9] parameter(0)
+  u = s32[2] parameter(1)
+  at = s32[] parameter(2)
+  ROOT new = s32[9] dynamic-update-slice(p, u, at)
+}
+negate {
+  x = s32[9] parameter(0)
+  ROOT n = s32[9] negate(x)
+}
+"""
+ENTRY = """
+ENTRY main {
+  p = s32[9] parameter(0)
+  u = s32[2] parameter(1)
+  at = s32[] parameter(2)
+  ROOT fusion = s32[9] fusion(p, u, at), kind=kLoop, calls=update
+}
+"""
+MADE = ENTRY.replace("  ROOT", "  n = s32[9] fusion(p), kind=kLoop, calls=negate\n  ROOT").replace(
+    "fusion(p, u", "fusion(n, u"
+)
+ALIAS = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n"
+BARE = UPDATE.partition("negate")[0].replace("update {", "ENTRY main {")
+INPUTS = [np.arange(9, dtype=np.int32), np.array([20, 30], np.int32), np.array(8, np.int32)]
+
+
+def flow(text: str, fusion: str | None = None) -> list[tuple[str, tuple[Slot, ...], tuple[Slot, ...]]]:
+    plan = plan_program(*insert_copies_for_program(parse_hlo(text), fusion))
+    return [(kernel.name, kernel.operands, kernel.results) for kernel in plan.kernels]
+
+
+def test_what_is_in_place_stays_as_it_is() -> None:
+    module = parse_hlo(ALIAS + UPDATE + ENTRY)
+    assert insert_copies_for_program(module, None) == (module, None)
+
+
+def test_an_array_that_is_packed_in_the_fusion_alone_is_not_copied() -> None:
+    packed = UPDATE.replace("s32[9] parameter", "s4[9]{0:E(4)} parameter").replace("s32[2]", "s4[2]")
+    packed = packed.replace("new = s32[9]", "new = s4[9]{0:E(4)}").partition("negate")[0]
+    module = parse_hlo(packed + ENTRY.replace("s32[9]", "s4[9]").replace("s32[2]", "s4[2]"))
+    assert insert_copies_for_program(module, None) == (module, None)
+
+
+P, U, AT, R = Slot("parameter", 0), Slot("parameter", 1), Slot("parameter", 2), Slot("result", 0)
+
+
+@pytest.mark.parametrize(("text", "name"), [(UPDATE + ENTRY, "fusion"), (BARE, "main")])
+def test_an_update_that_is_wanted_elsewhere_goes_into_a_copy(text: str, name: str) -> None:
+    assert flow(text) == [(f"{name}.copy", (P,), (R,)), (name, (R, U, AT), (R,))]
+
+
+def test_an_update_goes_into_what_a_fusion_makes_for_it_alone() -> None:
+    assert flow(UPDATE + MADE) == [("n", (P,), (R,)), ("fusion", (R, U, AT), (R,))]
+    assert flow(UPDATE + MADE, "fusion") == flow(UPDATE + ENTRY)
+
+
+def test_results_that_are_parameters_or_others_too_are_copied() -> None:
+    text = f"""{UPDATE}
+ENTRY main {{
+  p = s32[9] parameter(0)
+  n = s32[9] fusion(p), kind=kLoop, calls=negate
+  inner = (s32[9], s32[9]) tuple(p, n)
+  ROOT all = (s32[9], (s32[9], s32[9])) tuple(n, inner)
+}}"""
+    made = [("n", (P,), (R,)), ("copy", (P,), (Slot("result", 1),)), ("copy.1", (R,), (Slot("result", 2),))]
+    assert flow(text) == made
+
+
+@pytest.mark.parametrize("text", [UPDATE + ENTRY, UPDATE + MADE, BARE])
+def test_copies_change_no_value(text: str) -> None:
+    before, after = parse_hlo(text), parse_hlo(text)
+    insert_copies(after)
+    after.verify()
+    assert print_hlo(parse_hlo(print_hlo(after))) == print_hlo(after)
+    (one,), (two,) = evaluate(entry_of(before), INPUTS), evaluate(entry_of(after), INPUTS)
+    assert one.tolist() == two.tolist()
+    assert all(op.location for op in entry_of(after).instructions if isinstance(op, FusionOp))

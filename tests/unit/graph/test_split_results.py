@@ -1,0 +1,116 @@
+"""Fusions whose results no one kernel makes: which results stay together, meaning kept, and what is left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.fusions.program_plan import entry_of, plan_program
+from xla_emitters.graph.split_results import parts_of, split_results_for_program
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.runtime.reference import evaluate
+
+VALUES = {
+    "row": "f32[40] reduce(p, z), dimensions={1}, to_apply=add",
+    "long": "f32[40] reduce(w, z), dimensions={1}, to_apply=add",
+    "twice": "f32[40] add(row, row)",
+    "column": "f32[96] reduce(p, z), dimensions={0}, to_apply=add",
+    "short": "f32[2] slice(row), slice={[0:2]}",
+    "scaled": "f32[40,96] multiply(p, p)",
+    "flat": "f32[3840] bitcast(p)",
+    "corner": "f32[1,1] slice(p), slice={[0:1], [0:1]}",
+    "total": "f32[] reduce(p, z), dimensions={0,1}, to_apply=add",
+    "joined": "f32[80,96] concatenate(p, p), dimensions={0}",
+    "turned": "f32[96,40] transpose(p), dimensions={1,0}",
+}
+
+
+def module(*roots: str) -> ModuleOp:
+    types = ", ".join(VALUES[root].split()[0] for root in roots)
+    body = "\n".join(f"{name} = {value}" for name, value in VALUES.items())
+    return parse_hlo(
+        f"""add {{ a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT s = f32[] add(a, b) }}
+        fused {{ p = f32[40,96] parameter(0)
+                w = f32[40,17000] parameter(1)
+                z = f32[] constant(0)
+                {body}
+                ROOT t = ({types}) tuple({", ".join(roots)}) }}
+        ENTRY f {{ p = f32[40,96] parameter(0)
+                w = f32[40,17000] parameter(1)
+                ROOT g = ({types}) fusion(p, w), kind=kInput, calls=fused }}""",
+        "x.hlo",
+    )
+
+
+def only_fusion(of: ModuleOp) -> FusionOp:
+    (found,) = (op for op in entry_of(of).instructions if isinstance(op, FusionOp))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("roots", "parts"),
+    [
+        (("row", "column"), ["row", "column"]),
+        # An epilogue of two operands is no reduction's, so it is as any result of its size.
+        (("twice", "scaled"), ["twice", "scaled"]),
+        (("row", "column", "scaled"), ["row scaled", "column"]),
+        (("scaled", "column", "short", "row"), ["scaled column", "short", "row"]),
+        (("scaled", "short", "flat"), ["scaled flat", "short"]),
+        (("twice", "row", "short"), ["twice", "row", "short"]),
+        (("long", "short"), ["long", "short"]),
+        # Whose element comes first, or who would lose another emitter, stays alone.
+        (("corner", "scaled"), ["corner", "scaled"]),
+        (("joined", "corner"), ["joined", "corner"]),
+        (("turned", "corner"), ["turned", "corner"]),
+        (("scaled", "short", "corner"), ["scaled corner", "short"]),
+        # One kernel makes these.
+        (("scaled", "corner", "flat"), []),
+        (("row", "scaled", "flat"), []),
+        (("twice", "row"), []),
+        (("row", "row"), []),
+        (("turned", "flat"), []),
+    ],
+)
+def test_what_goes_together(roots: tuple[str, ...], parts: list[str]):
+    found = parts_of(only_fusion(module(*roots)))
+    assert [" ".join(op.instruction_name.data for op in part) for part in found] == parts
+
+
+@pytest.mark.parametrize("fusion", [None, "g"])
+def test_each_part_is_a_fusion_that_reads_what_it_needs(fusion: str | None):
+    before = module("scaled", "column", "short", "row", "column")
+    after, name = split_results_for_program(before, fusion)
+    assert name is None
+    after.verify()
+    text = print_hlo(after)
+    parts = [text.split(f"%fused.{number} {{")[1].split("\n}")[0] for number in range(3)]
+    assert ["f32[40,17000]" in part for part in parts] == [False, False, False]
+    assert [" slice(" in part for part in parts] == [False, True, False]
+    plan = plan_program(after)
+    assert [kernel.name for kernel in plan.kernels] == ["g.0", "g.1", "g.2"]
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-3, 4, dims_of(p.result)).astype(np.float32) for p in entry_of(before).parameters]
+    wanted, got = evaluate(entry_of(before), inputs), evaluate(entry_of(parse_hlo(text)), inputs)
+    for one, other in zip(wanted, got, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_an_entry_without_fusions_is_wrapped_first():
+    after, _ = split_results_for_program(
+        parse_hlo(
+            "ENTRY f { p = f32[8] parameter(0)\n q = f32[4] parameter(1)\n ROOT t = (f32[8], f32[4]) tuple(p, q) }"
+        ),
+        None,
+    )
+    assert [kernel.name for kernel in plan_program(after).kernels] == ["f.0", "f.1"]
+
+
+def test_what_needs_no_split_is_the_same_module():
+    before = module("row", "scaled")
+    assert split_results_for_program(before, None) == (before, None)
+    assert split_results_for_program(before, "g") == (before, "g")

@@ -1,0 +1,124 @@
+"""Scatters that cannot update in place: two fusions, of which the second goes on where the first has written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.program_plan import Slot, entry_of, plan_program
+from xla_emitters.graph.split_scatters import split_scatters, split_scatters_for_program
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.runtime.reference import evaluate
+
+COMBINE = """
+add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT sum = s32[] add(a, b)
+}
+"""
+ATTRIBUTES = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add"
+FUSED = f"""
+fused {{
+  p = s32[9] parameter(0)
+  rows = s32[5] parameter(1)
+  u = s32[5] parameter(2)
+  ROOT s = s32[9] scatter(p, rows, u), {ATTRIBUTES}
+}}
+"""
+READS = f"""
+fused {{
+  p = s32[9] parameter(0)
+  rows = s32[5] parameter(1)
+  u = s32[5] parameter(2)
+  part = s32[5] slice(p), slice={{[0:5]}}
+  both = s32[5] add(u, part)
+  ROOT s = s32[9] scatter(p, rows, both), {ATTRIBUTES}
+}}
+"""
+ENTRY = """
+ENTRY main {
+  p = s32[9] parameter(0)
+  rows = s32[5] parameter(1)
+  u = s32[5] parameter(2)
+  ROOT fusion = s32[9] fusion(p, rows, u), kind=kInput, calls=fused
+}
+"""
+ALIAS = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n"
+INPUTS = [np.arange(9, dtype=np.int32), np.array([3, 8, 3, 9, -1], np.int32), np.array([1, 20, 300, 4, 5], np.int32)]
+WANTED = [0, 1, 2, 304, 4, 5, 6, 7, 28]
+
+
+def test_what_is_in_place_stays_one_fusion() -> None:
+    module = parse_hlo(ALIAS + COMBINE + FUSED + ENTRY)
+    assert split_scatters_for_program(module, None) == (module, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (COMBINE + FUSED + ENTRY, "fusion"),
+        (ALIAS + COMBINE + READS + ENTRY, "fusion"),
+        (COMBINE + FUSED.replace("fused {", "ENTRY main {"), "main"),
+    ],
+)
+def test_else_a_first_fusion_writes_the_array(text: str, name: str) -> None:
+    before = parse_hlo(text)
+    after, fusion = split_scatters_for_program(before, None)
+    assert fusion is None
+    after.verify()
+    fusions = [op for op in entry_of(after).instructions if isinstance(op, FusionOp)]
+    assert [op.instruction_name.data for op in fusions] == [f"{name}.arrays", name]
+    assert fusions[1].output_to_operand_aliasing is not None
+    assert fusions[1].output_to_operand_aliasing.data == "{{}: (0, {})}"
+    (one,), (two,) = evaluate(entry_of(before), INPUTS), evaluate(entry_of(after), INPUTS)
+    assert one.tolist() == two.tolist()
+    assert evaluate(entry_of(parse_hlo(print_hlo(after))), INPUTS)[0].tolist() == two.tolist()
+
+
+def test_both_kernels_have_the_result_and_it_is_whole_after_the_second() -> None:
+    module = parse_hlo(COMBINE + FUSED + ENTRY)
+    assert evaluate(entry_of(module), INPUTS)[0].tolist() == WANTED
+    first, second = plan_program(*split_scatters_for_program(module, None)).kernels
+    result = Slot("result", 0)
+    assert (first.operands, first.results) == ((Slot("parameter", 0),), (result,))
+    assert first.overwritten == {result}
+    assert (second.operands[0], second.results, second.overwritten) == (result, (result,), frozenset())
+
+
+def test_an_array_that_another_fusion_makes_needs_no_copy() -> None:
+    make = "make {\n  x = s32[9] parameter(0)\n  ROOT n = s32[9] negate(x)\n}\n"
+    entry = ENTRY.replace("  ROOT fusion", "  made = s32[9] fusion(p), kind=kLoop, calls=make\n  ROOT fusion").replace(
+        "fusion(p, rows", "fusion(made, rows"
+    )
+    module = parse_hlo(COMBINE + make + FUSED + entry)
+    split_scatters(module)
+    kernels = plan_program(module).kernels
+    assert [kernel.name for kernel in kernels] == ["made", "fusion"]
+    assert kernels[0].results == kernels[1].results == kernels[1].operands[:1]
+
+
+def test_an_array_that_is_used_again_is_copied() -> None:
+    make = "make {\n  x = s32[9] parameter(0)\n  ROOT n = s32[9] negate(x)\n}\n"
+    entry = (
+        ENTRY.replace("  ROOT fusion", "  made = s32[9] fusion(p), kind=kLoop, calls=make\n  fusion")
+        .replace("fusion(p, rows", "fusion(made, rows")
+        .replace("calls=fused\n", "calls=fused\n  ROOT both = (s32[9], s32[9]) tuple(fusion, made)\n")
+    )
+    module = parse_hlo(COMBINE + make + FUSED + entry)
+    wanted = [array.tolist() for array in evaluate(entry_of(module), INPUTS)]
+    split_scatters(module)
+    module.verify()
+    kernels = plan_program(module).kernels
+    assert [kernel.name for kernel in kernels] == ["made", "fusion.arrays", "fusion"]
+    assert kernels[0].results != kernels[1].results == kernels[2].results
+    assert [array.tolist() for array in evaluate(entry_of(module), INPUTS)] == wanted
+
+
+def test_one_fusion_alone_has_parameters_for_its_operands() -> None:
+    module = parse_hlo(COMBINE + FUSED + ENTRY.replace("fusion(p, rows, u)", "fusion(p, rows, rows)"))
+    alone, fusion = split_scatters_for_program(module, "fusion")
+    assert fusion is None
+    (got,) = evaluate(entry_of(alone), INPUTS)
+    assert got.tolist() == WANTED

@@ -1,0 +1,84 @@
+"""Programs and kernels as values: printed, stored as JSON, and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from runtime.small_programs import PROGRAMS, TARGET
+
+from xla_emitters.errors import DataError, ToolError, UsageError
+from xla_emitters.pipeline import compile
+from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, Program
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_survives_json(name: str) -> None:
+    program = compile(PROGRAMS[name], target=TARGET, stage="llvm-dialect")
+    back = Program.from_json(json.loads(json.dumps(program.to_json())))
+    assert back == program
+    assert back.hlo == program.hlo
+
+
+@pytest.mark.tiny
+def test_the_keys_that_users_are_told() -> None:
+    """`compile --json`: name, grid, block, shared_bytes, ptx and what a launcher needs."""
+    kernel = Kernel(
+        *("k", "// ptx", "sm_90", Launch((2, 1, 1), (128, 1, 1)), 0),
+        (Argument("parameter", 0, ArraySpec("f32", (256,), (0,)), 1024, 16, 0, False),),
+    )
+    data = kernel.to_json()
+    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments", "ptx"]
+    assert (data["grid"], data["block"]) == ([2, 1, 1], [128, 1, 1])
+    assert data["arguments"][0]["array"] == {"dtype": "f32", "shape": (256,), "minor_to_major": (0,)}
+    assert Kernel.from_json(json.loads(json.dumps(data))) == kernel
+
+
+def test_array_specs_are_printed_as_in_hlo() -> None:
+    assert str(ArraySpec("bf16", (6, 512, 4096), (2, 1, 0))) == "bf16[6,512,4096]"
+    assert str(ArraySpec("f32", (2, 3), (0, 1))) == "f32[2,3]{0,1}"
+    assert str(ArraySpec("pred", (), ())) == "pred[]"
+    assert ArraySpec("pred", (), ()).elements == 1
+    assert ArraySpec("f32", (3, 0), (1, 0)).elements == 0
+
+
+def test_what_gelus_kernel_promises() -> None:
+    """XLA's ABI: parameters 16-byte aligned, results 256; bytes of the whole slice; a slice each."""
+    (kernel,) = compile(PROGRAMS["gelu"], target=TARGET, stage="xla_gpu").kernels
+    parameter, result = kernel.arguments
+    size = 5 * 64 * 128 * 2
+    assert (parameter.kind, parameter.bytes, parameter.alignment, parameter.written) == ("parameter", size, 16, False)
+    assert (result.kind, result.bytes, result.alignment, result.written) == ("result", size, 256, True)
+    assert parameter.slice_index != result.slice_index
+
+
+def test_running_on_the_cpu_by_the_value_itself() -> None:
+    """One result is an array, several are a tuple; `stage` chooses the IR."""
+    x = np.arange(512, dtype=np.float32).reshape(8, 64) / 64
+    program = compile(PROGRAMS["two_results"], target=TARGET, stage="llvm-dialect")
+    for stage in ("hlo", "xla_gpu", "scf", "llvm-dialect"):
+        first, second = program.run_cpu(x, stage=stage)
+        assert np.allclose(first, np.exp(x), rtol=1e-6)
+        assert np.array_equal(second, -first.reshape(512))
+    bytes_ = compile(PROGRAMS["bytes"], target=TARGET, stage="llvm-dialect")
+    y = np.arange(1003).astype(np.int8)
+    assert np.array_equal(bytes_.run_cpu(y), ((~y).astype(np.int32) + 7).astype(np.int8))
+
+
+def test_what_cannot_be_run_says_why() -> None:
+    program = compile(PROGRAMS["bytes"], target=TARGET, stage="scf")
+    with pytest.raises(UsageError, match="no stage 'flat' in this trace"):
+        program.run_cpu(np.zeros(1003, np.int8), stage="flat")
+    with pytest.raises(DataError, match="takes 1 arrays, 2 were given"):
+        program.run_cpu(np.zeros(1003, np.int8), np.zeros(1003, np.int8), stage="scf")
+    with pytest.raises(DataError, match="parameter 0 is float64, but s8"):
+        program.run_cpu(np.zeros(1003), stage="scf")
+
+
+def test_calling_a_program_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xla_emitters.runtime.cupy_launcher.cuda_reason_missing", lambda: "CuPy is not installed")
+    program = compile(PROGRAMS["bytes"], target=TARGET, stage="xla_gpu")
+    with pytest.raises(ToolError, match="CuPy is not installed") as raised:
+        program(np.zeros(1003, np.int8))
+    assert "[cuda12]" in raised.value.help

@@ -1,1 +1,0 @@
-"""What emission decides from: the fusion as a view, launch dimensions, unrolling, buffers."""

@@ -1,0 +1,54 @@
+"""The `complex` dialect: xDSL's, with `powi`.
+
+    %r = complex.powi %z, %n : complex<f32>, i32        %z to the power of an integer
+
+Source: MLIR 22, complex dialect.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects import complex as upstream
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.builtin import ComplexType, IntegerType
+from xdsl.ir import Dialect
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+
+from xla_emitters.dialects.xdsl_patches import patches as patches
+
+
+@irdl_op_definition
+class PowiOp(IRDLOperation):
+    """A complex number to the power of an integer."""
+
+    name = "complex.powi"
+
+    T: ClassVar = VarConstraint("T", base(ComplexType))
+
+    lhs = operand_def(T)
+    rhs = operand_def(IntegerType)
+    result = result_def(T)
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+
+    assembly_format = "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($result) `,` type($rhs)"
+
+    traits = traits_def(Pure())
+
+
+COMPLEX = Dialect(
+    "complex",
+    [*upstream.Complex.operations, PowiOp],
+    list(upstream.Complex.attributes),
+    upstream.Complex._interfaces,  # pyright: ignore[reportPrivateUsage]  # a Dialect has no other way to list them
+)

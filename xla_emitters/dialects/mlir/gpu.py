@@ -1,0 +1,615 @@
+"""The `gpu` dialect: xDSL's, with what it lacks added and with MLIR's syntax.
+
+    %r, %valid = gpu.shuffle xor %value, %offset, %width : f32      the value of the lane `lane xor offset`, and whether there is one
+    %s = gpu.subgroup_reduce add %value cluster(size = 4) : (f32) -> f32
+    gpu.printf "%d\n", %i : i32
+
+Ids and barriers are xDSL's ops, completed in `upstream_patches.py`; modules, functions and launches stand in `gpu_functions.py`.
+Source: MLIR 22, gpu dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import auto
+from typing import ClassVar
+
+from xdsl.dialects import gpu as upstream
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    i1,
+    i32,
+)
+from xdsl.dialects.gpu import (
+    AllocOp,
+    AsyncTokenType,
+    BarrierOp,
+    BlockDimOp,
+    BlockIdOp,
+    DeallocOp,
+    DimensionAttr,
+    DimensionEnum,
+    GlobalIdOp,
+    GridDimOp,
+    HostRegisterOp,
+    HostUnregisterOp,
+    LaneIdOp,
+    LaunchFuncOp,
+    LoopDimMapAttr,
+    MemcpyOp,
+    NumSubgroupsOp,
+    ProcessorAttr,
+    SetDefaultDeviceOp,
+    SubgroupIdOp,
+    SubgroupSizeOp,
+    ThreadIdOp,
+    WaitOp,
+)
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Dialect, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    VarConstraint,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+from xdsl.utils.type import get_element_type_or_self
+
+from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
+from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
+from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.xdsl_patches import patches as patches
+from xla_emitters.dialects.xdsl_patches.patches import parse_dimension, print_dimension
+
+# ---- attributes -------------------------------------------------------------------------------------------------------------------------
+
+
+AddressSpaceAttr = word_attribute("gpu.address_space", "global", "workgroup", "private")
+"""`#gpu.address_space<workgroup>`: memory of all, of a block, or of a thread."""
+
+MemorySpaceAttr = word_attribute("gpu.memory_space", "global", "workgroup", "private")
+
+_MAPPED_TO = ("x", "y", "z", *(f"linear_dim_{number}" for number in range(10)))
+
+MAPPINGS = {
+    name: word_attribute(f"gpu.{name}", *_MAPPED_TO) for name in ("block", "warpgroup", "warp", "thread", "lane")
+}
+"""`#gpu.block<x>` ...: what the iterations of an `scf.forall` run on."""
+
+
+class AllReduceKind(StrEnum):
+    Add = auto()
+    Mul = auto()
+    MinUI = auto()
+    MinSI = auto()
+    MinNumF = auto()
+    MaxUI = auto()
+    MaxSI = auto()
+    MaxNumF = auto()
+    And = auto()
+    Or = auto()
+    Xor = auto()
+    MinimumF = auto()
+    MaximumF = auto()
+
+
+@irdl_attr_definition
+class AllReduceOpAttr(EnumAttribute[AllReduceKind], SpacedOpaqueSyntaxAttribute):
+    """`#gpu<all_reduce_op add>`"""
+
+    name = "gpu.all_reduce_op"
+
+
+# ---- exchange ---------------------------------------------------------------------------------------------------------------------------
+
+
+class ShuffleMode(StrEnum):
+    Xor = auto()
+    Up = auto()
+    Down = auto()
+    Idx = auto()
+
+
+@irdl_attr_definition
+class ShuffleModeAttr(EnumAttribute[ShuffleMode], SpacedOpaqueSyntaxAttribute):
+    name = "gpu.shuffle_mode"
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """See the file's head. Not Pure: all lanes of the warp must come here together."""
+
+    name = "gpu.shuffle"
+
+    value = operand_def()
+    offset = operand_def(i32)
+    width = operand_def(i32)
+    mode = prop_def(ShuffleModeAttr)
+    shuffle_result = result_def()
+    valid = result_def(i1)
+
+    def __init__(
+        self,
+        mode: ShuffleMode,
+        value: SSAValue | Operation,
+        offset: SSAValue | Operation,
+        width: SSAValue | Operation,
+    ):
+        super().__init__(
+            operands=[value, offset, width],
+            properties={"mode": ShuffleModeAttr(mode)},
+            result_types=[SSAValue.get(value).type, i1],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleOp:
+        mode = parser.parse_str_enum(ShuffleMode)
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        offset = parser.parse_operand(i32)
+        parser.parse_punctuation(",")
+        width = parser.parse_operand(i32)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = ShuffleOp(mode, parser.resolve_operand(value, parser.parse_type()), offset, width)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.mode.data} ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+    def verify_(self) -> None:
+        if self.value.type != self.shuffle_result.type:
+            raise VerifyException(f"shuffles {self.value.type} into {self.shuffle_result.type}")
+
+
+@irdl_op_definition
+class RotateOp(IRDLOperation):
+    """`%r, %valid = gpu.rotate %x, 4, 32 : f32`: the value of the lane so many further on, in groups of `width` lanes."""
+
+    name = "gpu.rotate"
+
+    value = operand_def()
+    offset = prop_def(IntegerAttr)
+    width = prop_def(IntegerAttr)
+    rotate_result = result_def()
+    valid = result_def(i1)
+
+    def __init__(self, value: SSAValue | Operation, offset: int, width: int):
+        super().__init__(
+            operands=[value],
+            properties={"offset": IntegerAttr(offset, 32), "width": IntegerAttr(width, 32)},
+            result_types=[SSAValue.get(value).type, i1],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> RotateOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        offset = parser.parse_integer(allow_boolean=False)
+        parser.parse_punctuation(",")
+        width = parser.parse_integer(allow_boolean=False)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = RotateOp(parser.resolve_operand(value, parser.parse_type()), offset, width)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(f", {self.offset.value.data}, {self.width.value.data}")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+    def verify_(self) -> None:
+        offset, width = self.offset.value.data, self.width.value.data
+        if self.value.type != self.rotate_result.type:
+            raise VerifyException(f"rotates {self.value.type} into {self.rotate_result.type}")
+        if width < 1 or width & (width - 1) or not 0 <= offset < width:
+            raise VerifyException(f"rotates by {offset} in groups of {width}; it must be less than a power of two")
+
+
+class BroadcastType(StrEnum):
+    FirstActiveLane = "first_active_lane"
+    SpecificLane = "specific_lane"
+
+
+@irdl_attr_definition
+class BroadcastTypeAttr(EnumAttribute[BroadcastType], SpacedOpaqueSyntaxAttribute):
+    name = "gpu.broadcast"
+
+
+@irdl_op_definition
+class SubgroupBroadcastOp(IRDLOperation):
+    """`gpu.subgroup_broadcast %x, specific_lane %lane : f32`: that lane's value, or the first one's."""
+
+    name = "gpu.subgroup_broadcast"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    src = operand_def(T)
+    lane = opt_operand_def(i32)
+    broadcast_type = prop_def(BroadcastTypeAttr)
+    result = result_def(T)
+
+    def __init__(self, src: SSAValue | Operation, lane: SSAValue | Operation | None = None):
+        """`lane` is the same for all; the first active one where there is none."""
+        kind = BroadcastType.FirstActiveLane if lane is None else BroadcastType.SpecificLane
+        super().__init__(
+            operands=[src, lane],
+            properties={"broadcast_type": BroadcastTypeAttr(kind)},
+            result_types=[SSAValue.get(src).type],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SubgroupBroadcastOp:
+        src = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        kind = parser.parse_str_enum(BroadcastType)
+        lane = parser.parse_operand(i32) if kind is BroadcastType.SpecificLane else None
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = SubgroupBroadcastOp(parser.resolve_operand(src, parser.parse_type()), lane)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.src)
+        printer.print_string(f", {self.broadcast_type.data}")
+        if self.lane is not None:
+            printer.print_string(" ")
+            printer.print_ssa_value(self.lane)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
+
+    def verify_(self) -> None:
+        if (self.lane is None) != (self.broadcast_type.data is BroadcastType.FirstActiveLane):
+            raise VerifyException(
+                f"broadcasts {self.broadcast_type.data}, and {len(self.operands) - 1} lanes are given"
+            )
+
+
+# ---- reductions -------------------------------------------------------------------------------------------------------------------------
+
+_FLOAT_KINDS = (AllReduceKind.MinNumF, AllReduceKind.MaxNumF, AllReduceKind.MinimumF, AllReduceKind.MaximumF)
+_ANY_KINDS = (AllReduceKind.Add, AllReduceKind.Mul)
+
+
+def _verify_kind(kind: AllReduceOpAttr, type: Attribute) -> None:
+    is_float = isinstance(get_element_type_or_self(type), AnyFloat)
+    if kind.data not in _ANY_KINDS and (kind.data in _FLOAT_KINDS) != is_float:
+        raise VerifyException(f"'{kind.data}' is not for {type}")
+
+
+def _parse_reduction(parser: Parser) -> tuple[AllReduceOpAttr | None, UnresolvedOperand, bool]:
+    """`add %x uniform`"""
+    word = parser.parse_optional_str_enum(AllReduceKind)
+    operand = parser.parse_unresolved_operand()
+    uniform = parser.parse_optional_keyword("uniform") is not None
+    return None if word is None else AllReduceOpAttr(word), operand, uniform
+
+
+def _print_reduction(printer: Printer, op: SubgroupReduceOp | AllReduceOp, operand: SSAValue) -> None:
+    if op.op is not None:
+        printer.print_string(f" {op.op.data}")
+    printer.print_string(" ")
+    printer.print_ssa_value(operand)
+    if op.uniform is not None:
+        printer.print_string(" uniform")
+
+
+@irdl_op_definition
+class SubgroupReduceOp(IRDLOperation):
+    """See the file's head: over the lanes of the warp, or of each cluster of `size` lanes that are `stride` apart."""
+
+    name = "gpu.subgroup_reduce"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(T)
+    op = prop_def(AllReduceOpAttr)
+    uniform = opt_prop_def(UnitAttr)
+    cluster_size = opt_prop_def(IntegerAttr)
+    cluster_stride = prop_def(IntegerAttr, default_value=IntegerAttr(1, 32))
+    result = result_def(T)
+
+    def __init__(
+        self,
+        kind: AllReduceOpAttr,
+        value: SSAValue | Operation,
+        uniform: bool = False,
+        cluster_size: int | None = None,
+        cluster_stride: int = 1,
+    ):
+        super().__init__(
+            operands=[value],
+            properties={
+                "op": kind,
+                "uniform": UnitAttr() if uniform else None,
+                "cluster_size": None if cluster_size is None else IntegerAttr(cluster_size, 32),
+                "cluster_stride": IntegerAttr(cluster_stride, 32),
+            },
+            result_types=[SSAValue.get(value).type],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SubgroupReduceOp:
+        start = parser.pos
+        kind, operand, uniform = _parse_reduction(parser)
+        if kind is None:
+            parser.raise_error(f"one of {', '.join(AllReduceKind)} is wanted", start, parser.pos)
+        size, stride = None, 1
+        if parser.parse_optional_keyword("cluster") is not None:
+            with parser.in_parens():
+                parser.parse_keyword("size")
+                parser.parse_punctuation("=")
+                size = parser.parse_integer(allow_boolean=False)
+                if parser.parse_optional_punctuation(",") is not None:
+                    parser.parse_keyword("stride")
+                    parser.parse_punctuation("=")
+                    stride = parser.parse_integer(allow_boolean=False)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        (value,) = parser.resolve_operands([operand], parser.parse_function_type().inputs.data, start)
+        op = SubgroupReduceOp(kind, value, uniform, size, stride)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_reduction(printer, self, self.value)
+        if self.cluster_size is not None:
+            stride = self.cluster_stride.value.data
+            rest = "" if stride == 1 else f", stride = {stride}"
+            printer.print_string(f" cluster(size = {self.cluster_size.value.data}{rest})")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+    def verify_(self) -> None:
+        _verify_kind(self.op, self.value.type)
+        size = None if self.cluster_size is None else self.cluster_size.value.data
+        stride = self.cluster_stride.value.data
+        for what, number in (("size", 1 if size is None else size), ("stride", stride)):
+            if number < 1 or number & (number - 1):
+                raise VerifyException(f"the cluster's {what} is {number}; it must be a power of two")
+        if size is None and stride != 1:
+            raise VerifyException(f"has a stride of {stride}, but clusters of no size")
+
+
+@irdl_op_definition
+class AllReduceOp(IRDLOperation):
+    """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the threads of the block; its body says how where no word does."""
+
+    name = "gpu.all_reduce"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    operand = operand_def(T)
+    op = opt_prop_def(AllReduceOpAttr)
+    uniform = opt_prop_def(UnitAttr)
+    result = result_def(T)
+    body = region_def()
+
+    traits = traits_def(IsolatedFromAbove())
+
+    def __init__(
+        self,
+        operand: SSAValue | Operation,
+        kind: AllReduceOpAttr | None,
+        body: Region | None = None,
+        uniform: bool = False,
+    ):
+        super().__init__(
+            operands=[operand],
+            properties={"op": kind, "uniform": UnitAttr() if uniform else None},
+            result_types=[SSAValue.get(operand).type],
+            regions=[body or Region()],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllReduceOp:
+        kind, operand, uniform = _parse_reduction(parser)
+        body = parser.parse_region()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        (value,) = parser.resolve_operands([operand], parser.parse_function_type().inputs.data, start)
+        op = AllReduceOp(value, kind, body, uniform)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_reduction(printer, self, self.operand)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+    def verify_(self) -> None:
+        if (self.op is None) != bool(self.body.blocks):
+            raise VerifyException("has either a word or a body that says how two values are combined")
+        if self.op is not None:
+            _verify_kind(self.op, self.operand.type)
+        elif self.body.blocks[0].arg_types != (self.operand.type,) * 2:
+            types = ", ".join(map(str, self.body.blocks[0].arg_types))
+            raise VerifyException(f"combines two {self.operand.type}, but its body takes ({types})")
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """`gpu.yield %x : f32`: what a reduction's body makes of two values."""
+
+    name = "gpu.yield"
+
+    values = var_operand_def()
+
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue | Operation]):
+        super().__init__(operands=[values])
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if parent is not None and self.values.types != parent.result_types:
+            found, wanted = (", ".join(map(str, types)) for types in (self.values.types, parent.result_types))
+            raise VerifyException(f"yields ({found}), but {parent.name} gives ({wanted})")
+
+
+# ---- others -----------------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class PrintfOp(IRDLOperation):
+    """See the file's head."""
+
+    name = "gpu.printf"
+
+    format = prop_def(StringAttr)
+    args = var_operand_def()
+
+    assembly_format = "$format attr-dict (`,` $args^ `:` type($args))?"
+
+    def __init__(self, format: str, args: Sequence[SSAValue | Operation] = ()):
+        super().__init__(operands=[args], properties={"format": StringAttr(format)})
+
+
+@irdl_op_definition
+class DynamicSharedMemoryOp(IRDLOperation):
+    """`gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>`: as many bytes as the launch says."""
+
+    name = "gpu.dynamic_shared_memory"
+
+    result_memref = result_def(MemRefType)
+
+    assembly_format = "attr-dict `:` type($result_memref)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, type: MemRefType):
+        super().__init__(result_types=[type])
+
+
+class ClusterDimensionOp(IRDLOperation):
+    """`gpu.cluster_id x upper_bound 4`: of a cluster of blocks."""
+
+    dimension = prop_def(DimensionAttr)
+    upper_bound = opt_prop_def(IntegerAttr)
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, dimension: DimensionAttr):
+        super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])
+
+
+def _of_cluster(name: str) -> type[ClusterDimensionOp]:
+    """The op `name`, with the syntax of the other ids."""
+    made = op_of_family(ClusterDimensionOp, name)
+    setattr(made, "parse", classmethod(parse_dimension))  # noqa: B010
+    setattr(made, "print", print_dimension)  # noqa: B010
+    return made
+
+
+ClusterIdOp = _of_cluster("gpu.cluster_id")
+ClusterDimOp = _of_cluster("gpu.cluster_dim")
+ClusterBlockIdOp = _of_cluster("gpu.cluster_block_id")
+ClusterDimBlocksOp = _of_cluster("gpu.cluster_dim_blocks")
+
+OURS: tuple[type[IRDLOperation], ...] = (
+    *(ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
+    *(ShuffleOp, RotateOp, SubgroupBroadcastOp, SubgroupReduceOp, AllReduceOp, YieldOp),
+    *(PrintfOp, DynamicSharedMemoryOp),
+    *(ClusterIdOp, ClusterDimOp, ClusterBlockIdOp, ClusterDimBlocksOp),
+)
+_OUR_NAMES = {op.name for op in OURS}
+
+GPU = Dialect(
+    "gpu",
+    [op for op in upstream.GPU.operations if op.name not in _OUR_NAMES] + list(OURS),
+    [
+        *(attribute for attribute in upstream.GPU.attributes if attribute.name != AllReduceOpAttr.name),
+        *(AllReduceOpAttr, ShuffleModeAttr, BroadcastTypeAttr, AddressSpaceAttr, MemorySpaceAttr),
+        *MAPPINGS.values(),
+    ],
+)
+
+__all__ = [
+    "GPU",
+    "MAPPINGS",
+    "AddressSpaceAttr",
+    "AllReduceKind",
+    "AllReduceOp",
+    "AllReduceOpAttr",
+    "AllocOp",
+    "AsyncTokenType",
+    "BarrierOp",
+    "BlockDimOp",
+    "BlockIdOp",
+    "BroadcastType",
+    "BroadcastTypeAttr",
+    "ClusterBlockIdOp",
+    "ClusterDimBlocksOp",
+    "ClusterDimOp",
+    "ClusterIdOp",
+    "DeallocOp",
+    "DimensionAttr",
+    "DimensionEnum",
+    "DynamicSharedMemoryOp",
+    "FuncOp",
+    "GlobalIdOp",
+    "GridDimOp",
+    "HostRegisterOp",
+    "HostUnregisterOp",
+    "LaneIdOp",
+    "LaunchFuncOp",
+    "LaunchOp",
+    "LoopDimMapAttr",
+    "MemcpyOp",
+    "MemorySpaceAttr",
+    "ModuleOp",
+    "NumSubgroupsOp",
+    "PrintfOp",
+    "ProcessorAttr",
+    "ReturnOp",
+    "RotateOp",
+    "SetDefaultDeviceOp",
+    "ShuffleMode",
+    "ShuffleModeAttr",
+    "ShuffleOp",
+    "SubgroupBroadcastOp",
+    "SubgroupIdOp",
+    "SubgroupReduceOp",
+    "SubgroupSizeOp",
+    "TerminatorOp",
+    "ThreadIdOp",
+    "WaitOp",
+    "YieldOp",
+]

@@ -1,0 +1,539 @@
+"""The `llvm` dialect's calls: of functions, of pointers, of intrinsics by their name.
+
+    %y = llvm.call @__nv_tanhf(%x) : (f32) -> f32
+    %z = llvm.call tail %pointer(%x) : !llvm.ptr, (f32 {llvm.noundef}) -> f32
+    %w = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32
+    llvm.intr.assume %true ["align"(%p, %n : !llvm.ptr, i32)] : i1
+
+In square brackets stand operand bundles: a word, and values that it is about.
+Source: MLIR 22, LLVM dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, TypeVar
+
+from xdsl.dialects import llvm as upstream
+from xdsl.dialects.builtin import (
+    I1,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i1,
+    i32,
+)
+from xdsl.dialects.llvm import (
+    CallingConventionAttr,
+    FastMathAttr,
+    LLVMFunctionType,
+    LLVMPointerType,
+    LLVMVoidType,
+    TailCallKind,
+    TailCallKindAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import SymbolTable, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.mlir.llvm.functions import C_CONVENTION, FuncOp, words
+from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr
+from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
+
+_NO_BUNDLES = DenseArrayBase.from_list(i32, ())
+
+Bundles = Sequence[tuple[str, Sequence[SSAValue]]]
+"""A word and its values, each."""
+
+
+def _parse_bundles(parser: Parser) -> list[tuple[str, list[SSAValue]]]:
+    """`["align"(%p, %n : !llvm.ptr, i32), "cold"()]`, if it is there."""
+
+    def bundle() -> tuple[str, list[SSAValue]]:
+        tag = parser.parse_str_literal()
+        parser.parse_punctuation("(")
+        if parser.parse_optional_punctuation(")") is not None:
+            return tag, []
+        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        parser.parse_punctuation(":")
+        start = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        values = parser.resolve_operands(operands, types, start)
+        parser.parse_punctuation(")")
+        return tag, list(values)
+
+    return parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, bundle) or []
+
+
+def _bundle_properties(bundles: Bundles) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {
+        "op_bundle_sizes": DenseArrayBase.from_list(i32, [len(values) for _, values in bundles])
+    }
+    if bundles:
+        found["op_bundle_tags"] = ArrayAttr(StringAttr(tag) for tag, _ in bundles)
+    return found
+
+
+def _bundles(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
+    """The inverse of `_bundle_properties`. raises VerifyException where words, numbers of values and values do not fit."""
+    sizes = tuple(op.op_bundle_sizes.iter_values())
+    tags = [str(tag.data) if isinstance(tag, StringAttr) else str(tag) for tag in op.op_bundle_tags or ()]
+    if len(tags) != len(sizes) or sum(sizes) != len(op.op_bundle_operands):
+        raise VerifyException(f"has {len(tags)} operand bundles of {len(sizes)} sizes")
+    found: list[tuple[str, Sequence[SSAValue]]] = []
+    start = 0
+    for tag, size in zip(tags, sizes, strict=True):
+        found.append((tag, op.op_bundle_operands[start : start + size]))
+        start += size
+    return found
+
+
+def _print_bundles(printer: Printer, op: CallOp | CallIntrinsicOp | AssumeOp) -> None:
+    if not (bundles := _bundles(op)):
+        return
+
+    def bundle(item: tuple[str, Sequence[SSAValue]]) -> None:
+        tag, values = item
+        printer.print_string_literal(tag)
+        with printer.in_parens():
+            if values:
+                printer.print_list(values, printer.print_ssa_value)
+                printer.print_string(" : ")
+                printer.print_list([value.type for value in values], printer.print_attribute)
+
+    printer.print_string(" ")
+    with printer.in_square_brackets():
+        printer.print_list(bundles, bundle)
+
+
+_Typed = tuple[list[Attribute], ArrayAttr[DictionaryAttr] | None]
+"""Types, and a dictionary for each, if any has one."""
+
+
+def _parse_typed(parser: Parser, several: Sequence[tuple[Attribute, DictionaryAttr]] | None) -> _Typed:
+    if several is None:
+        several = [(parser.parse_type(), DictionaryAttr({}))]
+    dictionaries = [dictionary for _, dictionary in several]
+    return [type for type, _ in several], ArrayAttr(dictionaries) if any(d.data for d in dictionaries) else None
+
+
+def _parse_call_type(parser: Parser) -> tuple[_Typed, _Typed]:
+    """`(f32 {llvm.noundef}, i32) -> f32`"""
+
+    def typed() -> tuple[Attribute, DictionaryAttr]:
+        return parser.parse_type(), DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+
+    inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, typed)
+    parser.parse_punctuation("->")
+    outputs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, typed)
+    return _parse_typed(parser, inputs), _parse_typed(parser, outputs)
+
+
+def _print_call_type(printer: Printer, op: CallOp | CallIntrinsicOp, inputs: Sequence[SSAValue]) -> None:
+    def typed(values: Sequence[SSAValue], dictionaries: ArrayAttr[DictionaryAttr] | None) -> None:
+        with printer.in_parens():
+            for position, value in enumerate(values):
+                printer.print_string(", " if position else "")
+                printer.print_attribute(value.type)
+                if dictionaries is not None and dictionaries.data[position].data:
+                    printer.print_string(" ")
+                    printer.print_attribute(dictionaries.data[position])
+
+    typed(inputs, op.arg_attrs)
+    printer.print_string(" -> ")
+    if len(op.results) == 1 and op.res_attrs is None:
+        printer.print_attribute(op.results[0].type)
+    else:
+        typed(op.results, op.res_attrs)
+
+
+CallT = TypeVar("CallT", bound="CallOp | CallIntrinsicOp")
+
+
+def _finished(
+    op_type: type[CallT],
+    attributes: dict[str, Attribute],
+    properties: Mapping[str, Attribute | None],
+    arguments: Sequence[SSAValue],
+    bundles: Bundles,
+    result_types: Sequence[Attribute],
+) -> CallT:
+    """The op that was read: those of its properties that stand in the dictionary, and the defaults of the others, put in their place."""
+    operands = [*arguments, *(value for _, values in bundles for value in values)]
+    segments = DenseArrayBase.from_list(i32, [len(arguments), len(operands) - len(arguments)])
+    known = op_type.get_irdl_definition().properties
+    found: dict[str, Attribute] = {name: attributes.pop(name) for name in list(attributes) if name in known}
+    found |= {name: value for name, value in properties.items() if value is not None}
+    found |= {"operandSegmentSizes": segments, **_bundle_properties(bundles)}
+    for name, definition in known.items():
+        if definition.default_value is not None:
+            found.setdefault(name, definition.default_value)
+    return op_type.create(operands=operands, properties=found, attributes=attributes, result_types=result_types)
+
+
+# ---- calls of functions -----------------------------------------------------------------------------------------------------------------
+
+
+class _CalleeIsLLVMFunc(SymbolUserOpInterface):
+    """A direct call names an `llvm.func` of the call's type."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, CallOp)
+        if op.callee is None:
+            return
+        holder: Operation | None = op
+        while holder is not None and not holder.has_trait(SymbolTable):
+            holder = holder.parent_op()
+        if holder is None:
+            return
+        callee = SymbolTable.lookup_symbol(holder, op.callee)
+        if not isinstance(callee, FuncOp):
+            raise VerifyException(f"there is no llvm.func {op.callee}")
+        wanted = callee.function_type
+        if wanted.is_variadic:
+            return
+        outputs = () if isinstance(wanted.output, LLVMVoidType) else (wanted.output,)
+        if op.args.types != wanted.inputs.data or op.result_types != outputs:
+            called = LLVMFunctionType(op.args.types, op.result_types[0] if op.results else None)
+            raise VerifyException(f"{op.callee} is {wanted}, but is called with other types: {called}")
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """`llvm.call @__nv_tanhf(%x) : (f32) -> f32`, or of a pointer: `llvm.call %f(%x) : !llvm.ptr, (f32) -> f32`"""
+
+    name = "llvm.call"
+
+    args = var_operand_def()
+    op_bundle_operands = var_operand_def()
+    callee = opt_prop_def(SymbolRefAttr)
+    var_callee_type = opt_prop_def(LLVMFunctionType)
+    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+    CConv = prop_def(CallingConventionAttr, default_value=C_CONVENTION)
+    op_bundle_sizes = prop_def(DenseArrayBase.constr(i32), default_value=_NO_BUNDLES)
+    op_bundle_tags = opt_prop_def(ArrayAttr)
+    TailCallKind = prop_def(TailCallKindAttr, default_value=TailCallKindAttr(TailCallKind.NONE))
+    memory_effects = opt_prop_def(MemoryEffectsAttr)
+    convergent = opt_prop_def(UnitAttr)
+    no_unwind = opt_prop_def(UnitAttr)
+    will_return = opt_prop_def(UnitAttr)
+    no_inline = opt_prop_def(UnitAttr)
+    always_inline = opt_prop_def(UnitAttr)
+    inline_hint = opt_prop_def(UnitAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    returned = opt_result_def()
+
+    SYNTAX: ClassVar = (
+        *("callee", "var_callee_type", "CConv", "TailCallKind"),
+        *("op_bundle_sizes", "op_bundle_tags", "operandSegmentSizes", "arg_attrs", "res_attrs"),
+    )
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(_CalleeIsLLVMFunc())
+
+    def __init__(
+        self,
+        callee: str | SymbolRefAttr,
+        *args: SSAValue | Operation,
+        return_type: Attribute | None = None,
+        fastmath: FastMathAttr = NO_FLAGS,
+        var_callee_type: LLVMFunctionType | None = None,
+    ):
+        super().__init__(
+            operands=[args, []],
+            properties={
+                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
+                "var_callee_type": var_callee_type,
+                "fastmathFlags": fastmath,
+            },
+            result_types=[return_type],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        convention = parser.parse_optional_keyword_in(upstream.LLVM_CALLING_CONVS) or "ccc"
+        kinds = {kind.value: kind for kind in TailCallKind if kind is not TailCallKind.NONE}
+        kind = parser.parse_optional_keyword_in(kinds)
+        callee = parser.parse_optional_symbol_name()
+        pointer = None if callee else parser.parse_unresolved_operand()
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        variadic: Attribute | None = None
+        if parser.parse_optional_keyword("vararg") is not None:
+            with parser.in_parens():
+                variadic = parser.parse_type()
+        bundles = _parse_bundles(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        values: list[SSAValue] = []
+        if pointer is not None:
+            values.append(parser.resolve_operand(pointer, parser.parse_type()))
+            parser.parse_punctuation(",")
+        start = parser.pos
+        (inputs, arg_attrs), (outputs, res_attrs) = _parse_call_type(parser)
+        values += parser.resolve_operands(operands, inputs, start)
+        properties = {
+            "CConv": CallingConventionAttr(convention),
+            "TailCallKind": TailCallKindAttr(kinds[kind] if kind else TailCallKind.NONE),
+            "callee": SymbolRefAttr(callee) if callee else None,
+            "var_callee_type": variadic,
+            "arg_attrs": arg_attrs,
+            "res_attrs": res_attrs,
+        }
+        return _finished(cls, attributes, properties, values, bundles, outputs)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(
+            words(
+                "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+                "" if self.TailCallKind.data is TailCallKind.NONE else self.TailCallKind.data.value,
+            )
+            + " "
+        )
+        arguments = self.args
+        if self.callee is not None:
+            printer.print_attribute(self.callee)
+        else:
+            printer.print_ssa_value(arguments[0])
+            arguments = arguments[1:]
+        with printer.in_parens():
+            printer.print_list(arguments, printer.print_ssa_value)
+        if self.var_callee_type is not None:
+            printer.print_string(" vararg(")
+            printer.print_attribute(self.var_callee_type)
+            printer.print_string(")")
+        _print_bundles(printer, self)
+        hidden = [*self.SYNTAX, *(["fastmathFlags"] if self.fastmathFlags == NO_FLAGS else [])]
+        printer.print_op_attributes(self.properties | self.attributes, reserved_attr_names=hidden)
+        printer.print_string(" : ")
+        if self.callee is None:
+            printer.print_attribute(self.args[0].type)
+            printer.print_string(", ")
+        _print_call_type(printer, self, arguments)
+
+    def verify_(self) -> None:
+        _bundles(self)
+        if self.callee is None and not (self.args and isinstance(self.args[0].type, LLVMPointerType)):
+            raise VerifyException("names no function, and its first operand is no pointer to one")
+
+
+@irdl_op_definition
+class CallIntrinsicOp(IRDLOperation):
+    """`llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32`: what LLVM knows by that name."""
+
+    name = "llvm.call_intrinsic"
+
+    args = var_operand_def()
+    op_bundle_operands = var_operand_def()
+    intrin = prop_def(StringAttr)
+    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+    op_bundle_sizes = prop_def(DenseArrayBase.constr(i32), default_value=_NO_BUNDLES)
+    op_bundle_tags = opt_prop_def(ArrayAttr)
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    ress = opt_result_def()
+
+    SYNTAX: ClassVar = ("intrin", "op_bundle_sizes", "op_bundle_tags", "operandSegmentSizes", "arg_attrs", "res_attrs")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self, intrin: str | StringAttr, args: Sequence[SSAValue | Operation], result_types: Sequence[Attribute]
+    ):
+        super().__init__(
+            operands=[args, []],
+            properties={"intrin": StringAttr(intrin) if isinstance(intrin, str) else intrin},
+            result_types=[result_types],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallIntrinsicOp:
+        intrin = StringAttr(parser.parse_str_literal())
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        bundles = _parse_bundles(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        (inputs, arg_attrs), (outputs, res_attrs) = _parse_call_type(parser)
+        properties = {"intrin": intrin, "arg_attrs": arg_attrs, "res_attrs": res_attrs}
+        values = parser.resolve_operands(operands, inputs, start)
+        return _finished(cls, attributes, properties, values, bundles, outputs)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.intrin.data)
+        with printer.in_parens():
+            printer.print_list(self.args, printer.print_ssa_value)
+        _print_bundles(printer, self)
+        hidden = [*self.SYNTAX, *(["fastmathFlags"] if self.fastmathFlags == NO_FLAGS else [])]
+        printer.print_op_attributes(self.properties | self.attributes, reserved_attr_names=hidden)
+        printer.print_string(" : ")
+        _print_call_type(printer, self, self.args)
+
+    def verify_(self) -> None:
+        _bundles(self)
+        if not self.intrin.data.startswith("llvm."):
+            raise VerifyException(f"the name of an intrinsic starts with 'llvm.', but this is '{self.intrin.data}'")
+
+
+@irdl_op_definition
+class InlineAsmOp(IRDLOperation):
+    """`llvm.inline_asm has_side_effects tail_call_kind = <tail> asm_dialect = intel "bar.sync $0;", "r" %n : (i32) -> ()`
+
+    xDSL writes the dialect before the kind of the call, where MLIR does not read it.
+    """
+
+    name = "llvm.inline_asm"
+
+    operands_ = var_operand_def()
+    asm_string = prop_def(StringAttr)
+    constraints = prop_def(StringAttr)
+    has_side_effects = opt_prop_def(UnitAttr)
+    is_align_stack = opt_prop_def(UnitAttr)
+    tail_call_kind = prop_def(TailCallKindAttr, default_value=TailCallKindAttr(TailCallKind.NONE))
+    asm_dialect = opt_prop_def(IntegerAttr)
+    operand_attrs = opt_prop_def(ArrayAttr)
+    res = opt_result_def()
+
+    FLAGS: ClassVar = ("has_side_effects", "is_align_stack")
+    DIALECTS: ClassVar = ("att", "intel")
+
+    def __init__(
+        self,
+        asm_string: str,
+        constraints: str,
+        operands: Sequence[SSAValue | Operation],
+        res_types: Sequence[Attribute] = (),
+        has_side_effects: bool = False,
+    ):
+        super().__init__(
+            operands=[operands],
+            properties={
+                "asm_string": StringAttr(asm_string),
+                "constraints": StringAttr(constraints),
+                "has_side_effects": UnitAttr() if has_side_effects else None,
+            },
+            result_types=[res_types],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> InlineAsmOp:
+        properties: dict[str, Attribute] = {
+            flag: UnitAttr() for flag in cls.FLAGS if parser.parse_optional_keyword(flag) is not None
+        }
+        if parser.parse_optional_keyword("tail_call_kind") is not None:
+            parser.parse_punctuation("=")
+            properties["tail_call_kind"] = TailCallKindAttr(TailCallKindAttr.parse_parameter(parser))
+        if parser.parse_optional_keyword("asm_dialect") is not None:
+            parser.parse_punctuation("=")
+            start = parser.pos
+            word = parser.parse_identifier()
+            if word not in cls.DIALECTS:
+                parser.raise_error(f"expected one of: {', '.join(cls.DIALECTS)}", start, start + len(word))
+            properties["asm_dialect"] = IntegerAttr(cls.DIALECTS.index(word), 64)
+        if parser.parse_optional_keyword("operand_attrs") is not None:
+            parser.parse_punctuation("=")
+            properties["operand_attrs"] = parser.parse_attribute()
+        text = parser.parse_str_literal()
+        parser.parse_punctuation(",")
+        constraints = parser.parse_str_literal()
+        names = parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        type = parser.parse_function_type()
+        values = parser.resolve_operands(names or [], type.inputs.data, start)
+        op = InlineAsmOp(text, constraints, values, type.outputs.data)
+        op.properties |= properties
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        for flag in self.FLAGS:
+            if flag in self.properties:
+                printer.print_string(f" {flag}")
+        if self.tail_call_kind.data is not TailCallKind.NONE:
+            printer.print_string(f" tail_call_kind = <{self.tail_call_kind.data.value}>")
+        if self.asm_dialect is not None:
+            printer.print_string(f" asm_dialect = {self.DIALECTS[self.asm_dialect.value.data]}")
+        if self.operand_attrs is not None:
+            printer.print_string(" operand_attrs = ")
+            printer.print_attribute(self.operand_attrs)
+        printer.print_string(" ")
+        printer.print_string_literal(self.asm_string.data)
+        printer.print_string(", ")
+        printer.print_string_literal(self.constraints.data)
+        if self.operands_:
+            printer.print_string(" ")
+            printer.print_list(self.operands_, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+    def verify_(self) -> None:
+        if self.asm_dialect is not None and self.asm_dialect.value.data not in range(len(self.DIALECTS)):
+            raise VerifyException(f"there is no assembler dialect {self.asm_dialect.value.data}")
+
+
+# ---- promises ---------------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class AssumeOp(IRDLOperation):
+    """`llvm.intr.assume %c ["align"(%p, %n : !llvm.ptr, i32)] : i1`: the condition holds, and what the bundles say does too."""
+
+    name = "llvm.intr.assume"
+
+    cond = operand_def(I1)
+    op_bundle_operands = var_operand_def()
+    op_bundle_sizes = prop_def(DenseArrayBase.constr(i32), default_value=_NO_BUNDLES)
+    op_bundle_tags = opt_prop_def(ArrayAttr)
+
+    def __init__(self, cond: SSAValue | Operation, bundles: Bundles = ()):
+        operands = [value for _, values in bundles for value in values]
+        super().__init__(operands=[cond, operands], properties=_bundle_properties(bundles))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AssumeOp:
+        cond = parser.parse_operand(i1)
+        bundles = _parse_bundles(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        parser.parse_keyword("i1")
+        op = AssumeOp(cond, bundles)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.cond)
+        _print_bundles(printer, self)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : i1")
+
+    def verify_(self) -> None:
+        _bundles(self)

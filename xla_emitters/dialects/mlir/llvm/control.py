@@ -1,0 +1,286 @@
+"""The `llvm` dialect's branches, with what they say of themselves: how often each way is taken, and what is wished for a loop.
+
+    llvm.br ^head(%i : i32) {loop_annotation = #llvm.loop_annotation<mustProgress = true>}
+    llvm.cond_br %c weights([2000, 1]), ^body, ^exit(%x : f32)
+    llvm.switch %n : i32, ^default(%x : f32) [
+      1: ^one,
+      -2: ^default(%y : f32)
+    ]
+
+Source: MLIR 22, LLVM dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    I1,
+    DenseArrayBase,
+    DenseIntElementsAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    VectorType,
+    i1,
+    i32,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    successor_def,
+    traits_def,
+    var_operand_def,
+    var_successor_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir.llvm.memory import move_properties
+from xla_emitters.dialects.mlir.llvm.metadata import LoopAnnotationAttr, NamedParametersAttr
+
+Way = tuple[Block, Sequence[SSAValue | Operation]]
+"""A block, and the values that its arguments get."""
+
+
+def _parse_way(parser: Parser) -> tuple[Block, list[SSAValue]]:
+    """`^block(%x, %i : f32, i32)`"""
+    block = parser.parse_successor()
+    if parser.parse_optional_punctuation("(") is None:
+        return block, []
+    operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+    parser.parse_punctuation(":")
+    start = parser.pos
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    values = parser.resolve_operands(operands, types, start)
+    parser.parse_punctuation(")")
+    return block, list(values)
+
+
+def _print_way(printer: Printer, block: Block, values: Sequence[SSAValue]) -> None:
+    printer.print_block_name(block)
+    if values:
+        with printer.in_parens():
+            printer.print_list(values, printer.print_ssa_value)
+            printer.print_string(" : ")
+            printer.print_list([value.type for value in values], printer.print_attribute)
+
+
+def _print_attributes(printer: Printer, op: BrOp | CondBrOp | SwitchOp, *names: str) -> None:
+    """The dictionary, with those properties that stand in it."""
+    printer.print_op_attributes({name: op.properties[name] for name in names if name in op.properties} | op.attributes)
+
+
+def _weights(weights: Sequence[int] | None) -> Attribute | None:
+    return None if weights is None else DenseArrayBase.from_list(i32, weights)
+
+
+def _verify_weights(weights: DenseArrayBase | None, ways: int) -> None:
+    if weights is not None and len(weights) != ways:
+        raise VerifyException(f"has {len(weights)} weights for {ways} successors")
+
+
+@irdl_op_definition
+class BrOp(IRDLOperation):
+    """`llvm.br ^next(%x : f32)`"""
+
+    name = "llvm.br"
+
+    arguments = var_operand_def()
+    loop_annotation = opt_prop_def(LoopAnnotationAttr)
+    successor = successor_def()
+
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, dest: Block, *ops: Operation | SSAValue, loop_annotation: NamedParametersAttr | None = None):
+        super().__init__(operands=[ops], successors=[dest], properties={"loop_annotation": loop_annotation})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BrOp:
+        block, values = _parse_way(parser)
+        attributes = parser.parse_optional_attr_dict()
+        op = BrOp(block, *values)
+        move_properties(("loop_annotation",), attributes, op.properties)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        _print_way(printer, self.successor, self.arguments)
+        _print_attributes(printer, self, "loop_annotation")
+
+
+@irdl_op_definition
+class CondBrOp(IRDLOperation):
+    """`llvm.cond_br %c weights([2000, 1]), ^then(%x : f32), ^else`"""
+
+    name = "llvm.cond_br"
+
+    cond = operand_def(I1)
+    then_arguments = var_operand_def()
+    else_arguments = var_operand_def()
+    branch_weights = opt_prop_def(DenseArrayBase.constr(i32))
+    loop_annotation = opt_prop_def(LoopAnnotationAttr)
+    then_block = successor_def()
+    else_block = successor_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(IsTerminator())
+
+    def __init__(
+        self,
+        cond: Operation | SSAValue,
+        then_block: Block,
+        then_ops: Sequence[Operation | SSAValue],
+        else_block: Block,
+        else_ops: Sequence[Operation | SSAValue],
+        branch_weights: Sequence[int] | None = None,
+        loop_annotation: NamedParametersAttr | None = None,
+    ):
+        super().__init__(
+            operands=[cond, then_ops, else_ops],
+            successors=[then_block, else_block],
+            properties={"branch_weights": _weights(branch_weights), "loop_annotation": loop_annotation},
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CondBrOp:
+        cond = parser.parse_operand(i1)
+        weights: list[int] | None = None
+        if parser.parse_optional_keyword("weights") is not None:
+            with parser.in_parens():
+                weights = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        parser.parse_punctuation(",")
+        then_block, then_values = _parse_way(parser)
+        parser.parse_punctuation(",")
+        else_block, else_values = _parse_way(parser)
+        attributes = parser.parse_optional_attr_dict()
+        op = CondBrOp(cond, then_block, then_values, else_block, else_values, weights)
+        move_properties(("loop_annotation",), attributes, op.properties)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.cond)
+        if self.branch_weights is not None:
+            printer.print_string(f" weights([{', '.join(map(str, self.branch_weights.iter_values()))}])")
+        printer.print_string(", ")
+        _print_way(printer, self.then_block, self.then_arguments)
+        printer.print_string(", ")
+        _print_way(printer, self.else_block, self.else_arguments)
+        _print_attributes(printer, self, "loop_annotation")
+
+    def verify_(self) -> None:
+        _verify_weights(self.branch_weights, 2)
+
+
+@irdl_op_definition
+class SwitchOp(IRDLOperation):
+    """See the file's head. The default's weight comes first."""
+
+    name = "llvm.switch"
+
+    value = operand_def(IntegerType)
+    default_operands = var_operand_def()
+    case_operands = var_operand_def()
+    case_values = opt_prop_def(DenseIntElementsAttr)
+    case_operand_segments = prop_def(DenseArrayBase.constr(i32))
+    branch_weights = opt_prop_def(DenseArrayBase.constr(i32))
+    default_destination = successor_def()
+    case_destinations = var_successor_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(IsTerminator())
+
+    def __init__(
+        self,
+        value: SSAValue | Operation,
+        default: Way,
+        cases: Sequence[tuple[int, Way]],
+        branch_weights: Sequence[int] | None = None,
+    ):
+        """`cases` are (number, way) each; a way is a block and what its arguments get."""
+        type = SSAValue.get(value).type
+        assert isa(type, IntegerType)
+        numbers = [number for number, _ in cases]
+        vector = VectorType(type, [len(cases)])
+        super().__init__(
+            operands=[value, default[1], [operand for _, (_, operands) in cases for operand in operands]],
+            properties={
+                "case_values": DenseIntOrFPElementsAttr.from_list(vector, numbers) if cases else None,
+                "case_operand_segments": DenseArrayBase.from_list(i32, [len(operands) for _, (_, operands) in cases]),
+                "branch_weights": _weights(branch_weights),
+            },
+            successors=[default[0], [block for _, (block, _) in cases]],
+        )
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The value of each case."""
+        return () if self.case_values is None else tuple(self.case_values.get_values())
+
+    @property
+    def ways(self) -> list[tuple[Block, Sequence[SSAValue]]]:
+        """For each case: its block, and the values that the block's arguments get."""
+        found: list[tuple[Block, Sequence[SSAValue]]] = []
+        start = 0
+        for block, count in zip(self.case_destinations, self.case_operand_segments.iter_values(), strict=True):
+            found.append((block, self.case_operands[start : start + count]))
+            start += count
+        return found
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SwitchOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        operand = parser.resolve_operand(value, parser.parse_type())
+        parser.parse_punctuation(",")
+        default = _parse_way(parser)
+
+        def case() -> tuple[int, Way]:
+            number = parser.parse_integer()
+            parser.parse_punctuation(":")
+            return number, _parse_way(parser)
+
+        cases = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, case)
+        attributes = parser.parse_optional_attr_dict()
+        op = SwitchOp(operand, default, cases)
+        move_properties(("branch_weights",), attributes, op.properties)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+        printer.print_string(", ")
+        _print_way(printer, self.default_destination, self.default_operands)
+        printer.print_string(" [")
+        for position, (number, (block, values)) in enumerate(zip(self.numbers, self.ways, strict=True)):
+            printer.print_string(f"{',' if position else ''}\n  {number}: ")
+            _print_way(printer, block, values)
+        printer.print_string("\n]")
+        _print_attributes(printer, self, "branch_weights")
+
+    def verify_(self) -> None:
+        ways, segments = len(self.case_destinations), tuple(self.case_operand_segments.iter_values())
+        if len(self.numbers) != ways or len(segments) != ways or sum(segments) != len(self.case_operands):
+            raise VerifyException(
+                f"has {ways} case successors, but {len(self.numbers)} case values and operands for {len(segments)}"
+            )
+        if self.case_values is not None and self.case_values.get_element_type() != self.value.type:
+            raise VerifyException(
+                f"chooses by {self.value.type}, but its cases are {self.case_values.get_element_type()}"
+            )
+        _verify_weights(self.branch_weights, ways + 1)

@@ -1,0 +1,532 @@
+"""The `llvm` dialect's memory: addresses, loads, stores.
+
+    %p = llvm.getelementptr inbounds %arg0[%i] : (!llvm.ptr, i32) -> !llvm.ptr, bf16
+    %v = llvm.load %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>
+    llvm.store %v, %q {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr
+
+An invariant load reads what nobody writes while the kernel runs: it has no effect that another op could see.
+Source: MLIR 22, LLVM dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, MutableMapping, Sequence
+
+from xdsl.dialects import llvm as upstream
+from xdsl.dialects.builtin import (
+    I32,
+    AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i32,
+    i64,
+)
+from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType
+from xdsl.dialects.utils import print_dynamic_index_list
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
+
+DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
+"""Stands in a getelementptr's constant indices where an operand is meant."""
+
+ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
+"""Atomic ordering's number -> keyword; 0 is not atomic and has none."""
+
+# The bits of getelementptr's flags, and the keywords that stand for them, longest first.
+_WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
+
+
+@irdl_op_definition
+class GEPOp(IRDLOperation):
+    """`llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<4 x f32>`: an address.
+
+    The first index counts whole elements of `elem_type`, the others go into one. `noWrapFlags` is 3 for `inbounds` (it implies `nusw`, 2);
+    `nuw` is 4.
+    """
+
+    name = "llvm.getelementptr"
+
+    ptr = operand_def(LLVMPointerType | VectorType[LLVMPointerType])
+    ssa_indices = var_operand_def(IntegerType)
+    elem_type = prop_def()
+    noWrapFlags = prop_def(IntegerAttr[I32], default_value=IntegerAttr(0, 32))
+    rawConstantIndices = prop_def(DenseArrayBase.constr(i32))
+    result = result_def(LLVMPointerType | VectorType[LLVMPointerType])
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        ptr: SSAValue | Operation,
+        indices: Sequence[int],
+        pointee_type: Attribute,
+        ssa_indices: Sequence[SSAValue | Operation] | None = None,
+        result_type: Attribute | None = None,
+        inbounds: bool = False,
+        nuw: bool = False,
+    ):
+        """`indices` holds DYNAMIC_INDEX where the next of `ssa_indices` is meant; `from_mixed_indices` does without."""
+        super().__init__(
+            operands=[ptr, ssa_indices or []],
+            properties={
+                "elem_type": pointee_type,
+                "noWrapFlags": IntegerAttr(3 * inbounds + 4 * nuw, 32),
+                "rawConstantIndices": DenseArrayBase.from_list(i32, indices),
+            },
+            result_types=[result_type or LLVMPointerType()],
+        )
+
+    @staticmethod
+    def from_mixed_indices(
+        ptr: SSAValue | Operation,
+        indices: Sequence[int | SSAValue | Operation],
+        pointee_type: Attribute,
+        result_type: Attribute | None = None,
+        inbounds: bool = False,
+        nuw: bool = False,
+    ) -> GEPOp:
+        """The op from indices that are numbers or values."""
+        return GEPOp(
+            ptr,
+            [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices],
+            pointee_type,
+            [index for index in indices if not isinstance(index, int)],
+            result_type,
+            inbounds,
+            nuw,
+        )
+
+    @property
+    def inbounds(self) -> bool:
+        return self.noWrapFlags.value.data & 3 == 3
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GEPOp:
+        flags = 0
+        while (word := parser.parse_optional_keyword_in(_WRAP_FLAGS)) is not None:
+            flags |= _WRAP_FLAGS[word]
+            if parser.parse_optional_punctuation("|") is None:
+                break
+        ptr = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_index(parser))
+        values = [index for index in indices if isinstance(index, UnresolvedOperand)]
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        type = parser.parse_function_type()
+        parser.parse_punctuation(",")
+        elem_type = parser.parse_type()
+        base, *rest = parser.resolve_operands([ptr, *values], type.inputs.data, start)
+        constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
+        op = GEPOp(base, constants, elem_type, rest, type.outputs.data[0])
+        op.properties["noWrapFlags"] = IntegerAttr(flags, 32)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        flags, words = self.noWrapFlags.value.data, list[str]()
+        for word, bits in _WRAP_FLAGS.items():
+            if flags & bits == bits:
+                words.append(word)
+                flags &= ~bits
+        printer.print_string(f" {'|'.join(words)} " if words else " ")
+        printer.print_ssa_value(self.ptr)
+        print_dynamic_index_list(printer, DYNAMIC_INDEX, self.ssa_indices, self.rawConstantIndices.iter_values())
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+        printer.print_string(", ")
+        printer.print_attribute(self.elem_type)
+
+    def verify_(self) -> None:
+        indices = tuple(self.rawConstantIndices.iter_values())
+        if indices.count(DYNAMIC_INDEX) != len(self.ssa_indices):
+            raise VerifyException(
+                f"{indices.count(DYNAMIC_INDEX)} indices are to be operands, but there are {len(self.ssa_indices)}"
+            )
+        current: Attribute = self.elem_type
+        for number, index in enumerate(indices[1:], start=1):
+            match current:
+                case LLVMArrayType():
+                    current = current.type
+                case LLVMStructType(types=types):
+                    if not 0 <= index < len(types):
+                        raise VerifyException(f"index {number} must be a number below {len(types)}, as {current} has")
+                    current = types.data[index]
+                case _:
+                    raise VerifyException(f"index {number} goes into {current}, which has no elements")
+
+
+def _parse_index(parser: Parser) -> int | UnresolvedOperand:
+    if (operand := parser.parse_optional_unresolved_operand()) is not None:
+        return operand
+    return parser.parse_integer(allow_boolean=False)
+
+
+@irdl_op_definition
+class AllocaOp(IRDLOperation):
+    """`llvm.alloca %n x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr`: memory of the thread's own, for `n` elements.
+
+    `inalloca`: memory of an argument, as some hosts' calling conventions want it.
+    """
+
+    name = "llvm.alloca"
+
+    size = operand_def(IntegerType)
+    alignment = opt_prop_def(IntegerAttr)
+    elem_type = prop_def()
+    inalloca = opt_prop_def(UnitAttr)
+    res = result_def(LLVMPointerType)
+
+    def __init__(
+        self,
+        size: SSAValue | Operation,
+        elem_type: Attribute,
+        alignment: int | None = None,
+        result_type: LLVMPointerType | None = None,
+        inalloca: bool = False,
+    ):
+        """`alignment` in bytes; the type's own where it is not given."""
+        super().__init__(
+            operands=[size],
+            properties={
+                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
+                "elem_type": elem_type,
+                **_flags(inalloca=inalloca),
+            },
+            result_types=[result_type or LLVMPointerType()],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocaOp:
+        inalloca = parser.parse_optional_keyword("inalloca") is not None
+        size = parser.parse_unresolved_operand()
+        parser.parse_keyword("x")
+        elem_type = parser.parse_type()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        type = parser.parse_function_type()
+        (count,) = parser.resolve_operands([size], type.inputs.data, start)
+        if len(type.outputs) != 1 or not isinstance(pointer := type.outputs.data[0], LLVMPointerType):
+            parser.raise_error("an alloca gives a pointer", start, parser.pos)
+        op = AllocaOp(count, elem_type, None, pointer, inalloca)
+        move_properties(("alignment",), attributes, op.properties)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" inalloca " if self.inalloca is not None else " ")
+        printer.print_ssa_value(self.size)
+        printer.print_string(" x ")
+        printer.print_attribute(self.elem_type)
+        printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
+        printer.print_string(" : ")
+        printer.print_function_type(self.operand_types, self.result_types)
+
+
+class _AccessEffect(MemoryEffect):
+    """What a load or store does, apart from its value: a load reads, unless nobody ever writes there; volatile and atomic: anything."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> frozenset[EffectInstance] | None:
+        assert isinstance(op, LoadOp | StoreOp)
+        if op.volatile_ is not None or op.ordering.value.data:
+            return None
+        if isinstance(op, StoreOp):
+            return frozenset((EffectInstance(MemoryEffectKind.WRITE),))
+        if op.invariant is not None:
+            return frozenset()
+        return frozenset((EffectInstance(MemoryEffectKind.READ),))
+
+
+def _flags(**flags: bool) -> dict[str, Attribute | None]:
+    return {name: UnitAttr() if is_set else None for name, is_set in flags.items()}
+
+
+def parse_ordering(parser: Parser) -> IntegerAttr:
+    """`monotonic`, by its number."""
+    start = parser.pos
+    word = parser.parse_identifier()
+    if word not in ORDERINGS.values():
+        parser.raise_error(
+            f"unknown atomic ordering '{word}'; one of: {', '.join(ORDERINGS.values())}", start, start + len(word)
+        )
+    return ordering_number(word)
+
+
+def ordering_number(word: str) -> IntegerAttr:
+    """The number that stands for `monotonic` ... in an op's property."""
+    return IntegerAttr(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
+
+
+def parse_scope(parser: Parser) -> StringAttr | None:
+    """`syncscope("agent")`, if it is there: among which threads an order holds; all of the system without it."""
+    if parser.parse_optional_keyword("syncscope") is None:
+        return None
+    with parser.in_parens():
+        return StringAttr(parser.parse_str_literal())
+
+
+def print_order(printer: Printer, scope: StringAttr | None, *orderings: IntegerAttr) -> None:
+    """The inverse of `parse_scope` and `parse_ordering`, each after a space."""
+    if scope is not None:
+        printer.print_string(" syncscope(")
+        printer.print_string_literal(scope.data)
+        printer.print_string(")")
+    for ordering in orderings:
+        printer.print_string(f" {ORDERINGS[ordering.value.data]}")
+
+
+def verify_ordering(ordering: IntegerAttr, allowed: Collection[str], of_what: str = "ordering") -> None:
+    """raises VerifyException naming the orderings that an op may have"""
+    word = ORDERINGS.get(ordering.value.data, str(ordering.value.data))
+    if word not in allowed:
+        raise VerifyException(f"{of_what} is {word}; it can be {', '.join(allowed)}")
+
+
+_ATOMIC_BITS = (8, 16, 32, 64)
+
+
+def is_atomic_integer(type: Attribute) -> bool:
+    """Whether hardware reads and writes integers of the type in one step."""
+    return isinstance(type, IntegerType) and type.bitwidth in _ATOMIC_BITS
+
+
+def is_atomic_float(type: Attribute) -> bool:
+    """As `is_atomic_integer`, for floats."""
+    return isinstance(type, AnyFloat) and type.bitwidth in _ATOMIC_BITS
+
+
+def _parse_atomic(parser: Parser, properties: dict[str, Attribute | None]) -> None:
+    """`atomic syncscope("agent") monotonic`, if it is there."""
+    if parser.parse_optional_keyword("atomic") is None:
+        return
+    properties["syncscope"] = parse_scope(parser)
+    properties["ordering"] = parse_ordering(parser)
+
+
+def _print_atomic(printer: Printer, op: LoadOp | StoreOp) -> None:
+    if op.ordering.value.data:
+        printer.print_string(" atomic")
+        print_order(printer, op.syncscope, op.ordering)
+
+
+def _verify_atomic(op: LoadOp | StoreOp, type: Attribute, allowed: Collection[str]) -> None:
+    if not op.ordering.value.data:
+        if op.syncscope is not None:
+            raise VerifyException("has a syncscope, but is not atomic")
+        return
+    verify_ordering(op.ordering, allowed)
+    if not (is_atomic_integer(type) or is_atomic_float(type) or isinstance(type, LLVMPointerType)):
+        raise VerifyException(f"{type} cannot be accessed in one step: it is no pointer, nor a number of 8 to 64 bits")
+    if op.alignment is None:
+        raise VerifyException("is atomic, and must say its alignment")
+
+
+# Properties that stand in the attribute dictionary: what an access says of itself besides what it does.
+METADATA = ("alignment", "nontemporal", "access_groups", "alias_scopes", "noalias_scopes", "tbaa")
+
+
+def _print_access_attributes(printer: Printer, op: LoadOp | StoreOp) -> None:
+    properties = {name: op.properties[name] for name in METADATA if name in op.properties}
+    printer.print_op_attributes(properties | op.attributes)
+
+
+def move_properties(
+    names: Sequence[str],
+    attributes: dict[str, Attribute],
+    properties: MutableMapping[str, Attribute] | MutableMapping[str, Attribute | None],
+) -> None:
+    """Moves those of `names` that an op's dictionary holds to its properties."""
+    for name in names:
+        if (value := attributes.pop(name, None)) is not None:
+            properties[name] = value
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
+
+    invariant   nobody writes there while the kernel runs: the load may be moved and merged, and goes through the read-only cache
+    alignment   bytes; without it LLVM takes the natural alignment of the type
+    """
+
+    name = "llvm.load"
+
+    ptr = operand_def(LLVMPointerType)
+    alignment = opt_prop_def(IntegerAttr)
+    volatile_ = opt_prop_def(UnitAttr)
+    nontemporal = opt_prop_def(UnitAttr)
+    invariant = opt_prop_def(UnitAttr)
+    invariantGroup = opt_prop_def(UnitAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
+    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    syncscope = opt_prop_def(StringAttr)
+    dereferenceable = opt_prop_def(DereferenceableAttr)
+    dereferenced_value = result_def()
+
+    traits = traits_def(_AccessEffect())
+
+    def __init__(
+        self,
+        ptr: SSAValue | Operation,
+        result_type: Attribute,
+        alignment: int | None = None,
+        ordering: int = 0,
+        invariant: bool = False,
+        volatile: bool = False,
+        nontemporal: bool = False,
+    ):
+        super().__init__(
+            operands=[ptr],
+            result_types=[result_type],
+            properties={
+                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
+                "ordering": IntegerAttr(ordering, i64),
+                **_flags(invariant=invariant, volatile_=volatile, nontemporal=nontemporal),
+            },
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        properties = _flags(volatile_=parser.parse_optional_keyword("volatile") is not None)
+        ptr = parser.parse_unresolved_operand()
+        _parse_atomic(parser, properties)
+        properties |= _flags(
+            invariant=parser.parse_optional_keyword("invariant") is not None,
+            invariantGroup=parser.parse_optional_keyword("invariant_group") is not None,
+        )
+        if parser.parse_optional_keyword("dereferenceable") is not None:
+            properties["dereferenceable"] = DereferenceableAttr.new(DereferenceableAttr.parse_parameters(parser))
+        attributes = parser.parse_optional_attr_dict()
+        move_properties(METADATA, attributes, properties)
+        parser.parse_punctuation(":")
+        pointer = parser.resolve_operand(ptr, parser.parse_type())
+        parser.parse_punctuation("->")
+        op = LoadOp(pointer, parser.parse_type())
+        op.properties |= {name: value for name, value in properties.items() if value is not None}
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" volatile " if self.volatile_ is not None else " ")
+        printer.print_ssa_value(self.ptr)
+        _print_atomic(printer, self)
+        if self.invariant is not None:
+            printer.print_string(" invariant")
+        if self.invariantGroup is not None:
+            printer.print_string(" invariant_group")
+        if self.dereferenceable is not None:
+            printer.print_string(" dereferenceable")
+            self.dereferenceable.print_parameters(printer)
+        _print_access_attributes(printer, self)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ptr.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.dereferenced_value.type)
+
+    def verify_(self) -> None:
+        _verify_atomic(self, self.dereferenced_value.type, ("unordered", "monotonic", "acquire", "seq_cst"))
+        if self.dereferenceable is not None and not isinstance(self.dereferenced_value.type, LLVMPointerType):
+            raise VerifyException(
+                f"says that what it loads can be loaded from, but that is {self.dereferenced_value.type}"
+            )
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """`llvm.store %v, %p {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr`"""
+
+    name = "llvm.store"
+
+    value = operand_def()
+    ptr = operand_def(LLVMPointerType)
+    alignment = opt_prop_def(IntegerAttr)
+    volatile_ = opt_prop_def(UnitAttr)
+    nontemporal = opt_prop_def(UnitAttr)
+    invariantGroup = opt_prop_def(UnitAttr)
+    access_groups = opt_prop_def(ArrayAttr)
+    alias_scopes = opt_prop_def(ArrayAttr)
+    noalias_scopes = opt_prop_def(ArrayAttr)
+    tbaa = opt_prop_def(ArrayAttr)
+    ordering = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    syncscope = opt_prop_def(StringAttr)
+
+    traits = traits_def(_AccessEffect())
+
+    def __init__(
+        self,
+        value: SSAValue | Operation,
+        ptr: SSAValue | Operation,
+        alignment: int | None = None,
+        ordering: int = 0,
+        volatile: bool = False,
+        nontemporal: bool = False,
+    ):
+        super().__init__(
+            operands=[value, ptr],
+            properties={
+                "alignment": None if alignment is None else IntegerAttr(alignment, i64),
+                "ordering": IntegerAttr(ordering, i64),
+                **_flags(volatile_=volatile, nontemporal=nontemporal),
+            },
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        properties = _flags(volatile_=parser.parse_optional_keyword("volatile") is not None)
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        ptr = parser.parse_unresolved_operand()
+        _parse_atomic(parser, properties)
+        properties |= _flags(invariantGroup=parser.parse_optional_keyword("invariant_group") is not None)
+        attributes = parser.parse_optional_attr_dict()
+        move_properties(METADATA, attributes, properties)
+        parser.parse_punctuation(":")
+        stored = parser.resolve_operand(value, parser.parse_type())
+        parser.parse_punctuation(",")
+        op = StoreOp(stored, parser.resolve_operand(ptr, parser.parse_type()))
+        op.properties |= {name: value for name, value in properties.items() if value is not None}
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" volatile " if self.volatile_ is not None else " ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.ptr)
+        _print_atomic(printer, self)
+        if self.invariantGroup is not None:
+            printer.print_string(" invariant_group")
+        _print_access_attributes(printer, self)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+        printer.print_string(", ")
+        printer.print_attribute(self.ptr.type)
+
+    def verify_(self) -> None:
+        _verify_atomic(self, self.value.type, ("unordered", "monotonic", "release", "seq_cst"))

@@ -1,0 +1,435 @@
+"""The `llvm` dialect's plain values: constants, elements of vectors, comparisons, choices, casts.
+
+    %c = llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>
+    %e = llvm.extractelement %v[%i : i32] : vector<4xbf16>
+    %m = llvm.fcmp "olt" %e, %f : bf16
+
+Source: MLIR 22, LLVM dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects import llvm as upstream
+from xdsl.dialects.builtin import (
+    I1,
+    I32,
+    AnyFloat,
+    AnyFloatConstr,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    SignlessIntegerConstraint,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i1,
+    i64,
+)
+from xdsl.dialects.llvm import FastMathAttr, LLVMPointerType, OverflowAttr
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    VarConstraint,
+    base,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
+
+from xla_emitters.dialects.mlir.op_family import op_of_family
+
+FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
+"""A float or a vector of floats."""
+
+INTEGER = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
+"""A signless integer or a vector of such."""
+
+POINTER = base(LLVMPointerType) | VectorType.constr(LLVMPointerType)
+"""A pointer or a vector of pointers."""
+
+NO_FLAGS = FastMathAttr(None)
+"""No fastmath flag."""
+
+
+@irdl_attr_definition
+class ConstantRangeAttr(ParametrizedAttribute):
+    """`#llvm.constant_range<i32, 0, 128>`: the values lower <= v < upper."""
+
+    name = "llvm.constant_range"
+
+    lower: IntegerAttr
+    upper: IntegerAttr
+
+    @classmethod
+    def of(cls, width: int, lower: int, upper: int) -> ConstantRangeAttr:
+        """The range of an integer of `width` bits; `upper` is not in it."""
+        return cls(IntegerAttr(lower, width), IntegerAttr(upper, width))
+
+    @classmethod
+    def parse_range(cls, parser: AttrParser) -> ConstantRangeAttr:
+        """What stands after the name: `<i32, 0, 128>`."""
+        with parser.in_angle_brackets():
+            start = parser.pos
+            type = parser.parse_type()
+            if not isa(type, IntegerType):
+                parser.raise_error("a range is of integers", start, parser.pos)
+            parser.parse_punctuation(",")
+            lower = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(",")
+            upper = parser.parse_integer(allow_boolean=False)
+        return cls(IntegerAttr(lower, type), IntegerAttr(upper, type))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        found = cls.parse_range(parser)
+        return [found.lower, found.upper]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.lower.type)
+            printer.print_string(f", {self.lower.value.data}, {self.upper.value.data}")
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation, HasFolderInterface):
+    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; of a struct or an array, a list of its parts."""
+
+    name = "llvm.mlir.constant"
+
+    value = prop_def(IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr | StringAttr | ArrayAttr)
+    result = result_def()
+
+    assembly_format = "`(` $value `)` attr-dict `:` type($result)"
+
+    traits = traits_def(Pure(), ConstantLike())
+
+    def __init__(self, value: Attribute, value_type: Attribute):
+        super().__init__(properties={"value": value}, result_types=[value_type])
+
+    def fold(self) -> Sequence[Attribute]:
+        return (self.value,)
+
+
+@irdl_op_definition
+class ZeroOp(IRDLOperation):
+    """`llvm.mlir.zero : vector<4xf32>`"""
+
+    name = "llvm.mlir.zero"
+
+    res = result_def()
+
+    assembly_format = "attr-dict `:` type($res)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, type: Attribute):
+        super().__init__(result_types=[type])
+
+
+@irdl_op_definition
+class PoisonOp(IRDLOperation):
+    """`llvm.mlir.poison : vector<4xbf16>`"""
+
+    name = "llvm.mlir.poison"
+
+    res = result_def()
+
+    assembly_format = "attr-dict `:` type($res)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, type: Attribute):
+        super().__init__(result_types=[type])
+
+
+@irdl_op_definition
+class FreezeOp(IRDLOperation):
+    """`llvm.freeze %x : f32`: the value, or any fixed one where it is poison."""
+
+    name = "llvm.freeze"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    val = operand_def(T)
+    res = result_def(T)
+
+    assembly_format = "$val attr-dict `:` type($val)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, value: SSAValue | Operation):
+        super().__init__(operands=[value], result_types=[SSAValue.get(value).type])
+
+
+@irdl_op_definition
+class ExtractElementOp(IRDLOperation):
+    """`llvm.extractelement %v[%i : i32] : vector<4xbf16>`"""
+
+    name = "llvm.extractelement"
+
+    ELEMENT: ClassVar = VarConstraint("ELEMENT", AnyAttr())
+    vector = operand_def(VectorType.constr(ELEMENT))
+    position = operand_def(SignlessIntegerConstraint)
+    res = result_def(ELEMENT)
+
+    assembly_format = "$vector `[` $position `:` type($position) `]` attr-dict `:` type($vector)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
+        type = SSAValue.get(vector).type
+        assert isa(type, VectorType), "extractelement of a value that is no vector"
+        super().__init__(operands=[vector, position], result_types=[type.element_type])
+
+
+def truth_type(type: Attribute) -> Attribute:
+    """i1, or the vector of i1 that comparing vectors gives."""
+    return VectorType(i1, type.shape) if isa(type, VectorType) else i1
+
+
+class CompareOp(IRDLOperation):
+    """`llvm.icmp "slt" %a, %b : i32`: the predicate is kept as its number."""
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    predicate = prop_def(IntegerAttr)
+    res = result_def(I1 | VectorType[I1])
+
+    PREDICATES: ClassVar[tuple[str, ...]]
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        lhs: SSAValue | Operation,
+        rhs: SSAValue | Operation,
+        predicate: str | IntegerAttr,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        if isinstance(predicate, str):
+            predicate = IntegerAttr(self.PREDICATES.index(predicate), i64)
+        super().__init__(
+            operands=[lhs, rhs],
+            result_types=[truth_type(SSAValue.get(lhs).type)],
+            properties={"predicate": predicate},
+            attributes=attributes,
+        )
+
+    @property
+    def predicate_name(self) -> str:
+        """`slt`, `oeq` ..."""
+        return self.PREDICATES[self.predicate.value.data]
+
+    @classmethod
+    def parse(cls, parser: Parser):
+        start = parser.pos
+        word = parser.parse_str_literal()
+        if word not in cls.PREDICATES:
+            parser.raise_error(
+                f"unknown predicate '{word}'; one of: {', '.join(cls.PREDICATES)}", start, start + len(word) + 2
+            )
+        lhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        rhs = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        op = cls(parser.resolve_operand(lhs, type), parser.resolve_operand(rhs, type), word)
+        if (flags := attributes.pop("fastmathFlags", None)) is not None:
+            op.properties["fastmathFlags"] = flags
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f' "{self.predicate_name}" ')
+        printer.print_ssa_value(self.lhs)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.rhs)
+        flags = self.properties.get("fastmathFlags", NO_FLAGS)
+        printer.print_op_attributes(({} if flags == NO_FLAGS else {"fastmathFlags": flags}) | self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.lhs.type)
+
+    def verify_(self) -> None:
+        wanted = truth_type(self.lhs.type)
+        if self.res.type != wanted:
+            raise VerifyException(f"comparing {self.lhs.type} gives {wanted}, not {self.res.type}")
+        if not 0 <= self.predicate.value.data < len(self.PREDICATES):
+            raise VerifyException(f"there is no predicate {self.predicate.value.data}")
+
+
+@irdl_op_definition
+class ICmpOp(CompareOp):
+    name = "llvm.icmp"
+    PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_ICMP_FLAGS)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if not isinstance(get_element_type_or_self(self.lhs.type), IntegerType | LLVMPointerType):
+            raise VerifyException(f"compares integers or pointers, not {self.lhs.type}")
+
+
+@irdl_op_definition
+class FCmpOp(CompareOp):
+    name = "llvm.fcmp"
+    PREDICATES: ClassVar = tuple(str(flag) for flag in upstream.ALL_FCMP_FLAGS)
+    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if not isinstance(get_element_type_or_self(self.lhs.type), AnyFloat):
+            raise VerifyException(f"compares floats, not {self.lhs.type}")
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """`llvm.select %c, %a, %b : i1, f32`"""
+
+    name = "llvm.select"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    cond = operand_def(I1 | VectorType[I1])
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
+    res = result_def(T)
+
+    assembly_format = "$cond `,` $lhs `,` $rhs attr-dict `:` type($cond) `,` type($res)"
+    irdl_options = (ParsePropInAttrDict(),)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, cond: SSAValue | Operation, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
+        super().__init__(operands=[cond, lhs, rhs], result_types=[SSAValue.get(lhs).type])
+
+
+@irdl_op_definition
+class TruncOp(IRDLOperation):
+    """`llvm.trunc %a overflow<nsw> : i32 to i16`; nsw is flag 1, nuw 2."""
+
+    name = "llvm.trunc"
+
+    arg = operand_def(INTEGER)
+    overflowFlags = prop_def(IntegerAttr[I32], default_value=IntegerAttr(0, 32))
+    res = result_def(INTEGER)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, arg: SSAValue | Operation, res_type: Attribute, overflow: OverflowAttr | None = None):
+        super().__init__(
+            operands=[arg],
+            result_types=[res_type],
+            properties={"overflowFlags": IntegerAttr(overflow.to_int() if overflow else 0, 32)},
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TruncOp:
+        arg = parser.parse_unresolved_operand()
+        overflow = OverflowAttr.parse(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        value = parser.resolve_operand(arg, parser.parse_type())
+        parser.parse_keyword("to")
+        op = TruncOp(value, parser.parse_type(), overflow)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.arg)
+        OverflowAttr.from_int(self.overflowFlags.value.data).print(printer)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.arg.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.res.type)
+
+    def verify_(self) -> None:
+        verify_same_shape(self.arg.type, self.res.type)
+        if _bits(self.arg.type) <= _bits(self.res.type):
+            raise VerifyException(f"cannot truncate {self.arg.type} to {self.res.type}")
+
+
+def _bits(type: Attribute) -> int:
+    if isa(type, VectorType):
+        type = type.element_type
+    assert isinstance(type, IntegerType)
+    return type.bitwidth
+
+
+class CastOp(IRDLOperation):
+    """A conversion of scalars or vectors: `llvm.fptosi %x : f32 to i32`"""
+
+    assembly_format = "$arg attr-dict `:` type($arg) `to` type($result)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
+        super().__init__(operands=[arg], result_types=[res_type])
+
+    def verify_(self) -> None:
+        verify_same_shape(self.operands[0].type, self.results[0].type)
+
+
+def verify_same_shape(source: Attribute, target: Attribute) -> None:
+    """raises VerifyException unless both types are scalars, or vectors of as many elements"""
+    if not have_compatible_shape(source, target):
+        raise VerifyException(f"cannot convert {source} to {target}: they differ in shape")
+
+
+class FloatToIntegerCastOp(CastOp):
+    """`llvm.fptosi %x : f32 to i32`"""
+
+    arg = operand_def(FLOAT)
+    result = result_def(INTEGER)
+
+
+class PointerCastOp(CastOp):
+    """`llvm.addrspacecast %p : !llvm.ptr<3> to !llvm.ptr`"""
+
+    arg = operand_def(POINTER)
+    result = result_def(POINTER)
+
+
+@irdl_op_definition
+class UIToFPOp(IRDLOperation):
+    """`llvm.uitofp nneg %i : i32 to f32`; `nneg`: the integer is not negative when read as signed."""
+
+    name = "llvm.uitofp"
+
+    arg = operand_def(INTEGER)
+    nonNeg = opt_prop_def(UnitAttr)
+    result = result_def(FLOAT)
+
+    assembly_format = "(`nneg` $nonNeg^)? $arg attr-dict `:` type($arg) `to` type($result)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
+        super().__init__(operands=[arg], result_types=[res_type])
+
+    def verify_(self) -> None:
+        verify_same_shape(self.arg.type, self.result.type)
+
+
+FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")
+FPToUIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptoui")
+AddrSpaceCastOp = op_of_family(PointerCastOp, "llvm.addrspacecast")

@@ -1,0 +1,132 @@
+"""The `math` dialect: xDSL's, with what it lacks.
+
+    %e = math.erfc %a : f32                       1 - erf, without losing digits
+    %s, %c = math.sincos %a : f32
+    %x = math.clampf %a to [%low, %high] : f32
+    %n = math.isnan %a : f32                      also isinf, isfinite, isnormal; vectors give vectors of i1
+
+Source: MLIR 22, math dialect.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from xdsl.dialects import math as upstream
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure, SameOperandsAndResultType
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.xdsl_patches import patches as patches
+from xla_emitters.dialects.xdsl_patches.definitions import BOOL_LIKE, FLOAT_LIKE
+from xla_emitters.dialects.xdsl_patches.syntax import condition_type
+
+
+@irdl_op_definition
+class ErfcOp(upstream.FloatingPointLikeUnaryMathOperation):
+    """The complementary error function."""
+
+    name = "math.erfc"
+
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+
+
+class _OfFloats(IRDLOperation):
+    """Operands and results are of one type."""
+
+    T: ClassVar = VarConstraint("T", FLOAT_LIKE)
+    fastmath = prop_def(FastMathFlagsAttr, default_value=FastMathFlagsAttr("none"))
+
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class SincosOp(_OfFloats):
+    """Sine and cosine of one angle."""
+
+    name = "math.sincos"
+
+    operand = operand_def(_OfFloats.T)
+    sin = result_def(_OfFloats.T)
+    cos = result_def(_OfFloats.T)
+
+    assembly_format = "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($operand)"
+
+
+@irdl_op_definition
+class ClampFOp(_OfFloats):
+    """`minimumf(maximumf(value, min), max)`: NaN stays NaN."""
+
+    name = "math.clampf"
+
+    value = operand_def(_OfFloats.T)
+    min = operand_def(_OfFloats.T)
+    max = operand_def(_OfFloats.T)
+    result = result_def(_OfFloats.T)
+
+    assembly_format = "$value `to` `[` $min `,` $max `]` (`fastmath` `` $fastmath^)? attr-dict `:` type($result)"
+
+
+class ClassificationOp(IRDLOperation):
+    """Whether a float is of some kind."""
+
+    operand = operand_def(FLOAT_LIKE)
+    result = result_def(BOOL_LIKE)
+    fastmath = prop_def(FastMathFlagsAttr, default_value=FastMathFlagsAttr("none"))
+
+    traits = traits_def(Pure())
+
+    def __init__(self, operand: SSAValue | Operation, fastmath: FastMathFlagsAttr | None = None):
+        value = SSAValue.get(operand)
+        super().__init__(operands=[value], result_types=[condition_type(value.type)], properties={"fastmath": fastmath})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operand = parser.parse_unresolved_operand()
+        flags = None
+        if parser.parse_optional_keyword("fastmath"):
+            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(parser.resolve_operand(operand, parser.parse_type()), flags)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.operand)
+        if self.fastmath != FastMathFlagsAttr("none"):
+            printer.print_string(" fastmath")
+            self.fastmath.print_parameter(printer)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.operand.type)
+
+    def verify_(self) -> None:
+        if self.result.type != condition_type(self.operand.type):
+            raise VerifyException(f"the answer for {self.operand.type} is not {self.result.type}")
+
+
+IsFiniteOp = op_of_family(ClassificationOp, "math.isfinite")
+IsInfOp = op_of_family(ClassificationOp, "math.isinf")
+IsNaNOp = op_of_family(ClassificationOp, "math.isnan")
+IsNormalOp = op_of_family(ClassificationOp, "math.isnormal")
+
+MATH = Dialect(
+    "math",
+    [*upstream.Math.operations, ErfcOp, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp],
+    list(upstream.Math.attributes),
+)

@@ -1,0 +1,565 @@
+"""The `nvvm` dialect: what NVIDIA's hardware has and LLVM does not.
+
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32     a special register; its values are in [0, 128)
+    nvvm.barrier0                                               all threads of the block come here
+    %r = nvvm.shfl.sync bfly %mask, %value, %offset, %clamp : f32 -> f32
+    %s = nvvm.redux.sync add %value, %mask : i32 -> i32          the sum over the lanes of the mask
+    nvvm.griddepcontrol wait                                    read from today's XLA, never emitted here
+    #nvvm.target<O = 3, chip = "sm_90", features = "+ptx86", link = ["libdevice.10.bc"]>
+
+Fences, barriers in memory and asynchronous copies stand in `nvvm_async.py`.
+Source: MLIR 22, nvvm dialect, as `mlir-opt` reads and prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import auto
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    I1,
+    I32,
+    ArrayAttr,
+    BoolAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    f32,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    VarConstraint,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from xla_emitters.dialects.mlir.llvm import ConstantRangeAttr, LLVMStructType
+from xla_emitters.dialects.mlir.llvm.metadata import ATTRIBUTE, NUMBER, NamedParametersAttr, word_attribute
+from xla_emitters.dialects.mlir.nvvm_async import ASYNC_ATTRIBUTES, ASYNC_OPS
+from xla_emitters.dialects.mlir.op_family import op_of_family
+
+# ---- special registers ------------------------------------------------------------------------------------------------------------------
+
+
+class SpecialRegisterOp(IRDLOperation):
+    """`nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32`: a number that the hardware gives each thread."""
+
+    range = opt_prop_def(ConstantRangeAttr)
+    res = result_def(I32)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, bounds: tuple[int, int] | None = None):
+        """`bounds` are the least value and the one after the greatest."""
+        super().__init__(
+            properties={"range": None if bounds is None else ConstantRangeAttr.of(32, *bounds)}, result_types=[i32]
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser):
+        has_range = parser.parse_optional_keyword("range") is not None
+        bounds = ConstantRangeAttr.parse_range(parser) if has_range else None
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        if parser.parse_type() != i32:
+            parser.raise_error("a special register is i32", start, parser.pos)
+        op = cls()
+        if bounds is not None:
+            op.properties["range"] = bounds
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        if self.range is not None:
+            printer.print_string(" range ")
+            self.range.print_parameters(printer)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.res.type)
+
+    def verify_(self) -> None:
+        if self.range is not None and self.range.lower.type != i32:
+            raise VerifyException(f"its range is of {self.range.lower.type}, but its value i32")
+
+
+def _register(name: str) -> type[SpecialRegisterOp]:
+    """The op that reads the register `name`."""
+    return op_of_family(SpecialRegisterOp, f"nvvm.read.ptx.sreg.{name}")
+
+
+THREAD_ID = {dim: _register(f"tid.{dim}") for dim in "xyz"}
+BLOCK_ID = {dim: _register(f"ctaid.{dim}") for dim in "xyz"}
+BLOCK_DIM = {dim: _register(f"ntid.{dim}") for dim in "xyz"}
+GRID_DIM = {dim: _register(f"nctaid.{dim}") for dim in "xyz"}
+LaneIdOp = _register("laneid")
+WarpIdOp = _register("warpid")
+WarpSizeOp = _register("warpsize")
+"""Dimension -> the op that reads the thread's or block's number, or how many there are; and the lane's and warp's numbers."""
+
+LANE_MASKS = {order: _register(f"lanemask.{order}") for order in ("eq", "le", "lt", "ge", "gt")}
+"""Order -> the op that reads a mask of the lanes that are so to the thread's own."""
+
+_CLUSTERS = ("cluster.ctaid", "cluster.nctaid", "clusterid", "nclusterid")
+OTHER_REGISTERS = {
+    name: _register(name)
+    for name in (
+        *(f"{kind}.{dim}" for kind in _CLUSTERS for dim in "xyz"),
+        *("cluster.ctarank", "cluster.nctarank", "nwarpid", "smid", "nsmid", "gridid"),
+        *("total.smem.size", "aggr.smem.size", "dynamic.smem.size"),
+        *(f"envreg{number}" for number in range(32)),
+    )
+}
+"""Name -> op, of those that say where on the GPU a thread runs."""
+
+
+class ClockOp(IRDLOperation):
+    """`nvvm.read.ptx.sreg.clock64 : i64`: a time. Not Pure: each reading is another."""
+
+    res = result_def(IntegerType)
+
+    assembly_format = "attr-dict `:` type($res)"
+
+    def __init__(self, type: Attribute):
+        super().__init__(result_types=[type])
+
+
+CLOCKS = {
+    name: op_of_family(ClockOp, f"nvvm.read.ptx.sreg.{name}")
+    for name in ("clock", "clock64", "globaltimer", "globaltimer.lo")
+}
+
+
+# ---- waiting and exchanging -------------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class Barrier0Op(IRDLOperation):
+    """`nvvm.barrier0`"""
+
+    name = "nvvm.barrier0"
+
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__()
+
+
+BarrierReductionAttr = word_attribute("nvvm.reduction", "popc", "and", "or")
+"""`#nvvm.reduction<popc>`"""
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """`nvvm.barrier id = %id number_of_threads = %n`: barrier 0 and all threads unless said otherwise.
+
+    With a reduction, `nvvm.barrier #nvvm.reduction<popc> %p -> i32`, all threads get the number of those whose `%p` is not 0, or whether
+    all (`and`) or any (`or`) are. Printed in the generic form: where a location follows the custom one, mlir-opt 22 takes it for that.
+    """
+
+    name = "nvvm.barrier"
+
+    barrier_id = opt_operand_def(I32)
+    number_of_threads = opt_operand_def(I32)
+    reductionPredicate = opt_operand_def(I32)
+    reductionOp = opt_prop_def(BarrierReductionAttr)
+    res = opt_result_def(I32)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        barrier_id: SSAValue | Operation | None = None,
+        threads: SSAValue | Operation | None = None,
+        reduction: Attribute | None = None,
+        predicate: SSAValue | Operation | None = None,
+    ):
+        """`reduction` is a BarrierReductionAttr; with it there is a predicate, and a result."""
+        super().__init__(
+            operands=[barrier_id, threads, predicate],
+            properties={"reductionOp": reduction},
+            result_types=[None if reduction is None else i32],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BarrierOp:
+        found: dict[str, SSAValue] = {}
+        for word in ("id", "number_of_threads"):
+            if parser.parse_optional_keyword(word) is not None:
+                parser.parse_punctuation("=")
+                found[word] = parser.parse_operand(i32)
+        reduction, predicate = parser.parse_optional_attribute(), None
+        if reduction is not None:
+            predicate = parser.parse_operand(i32)
+            parser.parse_punctuation("->")
+            parser.parse_keyword("i32")
+        op = BarrierOp(found.get("id"), found.get("number_of_threads"), reduction, predicate)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def verify_(self) -> None:
+        if len({part is None for part in (self.reductionOp, self.reductionPredicate, self.res)}) != 1:
+            raise VerifyException("a reduction, its predicate and its result go together")
+        if self.number_of_threads is not None and self.barrier_id is None:
+            raise VerifyException("says how many threads come, but not to which barrier")
+
+
+class ShflKind(StrEnum):
+    BFLY = auto()
+    UP = auto()
+    DOWN = auto()
+    IDX = auto()
+
+
+@irdl_attr_definition
+class ShflKindAttr(EnumAttribute[ShflKind], SpacedOpaqueSyntaxAttribute):
+    name = "nvvm.shfl_kind"
+
+
+@irdl_op_definition
+class ShflOp(IRDLOperation):
+    """`nvvm.shfl.sync bfly %mask, %value, %offset, %clamp : f32 -> f32`: the value of another lane of the warp.
+
+    With `return_value_and_is_valid` the result is a struct of the value and whether there was such a lane.
+    """
+
+    name = "nvvm.shfl.sync"
+
+    thread_mask = operand_def(I32)
+    val = operand_def()
+    offset = operand_def(I32)
+    mask_and_clamp = operand_def(I32)
+    kind = prop_def(ShflKindAttr)
+    return_value_and_is_valid = opt_prop_def(UnitAttr)
+    res = result_def()
+
+    def __init__(
+        self,
+        kind: ShflKind,
+        thread_mask: SSAValue | Operation,
+        value: SSAValue | Operation,
+        offset: SSAValue | Operation,
+        mask_and_clamp: SSAValue | Operation,
+        with_validity: bool = False,
+    ):
+        type = SSAValue.get(value).type
+        super().__init__(
+            operands=[thread_mask, value, offset, mask_and_clamp],
+            properties={
+                "kind": ShflKindAttr(kind),
+                "return_value_and_is_valid": UnitAttr() if with_validity else None,
+            },
+            result_types=[LLVMStructType.from_type_list([type, i1]) if with_validity else type],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShflOp:
+        kind = parser.parse_str_enum(ShflKind)
+        mask = parser.parse_operand(i32)
+        parser.parse_punctuation(",")
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        offset = parser.parse_operand(i32)
+        parser.parse_punctuation(",")
+        clamp = parser.parse_operand(i32)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        resolved = parser.resolve_operand(value, parser.parse_type())
+        parser.parse_punctuation("->")
+        start = parser.pos
+        result = parser.parse_type()
+        with_validity = attributes.pop("return_value_and_is_valid", None) is not None
+        op = ShflOp(kind, mask, resolved, offset, clamp, with_validity)
+        if op.res.type != result:
+            parser.raise_error(f"the result is {op.res.type}", start, parser.pos)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data} ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        flag = self.return_value_and_is_valid
+        printer.print_op_attributes(({"return_value_and_is_valid": flag} if flag else {}) | self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.val.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.res.type)
+
+
+@irdl_op_definition
+class SyncWarpOp(IRDLOperation):
+    """`nvvm.bar.warp.sync %mask : i32`: the lanes of the mask come here."""
+
+    name = "nvvm.bar.warp.sync"
+
+    mask = operand_def(I32)
+
+    assembly_format = "$mask attr-dict `:` type($mask)"
+
+    def __init__(self, mask: SSAValue | Operation):
+        super().__init__(operands=[mask])
+
+
+@irdl_op_definition
+class ElectSyncOp(IRDLOperation):
+    """`nvvm.elect.sync %mask -> i1`: whether the thread is the one that is chosen among the lanes of the mask, or of the warp."""
+
+    name = "nvvm.elect.sync"
+
+    membermask = opt_operand_def(I32)
+    pred = result_def(I1)
+
+    assembly_format = "($membermask^)? attr-dict `->` type($pred)"
+
+    def __init__(self, membermask: SSAValue | Operation | None = None):
+        super().__init__(operands=[membermask], result_types=[i1])
+
+
+class ReduxKind(StrEnum):
+    ADD = auto()
+    AND = auto()
+    OR = auto()
+    XOR = auto()
+    MAX = auto()
+    MIN = auto()
+    UMAX = auto()
+    UMIN = auto()
+    FMAX = auto()
+    FMIN = auto()
+
+
+@irdl_attr_definition
+class ReduxKindAttr(EnumAttribute[ReduxKind], SpacedOpaqueSyntaxAttribute):
+    name = "nvvm.redux_kind"
+
+
+@irdl_op_definition
+class ReduxOp(IRDLOperation):
+    """See the file's head. Of floats only `fmin` and `fmax`; `abs`: of magnitudes; `nan`: NaN if any is."""
+
+    name = "nvvm.redux.sync"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    val = operand_def(T)
+    kind = prop_def(ReduxKindAttr)
+    mask_and_clamp = operand_def(I32)
+    abs = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
+    nan = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
+    res = result_def(T)
+
+    assembly_format = "$kind $val `,` $mask_and_clamp attr-dict `:` type($val) `->` type($res)"
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(self, kind: ReduxKind, val: SSAValue | Operation, mask: SSAValue | Operation):
+        super().__init__(
+            operands=[val, mask],
+            properties={"kind": ReduxKindAttr(kind)},
+            result_types=[SSAValue.get(val).type],
+        )
+
+    def verify_(self) -> None:
+        wanted = f32 if self.kind.data in (ReduxKind.FMIN, ReduxKind.FMAX) else i32
+        if self.val.type != wanted:
+            raise VerifyException(f"'{self.kind.data}' is of {wanted}, not of {self.val.type}")
+
+
+class VoteKind(StrEnum):
+    ALL = auto()
+    ANY = auto()
+    UNI = auto()
+    BALLOT = auto()
+
+
+@irdl_attr_definition
+class VoteKindAttr(EnumAttribute[VoteKind], SpacedOpaqueSyntaxAttribute):
+    name = "nvvm.vote_sync_kind"
+
+
+@irdl_op_definition
+class VoteOp(IRDLOperation):
+    """`nvvm.vote.sync ballot %mask, %p -> i32`: the lanes where it holds; or whether it does in all, any, or in all or none (`uni`)."""
+
+    name = "nvvm.vote.sync"
+
+    mask = operand_def(I32)
+    pred = operand_def(I1)
+    kind = prop_def(VoteKindAttr)
+    res = result_def(I1 | I32)
+
+    assembly_format = "$kind $mask `,` $pred attr-dict `->` type($res)"
+
+    def __init__(self, kind: VoteKind, mask: SSAValue | Operation, pred: SSAValue | Operation):
+        super().__init__(
+            operands=[mask, pred],
+            properties={"kind": VoteKindAttr(kind)},
+            result_types=[i32 if kind is VoteKind.BALLOT else i1],
+        )
+
+    def verify_(self) -> None:
+        wanted = i32 if self.kind.data is VoteKind.BALLOT else i1
+        if self.res.type != wanted:
+            raise VerifyException(f"'{self.kind.data}' gives {wanted}, not {self.res.type}")
+
+
+class MatchKind(StrEnum):
+    ANY = auto()
+    ALL = auto()
+
+
+@irdl_attr_definition
+class MatchKindAttr(EnumAttribute[MatchKind], SpacedOpaqueSyntaxAttribute):
+    name = "nvvm.match_sync_kind"
+
+
+@irdl_op_definition
+class MatchOp(IRDLOperation):
+    """`nvvm.match.sync any %mask, %v : i32 -> i32`: the lanes with the same value; of `all` also whether all lanes have it."""
+
+    name = "nvvm.match.sync"
+
+    thread_mask = operand_def(I32)
+    val = operand_def(IntegerType)
+    kind = prop_def(MatchKindAttr)
+    res = result_def()
+
+    assembly_format = "$kind $thread_mask `,` $val attr-dict `:` type($val) `->` type($res)"
+
+    def __init__(self, kind: MatchKind, mask: SSAValue | Operation, val: SSAValue | Operation):
+        super().__init__(
+            operands=[mask, val], properties={"kind": MatchKindAttr(kind)}, result_types=[self.result_type(kind)]
+        )
+
+    @staticmethod
+    def result_type(kind: MatchKind) -> Attribute:
+        """What a match of the kind gives."""
+        return LLVMStructType.from_type_list([i32, i1]) if kind is MatchKind.ALL else i32
+
+    def verify_(self) -> None:
+        if self.val.type not in (i32, i64):
+            raise VerifyException(f"matches i32 or i64, not {self.val.type}")
+        if self.res.type != (wanted := self.result_type(self.kind.data)):
+            raise VerifyException(f"'{self.kind.data}' gives {wanted}, not {self.res.type}")
+
+
+@irdl_op_definition
+class RcpApproxFtzOp(IRDLOperation):
+    """`nvvm.rcp.approx.ftz.f %x : f32`: about 1 / x; a denormal counts as 0."""
+
+    name = "nvvm.rcp.approx.ftz.f"
+
+    arg = operand_def(f32)
+    res = result_def(f32)
+
+    assembly_format = "$arg attr-dict `:` type($res)"
+
+    traits = traits_def(Pure())
+
+    def __init__(self, arg: SSAValue | Operation):
+        super().__init__(operands=[arg], result_types=[f32])
+
+
+class GridDepActionKind(StrEnum):
+    Wait = "wait"
+    LaunchDependents = "launch_dependents"
+
+
+@irdl_attr_definition
+class GridDepActionAttr(EnumAttribute[GridDepActionKind], SpacedOpaqueSyntaxAttribute):
+    name = "nvvm.grid_dep_action"
+
+
+@irdl_op_definition
+class GriddepcontrolOp(IRDLOperation):
+    """`nvvm.griddepcontrol wait`: waits for the kernels before this one, or lets those after it begin."""
+
+    name = "nvvm.griddepcontrol"
+
+    kind = prop_def(GridDepActionAttr)
+
+    def __init__(self, kind: GridDepActionKind):
+        super().__init__(properties={"kind": GridDepActionAttr(kind)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GriddepcontrolOp:
+        op = GriddepcontrolOp(parser.parse_str_enum(GridDepActionKind))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data}")
+        printer.print_op_attributes(self.attributes)
+
+
+# ---- target -----------------------------------------------------------------------------------------------------------------------------
+
+
+def _parse_number(parser: AttrParser) -> Attribute:
+    return IntegerAttr(parser.parse_integer(), 32)
+
+
+@irdl_attr_definition
+class TargetAttr(NamedParametersAttr):
+    """`#nvvm.target<chip = "sm_90">`: what a gpu.module is compiled for."""
+
+    name = "nvvm.target"
+
+    PARAMETERS: ClassVar = {
+        "O": replace(NUMBER, parse=_parse_number),
+        **dict.fromkeys(("triple", "chip", "features", "flags", "link", "verifyTarget"), ATTRIBUTE),
+    }
+    IS_OPTIONAL: ClassVar = True
+
+    @classmethod
+    def for_chip(
+        cls, chip: str, *, features: str = "", opt_level: int | None = None, link: Sequence[str] = ()
+    ) -> TargetAttr:
+        """A target with the given parameters, the others at MLIR's defaults (O = 2, +ptx60)."""
+        found: dict[str, Attribute] = {}
+        if opt_level is not None:
+            found["O"] = IntegerAttr(opt_level, 32)
+        found["chip"] = StringAttr(chip)
+        if features:
+            found["features"] = StringAttr(features)
+        if link:
+            found["link"] = ArrayAttr([StringAttr(path) for path in link])
+        return cls.of(**found)
+
+
+NVVM = Dialect(
+    "nvvm",
+    [
+        *(op for family in (THREAD_ID, BLOCK_ID, BLOCK_DIM, GRID_DIM) for op in family.values()),
+        *(LaneIdOp, WarpIdOp, WarpSizeOp, *LANE_MASKS.values(), *OTHER_REGISTERS.values(), *CLOCKS.values()),
+        *(Barrier0Op, BarrierOp, SyncWarpOp, ShflOp, ElectSyncOp, ReduxOp, VoteOp, MatchOp),
+        *(RcpApproxFtzOp, GriddepcontrolOp),
+        *ASYNC_OPS,
+    ],
+    [
+        *(ShflKindAttr, BarrierReductionAttr, ReduxKindAttr, VoteKindAttr, MatchKindAttr),
+        *(GridDepActionAttr, TargetAttr),
+        *ASYNC_ATTRIBUTES,
+    ],
+)

@@ -1,0 +1,99 @@
+"""The `xla_gpu` dialect: loops over indexing maps, calls without side effects, shared memory, and what else XLA:GPU's emitters say.
+
+    %l = xla_gpu.loop (%tid, %bid)[%vector_index] -> (%dim0, %dim1) in #map iter_args(%iter = %init) -> (tensor<4xf32>) {
+      %e = xla_gpu.pure_call @f(%arg, %dim0, %dim1) : (tensor<8xf32>, index, index) -> f32
+      %t = tensor.insert %e into %iter[%dim0] : tensor<4xf32>
+      xla_gpu.yield %t : tensor<4xf32>
+    }
+    %s = xla_gpu.sync_threads %l : tensor<4xf32>
+
+The ops stand in `xla_gpu_loops.py` (apply_indexing, loop, atomic_rmw, yield), `xla_gpu_calls.py` (pure_call, shuffle_reduce, reduce),
+`xla_gpu_tensors.py` (guarded elements, shared memory, waiting) and `xla_gpu_tiles.py` (indexed vectors); import them from here.
+All are written as in the seed; the generic form and today's XLA's `xla.loop` (`xla.py`) are read too.
+Source: seed document, "MLIR Conversion"; spec/1 1.1-1.8.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ReduceOp, ShuffleReduceOp
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.loops import (
+    INDEX,
+    INDUCTION_NAMES,
+    ApplyIndexingOp,
+    AtomicRMWOp,
+    LoopOp,
+    YieldOp,
+    parse_map,
+    parse_operands,
+    print_values,
+)
+from xla_emitters.dialects.xla_gpu.tensors import (
+    AllocateSharedOp,
+    GetDynamicDimSizeOp,
+    PdlLaunchDependentsOp,
+    PdlWaitOp,
+    PredicatedExtractOp,
+    PredicatedInsertOp,
+    SyncThreadsOp,
+)
+from xla_emitters.dialects.xla_gpu.tiles import (
+    IndexedVectorType,
+    InsertOp,
+    LayoutAttr,
+    MaterializeOp,
+    MemorySpace,
+    MemorySpaceAttr,
+)
+
+
+class _Constants(ConstantMaterializationInterface):
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+        return arith.ConstantOp(value, type) if isa(value, IntegerAttr) else None
+
+
+OPERATIONS: list[type[Operation]] = [
+    *(ApplyIndexingOp, LoopOp, AtomicRMWOp, YieldOp),
+    *(PureCallOp, ShuffleReduceOp, ReduceOp),
+    *(PredicatedInsertOp, PredicatedExtractOp, GetDynamicDimSizeOp, AllocateSharedOp, SyncThreadsOp),
+    *(PdlWaitOp, PdlLaunchDependentsOp, InsertOp, MaterializeOp),
+]
+XLA_GPU = Dialect(
+    "xla_gpu", OPERATIONS, [IndexingMapAttr, LayoutAttr, MemorySpaceAttr, IndexedVectorType], [_Constants()]
+)
+
+__all__ = [
+    "INDEX",
+    "INDUCTION_NAMES",
+    "OPERATIONS",
+    "XLA_GPU",
+    "AllocateSharedOp",
+    "ApplyIndexingOp",
+    "AtomicRMWOp",
+    "GetDynamicDimSizeOp",
+    "IndexedVectorType",
+    "InsertOp",
+    "LayoutAttr",
+    "LoopOp",
+    "MaterializeOp",
+    "MemorySpace",
+    "MemorySpaceAttr",
+    "PdlLaunchDependentsOp",
+    "PdlWaitOp",
+    "PredicatedExtractOp",
+    "PredicatedInsertOp",
+    "PureCallOp",
+    "ReduceOp",
+    "ShuffleReduceOp",
+    "SyncThreadsOp",
+    "YieldOp",
+    "parse_map",
+    "parse_operands",
+    "print_values",
+]

@@ -1,0 +1,337 @@
+"""The `xla_gpu` dialect's ops that name a function: pure_call, and two that combine values by one.
+
+    %c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32
+    %q:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@argmax : f32, i32
+    %u:2 = xla_gpu.reduce(%x, %y) inits(%a, %b) dimensions=[0, 2] combiner=@argmax : tensor<..>, tensor<..> to tensor<8xf32>, tensor<8xi32>
+
+A combiner takes the values so far, then the values to add to them, and gives the new values: (f32, i32, f32, i32) -> (f32, i32).
+`shuffle_reduce` combines each lane's values with those of the lane `d` above it, for d = max_distance, max_distance / 2, ... 1; after it
+the first lane of each run of 2 * max_distance lanes has the values of all of them.
+`reduce` combines the elements along the dimensions named. Today's XLA has it for an experiment; it is read, never emitted here.
+Import the ops from `xla_gpu.py`.
+Source: spec/1 1.1-1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FlatSymbolRefAttrConstr,
+    IntegerAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    SameVariadicOperandSize,
+    irdl_op_definition,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.xla_gpu.loops import comma_separated, print_values
+
+
+def _function(op: Operation, name: SymbolRefAttr) -> func.FuncOp | None:
+    """The function that `op` names; None if no module holds the op yet."""
+    holder: Operation | None = op
+    while holder is not None and not holder.has_trait(SymbolTable):
+        holder = holder.parent_op()
+    if holder is None:
+        return None
+    found = SymbolTable.lookup_symbol(holder, name)
+    if not isinstance(found, func.FuncOp):
+        raise VerifyException(f"there is no function @{name.root_reference.data}")
+    return found
+
+
+def _verify_called(name: SymbolRefAttr, callee: func.FuncOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]):
+    wanted = callee.function_type
+    if wanted.inputs.data != tuple(inputs) or wanted.outputs.data != tuple(outputs):
+        raise VerifyException(
+            f"@{name.root_reference.data} is ({comma_separated(wanted.inputs.data)}) -> "
+            f"({comma_separated(wanted.outputs.data)}), but is called as "
+            f"({comma_separated(inputs)}) -> ({comma_separated(outputs)})"
+        )
+
+
+# ---- pure_call --------------------------------------------------------------------------------------------------------------------------
+
+
+class _CalleeIsFunc(SymbolUserOpInterface):
+    """The callee is a `func.func` of the call's type."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, PureCallOp)
+        callee = _function(op, op.callee_attr)
+        if callee is not None:
+            _verify_called(op.callee_attr, callee, op.operand_types, op.result_types)
+
+
+@irdl_op_definition
+class PureCallOp(IRDLOperation):
+    """`%c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32`: a call that computes and does nothing else."""
+
+    name = "xla_gpu.pure_call"
+
+    arguments = var_operand_def()
+    callee_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="callee")
+    outs = var_result_def()
+
+    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $outs)"
+
+    traits = traits_def(Pure(), _CalleeIsFunc())
+
+    def __init__(
+        self,
+        callee: str,
+        arguments: Sequence[SSAValue | Operation],
+        result_types: Sequence[Attribute],
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[arguments],
+            result_types=[result_types],
+            properties={"callee": SymbolRefAttr(callee)},
+            attributes=attributes,
+        )
+
+    @property
+    def callee(self) -> str:
+        """The name of the function called, without `@`."""
+        return self.callee_attr.root_reference.data
+
+
+# ---- combiners --------------------------------------------------------------------------------------------------------------------------
+
+
+class _CombinerFits(SymbolUserOpInterface):
+    """The combiner is a `func.func` from the values so far and those to add, of the given types, to the new values."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, ShuffleReduceOp | ReduceOp)
+        combiner = _function(op, op.combiner_attr)
+        if combiner is not None:
+            types = op.combined_types
+            _verify_called(op.combiner_attr, combiner, (*types, *types), types)
+
+
+@irdl_op_definition
+class ShuffleReduceOp(IRDLOperation):
+    """`%q:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@argmax : f32, i32`: combines values across the lanes of a warp.
+
+    max_distance  how many lanes above the first partner is; then half as many, down to 1
+    """
+
+    name = "xla_gpu.shuffle_reduce"
+
+    arguments = var_operand_def()
+    combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
+    max_distance_attr = prop_def(IntegerAttr.constr(i64), prop_name="max_distance")
+    outs = var_result_def()
+
+    traits = traits_def(Pure(), _CombinerFits())
+
+    def __init__(
+        self,
+        arguments: Sequence[SSAValue | Operation],
+        combiner: str,
+        max_distance: int,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[arguments],
+            result_types=[[SSAValue.get(argument).type for argument in arguments]],
+            properties={"combiner": SymbolRefAttr(combiner), "max_distance": IntegerAttr(max_distance, 64)},
+            attributes=attributes,
+        )
+
+    @property
+    def combiner(self) -> str:
+        """The name of the combining function, without `@`."""
+        return self.combiner_attr.root_reference.data
+
+    @property
+    def max_distance(self) -> int:
+        return self.max_distance_attr.value.data
+
+    @property
+    def combined_types(self) -> tuple[Attribute, ...]:
+        return tuple(self.arguments.types)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShuffleReduceOp:
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_keyword("to")
+        distance = parser.parse_integer(allow_boolean=False)
+        combiner = _parse_combiner(parser)
+        attributes = parser.parse_optional_attr_dict()
+        start = parser.pos
+        types = parser.parse_optional_punctuation(":") and parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_type
+        )
+        return ShuffleReduceOp(parser.resolve_operands(arguments, types or [], start), combiner, distance, attributes)
+
+    def print(self, printer: Printer) -> None:
+        print_values(printer, self.arguments, "()")
+        printer.print_string(f" to {self.max_distance} combiner=")
+        printer.print_symbol_name(self.combiner)
+        printer.print_op_attributes(self.attributes)
+        if self.arguments:
+            printer.print_string(" : ")
+            printer.print_list(self.arguments.types, printer.print_attribute)
+
+    def verify_(self) -> None:
+        if self.result_types != self.arguments.types:
+            raise VerifyException(
+                f"combines ({comma_separated(self.arguments.types)}), "
+                f"but its results are ({comma_separated(self.result_types)})"
+            )
+        if self.max_distance < 0:
+            raise VerifyException(f"the greatest distance is {self.max_distance}; it must not be negative")
+
+
+def _parse_combiner(parser: Parser) -> str:
+    parser.parse_keyword("combiner")
+    parser.parse_punctuation("=")
+    return parser.parse_symbol_name().data
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """`%u = xla_gpu.reduce(%x) inits(%a) dimensions=[0, 2] combiner=@add : tensor<4x8x2xf32> to tensor<8xf32>`
+
+    inputs      tensors of one shape
+    inits       their elements' first values
+    dimensions  those combined along, in ascending order; the results have the others
+    """
+
+    name = "xla_gpu.reduce"
+
+    inputs = var_operand_def(TensorType)
+    inits = var_operand_def()
+    dimensions_attr = prop_def(DenseArrayBase.constr(i64), prop_name="dimensions")
+    combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
+    outs = var_result_def(TensorType)
+
+    irdl_options = (SameVariadicOperandSize(),)
+
+    traits = traits_def(Pure(), _CombinerFits())
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue | Operation],
+        inits: Sequence[SSAValue | Operation],
+        dimensions: Sequence[int],
+        combiner: str,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[inputs, inits],
+            result_types=[_reduced_types([SSAValue.get(input).type for input in inputs], dimensions)],
+            properties={
+                "dimensions": DenseArrayBase.from_list(i64, dimensions),
+                "combiner": SymbolRefAttr(combiner),
+            },
+            attributes=attributes,
+        )
+
+    @property
+    def combiner(self) -> str:
+        """The name of the combining function, without `@`."""
+        return self.combiner_attr.root_reference.data
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        return tuple(self.dimensions_attr.iter_values())
+
+    @property
+    def combined_types(self) -> tuple[Attribute, ...]:
+        return tuple(self.inits.types)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReduceOp:
+        def operands() -> list[UnresolvedOperand]:
+            return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+
+        inputs = operands()
+        parser.parse_keyword("inits")
+        inits = operands()
+        parser.parse_keyword("dimensions")
+        parser.parse_punctuation("=")
+        dimensions = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False)
+        )
+        combiner = _parse_combiner(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        elements = [type.element_type for type in types if isa(type, TensorType)]
+        if len(elements) != len(types):
+            parser.raise_error("expected tensor types", start, parser.pos)
+        parser.parse_keyword("to")
+        results_start = parser.pos
+        results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        op = ReduceOp(
+            parser.resolve_operands(inputs, types, start),
+            parser.resolve_operands(inits, elements, start),
+            dimensions,
+            combiner,
+            attributes,
+        )
+        if list(op.result_types) != results:
+            parser.raise_error(f"the results are {comma_separated(op.result_types)}", results_start, parser.pos)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_values(printer, self.inputs, "()")
+        printer.print_string(" inits")
+        print_values(printer, self.inits, "()")
+        printer.print_string(f" dimensions=[{', '.join(map(str, self.dimensions))}] combiner=")
+        printer.print_symbol_name(self.combiner)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_list(self.inputs.types, printer.print_attribute)
+        printer.print_string(" to ")
+        printer.print_list(self.result_types, printer.print_attribute)
+
+    def verify_(self) -> None:
+        if not self.inputs:
+            raise VerifyException("there is nothing to reduce")
+        for number, (input, init) in enumerate(zip(self.inputs.types, self.inits.types, strict=True)):
+            assert isa(input, TensorType)
+            if init != input.element_type:
+                raise VerifyException(f"input {number} is {input}, but its init {init}")
+        wanted = _reduced_types(self.inputs.types, self.dimensions)
+        if self.result_types != tuple(wanted):
+            raise VerifyException(
+                f"the results are ({comma_separated(wanted)}), not ({comma_separated(self.result_types)})"
+            )
+
+
+def _reduced_types(inputs: Sequence[Attribute], dimensions: Sequence[int]) -> list[Attribute]:
+    """The results' types: the inputs' without `dimensions`.
+
+    raises  VerifyException if the inputs differ in shape or the dimensions are not ascending ones of theirs
+    """
+    types = [type for type in inputs if isa(type, TensorType)]
+    if len(types) != len(inputs) or len({type.shape for type in types}) > 1:
+        raise VerifyException(f"the inputs differ in shape: {comma_separated(inputs)}")
+    shape = types[0].get_shape() if types else ()
+    if list(dimensions) != sorted({dim for dim in dimensions if 0 <= dim < len(shape)}):
+        raise VerifyException(f"the dimensions must be ascending and below {len(shape)}, but are {list(dimensions)}")
+    kept = [size for dim, size in enumerate(shape) if dim not in dimensions]
+    return [TensorType(type.element_type, kept) for type in types]

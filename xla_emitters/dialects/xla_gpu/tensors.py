@@ -1,0 +1,332 @@
+"""The `xla_gpu` dialect's ops on whole tensors: guarded elements, shared memory, waiting.
+
+    %t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>
+    %v = xla_gpu.predicated_extract %src[%i] if %condition else %fallback : tensor<8xf32>
+    %n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>
+    %s = xla_gpu.allocate_shared : tensor<32x1x33xf32>
+    %y:2 = xla_gpu.sync_threads %a, %b : tensor<2xf32>, tensor<2xf32>
+
+A guarded access happens in the threads where the condition holds; elsewhere the insert gives its tensor unchanged, and the extract
+the fallback. An index may lie outside the tensor where the condition does not hold.
+`allocate_shared` gives a tensor that all threads of the block share, with anything in it. `sync_threads` waits for all threads of the
+block; its results hold what all of them have written.
+`pdl_wait` and `pdl_launch_dependents` are read from today's XLA and never emitted here. Import the ops from `xla_gpu.py`.
+Source: spec/1 1.1-1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import I1, I32, IndexType, IntegerAttr, TensorType, i1, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.xla_gpu.loops import INDEX, comma_separated, print_values, verify_indices
+
+
+def _parse_tensor_type(parser: Parser) -> TensorType:
+    start = parser.pos
+    type = parser.parse_type()
+    if not isa(type, TensorType):
+        parser.raise_error("expected a tensor type", start, parser.pos)
+    return type
+
+
+def _tensor_type(value: SSAValue | Operation) -> TensorType:
+    type = SSAValue.get(value).type
+    assert isa(type, TensorType), f"{type} is no tensor"
+    return type
+
+
+def _verify_static(type: Attribute) -> TensorType:
+    assert isa(type, TensorType)
+    if not type.has_static_shape():
+        raise VerifyException(f"{type} must have a static shape")
+    return type
+
+
+# ---- guarded elements -------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class PredicatedInsertOp(IRDLOperation):
+    """`%t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>`
+
+    Like tensor.insert it writes in place when tensors become memory, so it is not run where it would not have run.
+    """
+
+    name = "xla_gpu.predicated_insert"
+
+    value = operand_def()
+    dest = operand_def(TensorType)
+    indices = var_operand_def(IndexType)
+    condition = operand_def(I1)
+    result = result_def(TensorType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(
+        self,
+        value: SSAValue | Operation,
+        dest: SSAValue | Operation,
+        indices: Sequence[SSAValue | Operation],
+        condition: SSAValue | Operation,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[value, dest, indices, condition],
+            result_types=[SSAValue.get(dest).type],
+            attributes=attributes,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PredicatedInsertOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_keyword("into")
+        dest = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand(INDEX))
+        parser.parse_keyword("if")
+        condition = parser.parse_operand(i1)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = _parse_tensor_type(parser)
+        element = parser.resolve_operand(value, type.element_type)
+        return PredicatedInsertOp(element, parser.resolve_operand(dest, type), indices, condition, attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(" into ")
+        printer.print_ssa_value(self.dest)
+        print_values(printer, self.indices, "[]")
+        printer.print_string(" if ")
+        printer.print_ssa_value(self.condition)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.dest.type)
+
+    def verify_(self) -> None:
+        type = _verify_static(self.dest.type)
+        verify_indices(self.indices, type)
+        if self.value.type != type.element_type:
+            raise VerifyException(f"puts {self.value.type} into {type}")
+        if self.result.type != type:
+            raise VerifyException(f"the result is {self.result.type}, but the tensor {type}")
+
+
+@irdl_op_definition
+class PredicatedExtractOp(IRDLOperation):
+    """`%v = xla_gpu.predicated_extract %src[%i] if %condition else %fallback : tensor<8xf32>`"""
+
+    name = "xla_gpu.predicated_extract"
+
+    src = operand_def(TensorType)
+    indices = var_operand_def(IndexType)
+    condition = operand_def(I1)
+    fallback = operand_def()
+    result = result_def()
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(
+        self,
+        src: SSAValue | Operation,
+        indices: Sequence[SSAValue | Operation],
+        condition: SSAValue | Operation,
+        fallback: SSAValue | Operation,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[src, indices, condition, fallback],
+            result_types=[_tensor_type(src).element_type],
+            attributes=attributes,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PredicatedExtractOp:
+        src = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_operand(INDEX))
+        parser.parse_keyword("if")
+        condition = parser.parse_operand(i1)
+        parser.parse_keyword("else")
+        fallback = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = _parse_tensor_type(parser)
+        other = parser.resolve_operand(fallback, type.element_type)
+        return PredicatedExtractOp(parser.resolve_operand(src, type), indices, condition, other, attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.src)
+        print_values(printer, self.indices, "[]")
+        printer.print_string(" if ")
+        printer.print_ssa_value(self.condition)
+        printer.print_string(" else ")
+        printer.print_ssa_value(self.fallback)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.src.type)
+
+    def verify_(self) -> None:
+        type = _verify_static(self.src.type)
+        verify_indices(self.indices, type)
+        for what, found in (("fallback", self.fallback.type), ("result", self.result.type)):
+            if found != type.element_type:
+                raise VerifyException(f"the {what} is {found}, but the tensor {type}")
+
+
+@irdl_op_definition
+class GetDynamicDimSizeOp(IRDLOperation):
+    """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: how much of dimension 1 is in use."""
+
+    name = "xla_gpu.get_dynamic_dim_size"
+
+    tensor = operand_def(TensorType)
+    dim_attr = prop_def(IntegerAttr.constr(i64), prop_name="dim")
+    result = result_def(I32)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        tensor: SSAValue | Operation,
+        dim: int,
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[tensor],
+            result_types=[i32],
+            properties={"dim": IntegerAttr(dim, i64)},
+            attributes=attributes,
+        )
+
+    @property
+    def dim(self) -> int:
+        return self.dim_attr.value.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GetDynamicDimSizeOp:
+        tensor = parser.parse_unresolved_operand()
+        dim = parser.parse_integer(allow_boolean=False)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return GetDynamicDimSizeOp(parser.resolve_operand(tensor, _parse_tensor_type(parser)), dim, attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.tensor)
+        printer.print_string(f" {self.dim}")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.tensor.type)
+
+    def verify_(self) -> None:
+        type = _verify_static(self.tensor.type)
+        if not 0 <= self.dim < type.get_num_dims():
+            raise VerifyException(f"{type} has no dimension {self.dim}")
+
+
+# ---- shared memory ----------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class AllocateSharedOp(IRDLOperation):
+    """`%s = xla_gpu.allocate_shared : tensor<32x1x33xf32>`. Two of them are two allocations, so equal ones are never merged."""
+
+    name = "xla_gpu.allocate_shared"
+
+    result = result_def(TensorType)
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type: TensorType, attributes: Mapping[str, Attribute | None] | None = None):
+        super().__init__(result_types=[type], attributes=attributes)
+
+    def verify_(self) -> None:
+        _verify_static(self.result.type)
+
+
+@irdl_op_definition
+class SyncThreadsOp(IRDLOperation):
+    """`%y:2 = xla_gpu.sync_threads %a, %b : tensor<2xf32>, tensor<2xf32>`"""
+
+    name = "xla_gpu.sync_threads"
+
+    arguments = var_operand_def(TensorType)
+    outs = var_result_def(TensorType)
+
+    def __init__(
+        self,
+        arguments: Sequence[SSAValue | Operation],
+        attributes: Mapping[str, Attribute | None] | None = None,
+    ):
+        super().__init__(
+            operands=[arguments],
+            result_types=[[SSAValue.get(argument).type for argument in arguments]],
+            attributes=attributes,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SyncThreadsOp:
+        first = parser.parse_optional_unresolved_operand()
+        rest = (
+            parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+            if first is not None and parser.parse_optional_punctuation(",")
+            else []
+        )
+        attributes = parser.parse_optional_attr_dict()
+        if first is None:
+            return SyncThreadsOp([], attributes)
+        parser.parse_punctuation(":")
+        start = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        return SyncThreadsOp(parser.resolve_operands([first, *rest], types, start), attributes)
+
+    def print(self, printer: Printer) -> None:
+        if self.arguments:
+            printer.print_string(" ")
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        if self.arguments:
+            printer.print_string(" : ")
+            printer.print_list(self.arguments.types, printer.print_attribute)
+
+    def verify_(self) -> None:
+        if self.result_types != self.arguments.types:
+            raise VerifyException(
+                f"waits with ({comma_separated(self.arguments.types)}), "
+                f"but its results are ({comma_separated(self.result_types)})"
+            )
+
+
+# ---- other kernels ----------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class PdlWaitOp(IRDLOperation):
+    """`"xla_gpu.pdl_wait"() : () -> ()`: waits for the kernels before this one. Read from today's XLA, never emitted here."""
+
+    name = "xla_gpu.pdl_wait"
+
+
+@irdl_op_definition
+class PdlLaunchDependentsOp(IRDLOperation):
+    """Lets the kernels after this one begin. Read from today's XLA, never emitted here."""
+
+    name = "xla_gpu.pdl_launch_dependents"

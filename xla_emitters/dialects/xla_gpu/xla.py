@@ -1,0 +1,220 @@
+"""The `xla` dialect: today's XLA's spelling, read so that IR pasted from it works.
+
+    %l = xla.loop (%tid, %bid)[%i] -> (%ra) in #indexing_map iter_args(...) -> (...) {...}     becomes  xla_gpu.loop
+    #xla.indexing_map<"(d0) -> (d0 / 8), domain: d0 in [0, 63]">                               becomes  #xla_gpu.indexing_map
+    %w = xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}                           has no other spelling
+
+An op that XLA has moved here is made as the `xla_gpu` op that it is, in both text forms. The other name is printed on request: by our
+printer with `spelling="upstream"`, and by any printer after the pass xla-to-upstream-spelling, which makes ops of the classes
+`UPSTREAM_OPS` here. They are `xla_gpu` ops too (`isinstance`), so every pass knows them. The attributes `#xla.backend_kind<gpu>` and
+`#xla.symbolic_map<"(d0)[s0] -> (d0 + s0)">` are read and kept.
+Source: spec/1 section 0 "Spelling policy" and 1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import auto
+from types import new_class
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import IndexType, LocationAttr
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.str_enum import StrEnum
+
+from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.indexing.text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
+
+
+class IndexingMapSpelling(Data[IndexingMap]):
+    """Reads `#xla.indexing_map<"...">`; what it makes is an `IndexingMapAttr`, so there is never an attribute of this class."""
+
+    name = "xla.indexing_map"
+
+    def __new__(cls, data: IndexingMap) -> IndexingMapAttr:  # pyright: ignore[reportInconsistentConstructor]
+        return IndexingMapAttr(data)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> IndexingMap:
+        return IndexingMapAttr.parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        raise AssertionError("there is no attribute of this class")
+
+
+@irdl_attr_definition
+class UpstreamIndexingMapAttr(IndexingMapAttr):
+    """An indexing map that any printer writes as `#xla.indexing_map<"(d0) -> (d0 / 8), ...">`."""
+
+    name = "xla.indexing_map"
+
+    SPELLING: ClassVar[Spelling] = "upstream"
+
+
+@irdl_attr_definition
+class SymbolicMapAttr(Data[SymbolicMap]):
+    """`#xla.symbolic_map<"(d0)[s0] -> (d0 + s0)">`: a map whose variables have no bounds. Read from today's XLA, never emitted here."""
+
+    name = "xla.symbolic_map"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> SymbolicMap:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            text = parse_text(parser, "a symbolic map")
+            try:
+                return parse_symbolic_map(text)
+            except XlaEmittersError as error:
+                parser.raise_error(error.message, start, parser.pos)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(print_symbolic_map(self.data, "upstream"))
+
+
+def _upstream(op_type: type[Operation], name: str) -> type[Operation]:
+    """`op_type` with another name: what xla-to-upstream-spelling makes."""
+    made: Any = new_class(
+        f"Upstream{op_type.__name__}", (op_type,), exec_body=lambda namespace: namespace.update({"name": name})
+    )
+    return made
+
+
+def _spelling(op_type: type[Operation], name: str) -> type[Operation]:
+    """A class by which the parser finds `op_type` under another name; it makes ops of `op_type`."""
+
+    def parse(cls: type[Operation], parser: Parser) -> Operation:
+        return op_type.parse(parser)
+
+    def create(
+        cls: type[Operation],
+        *,
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] = {},
+        attributes: Mapping[str, Attribute] = {},
+        location: LocationAttr | None = None,
+        successors: Sequence[Block] = (),
+        regions: Sequence[Region] = (),
+    ) -> Operation:
+        return op_type.create(
+            operands=operands,
+            result_types=result_types,
+            properties=properties,
+            attributes=attributes,
+            location=location,
+            successors=successors,
+            regions=regions,
+        )
+
+    members = {"name": name, "parse": classmethod(parse), "create": classmethod(create)}
+    made: Any = new_class(
+        f"{op_type.__name__}Spelling", (op_type,), exec_body=lambda namespace: namespace.update(members)
+    )
+    return made
+
+
+class WorkgroupDimension(StrEnum):
+    X = auto()
+    Y = auto()
+    Z = auto()
+
+
+@irdl_attr_definition
+class WorkgroupDimensionAttr(EnumAttribute[WorkgroupDimension]):
+    """`#xla.workgroup_dimension<x>`"""
+
+    name = "xla.workgroup_dimension"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> WorkgroupDimension:
+        with parser.in_angle_brackets():
+            return super().parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
+
+
+@irdl_op_definition
+class WorkgroupIdOp(IRDLOperation):
+    """`xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}`: the block's number, before there are blocks."""
+
+    name = "xla.workgroup_id"
+
+    dimension = prop_def(WorkgroupDimensionAttr)
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, dimension: WorkgroupDimension):
+        super().__init__(properties={"dimension": WorkgroupDimensionAttr(dimension)}, result_types=[IndexType()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> WorkgroupIdOp:
+        op = WorkgroupIdOp(parser.parse_str_enum(WorkgroupDimension))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.dimension.data}")
+        printer.print_op_attributes(self.attributes)
+
+
+class BackendKind(StrEnum):
+    CPU = auto()
+    GPU = auto()
+    TPU = auto()
+
+
+@irdl_attr_definition
+class BackendKindAttr(EnumAttribute[BackendKind]):
+    """`#xla.backend_kind<gpu>`"""
+
+    name = "xla.backend_kind"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> BackendKind:
+        with parser.in_angle_brackets():
+            return super().parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
+
+
+SPELLINGS: dict[str, type[Operation]] = {
+    "xla.apply_indexing": xla_gpu.ApplyIndexingOp,
+    "xla.atomic_rmw": xla_gpu.AtomicRMWOp,
+    "xla.get_dynamic_dim_size": xla_gpu.GetDynamicDimSizeOp,
+    "xla.loop": xla_gpu.LoopOp,
+    "xla.predicated_extract": xla_gpu.PredicatedExtractOp,
+    "xla.predicated_insert": xla_gpu.PredicatedInsertOp,
+    "xla.pure_call": xla_gpu.PureCallOp,
+    "xla.yield": xla_gpu.YieldOp,
+}
+"""Today's XLA's name -> our op."""
+
+UPSTREAM_OPS: dict[type[Operation], type[Operation]] = {op: _upstream(op, name) for name, op in SPELLINGS.items()}
+"""Our op -> the same op under today's XLA's name."""
+
+XLA = Dialect(
+    "xla",
+    [*(_spelling(op_type, name) for name, op_type in SPELLINGS.items()), WorkgroupIdOp],
+    [IndexingMapSpelling, SymbolicMapAttr, WorkgroupDimensionAttr, BackendKindAttr],
+)

@@ -1,0 +1,111 @@
+"""When are dynamic-update-slices nothing but writes into the buffers of their operands?
+
+    p ── dynamic-update-slice(p, update, starts) ── ROOT          in place: the threads go over the update, the rest of p stays as it is
+    p ── negate ── dynamic-update-slice ── ROOT                   not: all of negate(p) is new
+    p ── dynamic-slice(p, starts) ── add ── update                in place: an element is read by the thread that then writes it
+    p ── dynamic-slice(p, others) ── update                       in place if an update is one element: there is one thread
+    p ── slice(p) ── update                                       not: another thread may have written what is read
+                                                                  nor, if elements share bytes, where any is read
+
+The result must lie in the parameter's buffer (`input_output_alias`), or there would be nothing there to keep: `buffers.py` asks.
+Source: seed document, "In-place dynamic-update-slice emitter"; spec/2 1.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
+from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
+from xla_emitters.fusions.heroes import roots_of
+from xla_emitters.fusions.view import FusionView
+
+
+@dataclass(frozen=True, eq=False)
+class InPlaceUpdate:
+    """A result that is an update of a parameter.
+
+    root       the result: the update, or a bitcast of it
+    op         the update
+    parameter  whose buffer it goes into
+    """
+
+    root: HloOp
+    op: DynamicUpdateSliceOp
+    parameter: ParameterOp
+
+
+def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
+    """One update per result, in their order, if all results are updates that can go in place; else why not."""
+    found = list[InPlaceUpdate]()
+    for root in roots_of(view):
+        update = _update_of(view, root)
+        if isinstance(update, str):
+            return update
+        found.append(update)
+    first, *others = found
+    window = as_array(first.op.operands[1].type)
+    for other in others:
+        if not same_shape(other.op.operands[1].type, window):
+            return f"updates of {type_text(window)} and of {type_text(other.op.operands[1].type)}"
+    for update in found:
+        if (reason := _why_not_in_place(view, update)) is not None:
+            return reason
+    return tuple(found)
+
+
+def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
+    op = root
+    if isinstance(root, BitcastOp):
+        operand = root.operands[0].owner
+        assert isinstance(operand, HloOp)
+        op = operand
+    name = f"%{op.instruction_name.data}"
+    if not isinstance(op, DynamicUpdateSliceOp):
+        return f"{name} is no dynamic-update-slice"
+    if minor_to_major(op.result.type) != minor_to_major(op.operands[0].type):
+        return f"{name} has another layout than what it updates"
+    users = [user for user in view.users[op] if not isinstance(user, TupleOp)]
+    if users != ([root] if op is not root else []):
+        return f"{name} is used inside the fusion"
+    target = op.operands[0].owner
+    if isinstance(target, BitcastOp):
+        target = target.operands[0].owner
+    if not isinstance(target, ParameterOp):
+        return f"what {name} updates is no parameter"
+    return InPlaceUpdate(root, op, target)
+
+
+def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
+    """Whether some thread reads what another one writes: None, or what reads it."""
+    pending: list[HloOp] = [update.parameter]
+    seen = set(pending)
+    while pending:
+        for user in view.users[pending.pop()]:
+            if user is update.op or user in seen or isinstance(user, TupleOp):
+                continue
+            is_same_place = is_elementwise(user) or isinstance(user, BitcastOp) or _reads_the_window(user, update.op)
+            name, read = user.instruction_name.data, update.parameter.instruction_name.data
+            if element_of(update.parameter.result).bits < 8:
+                return f"%{name} ('{user.opcode}') reads bytes of %{read} that hold what other threads update"
+            if not is_same_place:
+                return f"%{name} ('{user.opcode}') reads %{read} at other places than it is updated"
+            seen.add(user)
+            pending.append(user)
+    return None
+
+
+def _reads_the_window(user: HloOp, update: DynamicUpdateSliceOp) -> bool:
+    """Whether `user` takes from an array just what the update then replaces, or as much of it for the only thread that there is."""
+    if not isinstance(user, DynamicSliceOp):
+        return False
+    whole, window = update.operands[0], update.operands[1]
+    if dims_of(user.operands[0]) != dims_of(whole) or dims_of(user.result) != dims_of(window):
+        return False
+    if minor_to_major(user.operands[0].type) != minor_to_major(whole.type):
+        return False
+    return prod(dims_of(window)) == 1 or list(user.operands[1:]) == list(update.operands[2:])

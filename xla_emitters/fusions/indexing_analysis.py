@@ -1,0 +1,289 @@
+"""Which elements of a fusion's parameters an element of its result needs, and the other way round: one map per way through the fusion.
+
+    %t = transpose(%p), dimensions={1,0}     %r = reduce(%t, %zero), dimensions={0}
+
+    p, from the result:  (d0)[s0] -> (d0, s0)          the result, from p:  (d0, d1) -> (d0)
+
+Maps of the ops on a way are composed and simplified; equal ones are one. A runtime variable (where a dynamic-slice or a gather begins)
+keeps its origin: the value that holds it, and the map to its element there, over the variables of the whole map - so that it is still
+the right element after more ops. A constant or an iota that holds it is looked through.
+An op without a map (a sort) makes what lies behind it unknown.
+Source: spec/1 3.1, 3.2 (runtime variables), 3.3, 3.8. XLA binds the runtime variables of a map composed through dynamic-update-slice
+to the wrong elements (openxla/xla#49119); here origins are composed with the map that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
+from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.fusions.heroes import roots_of
+from xla_emitters.fusions.view import FusionView
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.shapes import identity_map
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a runtime variable is: the element of `value` that `map` leads to, clamped into the variable's bounds.
+
+    map   over the variables of the map that the runtime variable belongs to
+    """
+
+    value: SSAValue
+    map: IndexingMap
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """A map, with an origin for each of its runtime variables."""
+
+    map: IndexingMap
+    origins: tuple[Origin, ...] = ()
+
+
+Indexings = tuple[Indexing, ...]
+"""One per way that leads to different elements; None stands for ways that nothing is known of."""
+
+
+def indexing_of_operands(view: FusionView, root: HloOp) -> Mapping[SSAValue, Indexings | None]:
+    """From an index of `root`'s result to the elements of every value of the fusion that it needs.
+
+    root     an instruction of the view; of a tuple its elements are asked for one by one
+    returns  by value, for all that `root` needs, itself included
+    """
+    found: dict[SSAValue, Indexings | None] = {root.result: _start(root.result)}
+    for op in reversed(view.instructions):
+        if op.result not in found:
+            continue
+        maps = _maps(op, op.output_to_input)
+        for i, operand in enumerate(op.operands):
+            step = None if maps is None else Indexing(_inside(maps[i], dims_of(operand)), _origins(op, i, maps[i]))
+            _add(found, operand, _composed(found[op.result], step))
+    return found
+
+
+def indexing_of_results(view: FusionView, value: SSAValue) -> Mapping[SSAValue, Indexings | None]:
+    """From an index of `value`, of the fusion, to the elements of every value that are made of it; a tuple's are over its elements' own.
+
+    returns  by value, for all that `value` is used for, itself included
+    """
+    found: dict[SSAValue, Indexings | None] = {value: _start(value)}
+    for op in view.instructions:
+        for i, operand in enumerate(op.operands):
+            if operand not in found or op.result is value:
+                continue
+            maps = _maps(op, op.input_to_output)
+            step = None if maps is None else Indexing(maps[i], _origins_backwards(op, i, maps[i]))
+            _add(found, op.result, _composed(found[operand], step))
+    return found
+
+
+def _start(value: SSAValue) -> Indexings:
+    return (Indexing(identity_map(dims_of(leaf_types(value.type)[0]))),)
+
+
+def _maps(op: HloOp, ask: Callable[[], tuple[IndexingMap, ...]]) -> tuple[IndexingMap, ...] | None:
+    try:
+        return ask()
+    except Unsupported:
+        return None
+
+
+def _inside(map: IndexingMap, dims: Sequence[int]) -> IndexingMap:
+    """Without the points that lead out of an array: an update's map holds where its window is."""
+    bounds = tuple((result, Interval(0, size - 1)) for result, size in zip(map.results, dims, strict=True))
+    return IndexingMap(map.results, map.dims, map.range_vars, map.runtime_vars, (*map.parts.constraints, *bounds))
+
+
+def _origins(op: HloOp, operand: int, map: IndexingMap) -> tuple[Origin, ...]:
+    return tuple(Origin(op.operands[i], _over(place, map)) for i, place in op.runtime_origins(operand))
+
+
+def _over(place: IndexingMap, map: IndexingMap) -> IndexingMap:
+    """A map from the dims of `map` as one from all its variables."""
+    dims = [Expr.variable(number) for number in range(map.num_dims)]
+    return place.with_variables_replaced(dims, dims=map.dims, range_vars=map.range_vars, runtime_vars=map.runtime_vars)
+
+
+def _origins_backwards(op: HloOp, operand: int, map: IndexingMap) -> tuple[Origin, ...]:
+    """Origins are said from an index of the result, which is where the map leads."""
+    return tuple(Origin(op.operands[i], map.compose(place)) for i, place in op.runtime_origins(operand))
+
+
+def _add(found: dict[SSAValue, Indexings | None], value: SSAValue, indexings: Indexings | None) -> None:
+    before = found.get(value, ())
+    found[value] = None if indexings is None or before is None else tuple(dict.fromkeys((*before, *indexings)))
+
+
+def _composed(firsts: Indexings | None, second: Indexing | None) -> Indexings | None:
+    if firsts is None or second is None:
+        return None
+    composed = (_compose(first, second) for first in firsts)
+    return tuple(dict.fromkeys(indexing for indexing in composed if not indexing.map.is_known_empty))
+
+
+def _compose(first: Indexing, second: Indexing) -> Indexing:
+    """`second` after `first`: range and runtime variables of `second` stand before those of `first`, and origins move along."""
+    map = first.map.compose(second.map)
+    origins = [Origin(origin.value, first.map.compose(origin.map)) for origin in second.origins]
+    dims, ranges = first.map.num_dims, len(second.map.range_vars)
+    own = [
+        *range(dims),
+        *range(dims + ranges, dims + ranges + len(first.map.range_vars)),
+        *range(len(map.variables) - len(first.map.runtime_vars), len(map.variables)),
+    ]
+    for origin in first.origins:
+        moved = origin.map.with_variables_replaced(
+            [Expr.variable(number) for number in own],
+            dims=map.dims,
+            range_vars=map.range_vars,
+            runtime_vars=map.runtime_vars,
+        )
+        origins.append(Origin(origin.value, moved))
+    return _settled(map, origins)
+
+
+def _settled(map: IndexingMap, origins: Sequence[Origin]) -> Indexing:
+    """Simplified, without runtime variables that are known, and without symbols that nothing depends on."""
+    map = map.simplify()
+    first = len(map.variables) - len(map.runtime_vars)
+    replacements = [Expr.variable(number) for number in range(len(map.variables))]
+    for number, (variable, origin) in enumerate(zip(map.runtime_vars, origins, strict=True), first):
+        known = _known(origin, variable, map)
+        replacements[number] = replacements[number] if known is None else known
+    whole = {"dims": map.dims, "range_vars": map.range_vars, "runtime_vars": map.runtime_vars}
+    map = map.with_variables_replaced(replacements, **whole).simplify()
+    whole = {"dims": map.dims, "range_vars": map.range_vars, "runtime_vars": map.runtime_vars}
+    places = [_boxed(origin.map).with_variables_replaced(replacements, **whole).simplify() for origin in origins]
+    smaller, removed = map.remove_unused_symbols()
+    if not removed:
+        return Indexing(map, _named(origins, places))
+    kept = [number for number in range(len(origins)) if not removed[len(map.range_vars) + number]]
+    gone = sum(1 << map.num_dims + number for number, is_removed in enumerate(removed) if is_removed)
+    if any(result.variable_mask & gone for number in kept for result in places[number].results):
+        return Indexing(map, _named(origins, places))
+    staying = [number for number in range(len(map.variables)) if not gone >> number & 1]
+    position = [
+        Expr.variable(staying.index(n)) if n in staying else Expr.constant(0) for n in range(len(map.variables))
+    ]
+    whole = {"dims": smaller.dims, "range_vars": smaller.range_vars, "runtime_vars": smaller.runtime_vars}
+    shrunk = [places[number].with_variables_replaced(position, **whole) for number in kept]
+    return Indexing(smaller, _named([origins[number] for number in kept], shrunk))
+
+
+def _named(origins: Iterable[Origin], places: Iterable[IndexingMap]) -> tuple[Origin, ...]:
+    return tuple(Origin(origin.value, place) for origin, place in zip(origins, places, strict=True))
+
+
+def _boxed(map: IndexingMap) -> IndexingMap:
+    """Without constraints: where an origin's map holds is what the map that it belongs to says."""
+    return IndexingMap(map.results, map.dims, map.range_vars, map.runtime_vars)
+
+
+def _known(origin: Origin, variable: Variable, map: IndexingMap) -> Expr | None:
+    """The runtime variable's value as an expression over the map's variables, where its origin is a constant or an iota."""
+    op = origin.value.owner
+    if isinstance(op, ConstantOp) and not dims_of(op.result):
+        value = int(op.array())
+        return Expr.constant(min(max(value, variable.bounds.lower), variable.bounds.upper))
+    if isinstance(op, IotaOp):
+        index = origin.map.results[op.dimension]
+        return index if variable.bounds.contains(map.range_of(index)) else None
+    return None
+
+
+# ------------------------------------------------------------------------------------------- for a person
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of the elements of one value, from an index of another."""
+
+    source: HloOp
+    target: HloOp
+    indexings: Indexings | None
+
+
+def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str = "") -> list[Row]:
+    """From every root to the parameters that it needs; with `to_output` from every parameter to the roots that need it.
+
+    instruction  only from the instruction of that name
+    raises       UsageError when the fusion has no such instruction
+    """
+    roots = list(roots_of(view))
+    parameters: list[HloOp] = [parameter for parameter in view.parameters if parameter in view.users]
+    sources, targets = (parameters, roots) if to_output else (roots, parameters)
+    if instruction:
+        sources = [op for op in view.instructions if op.instruction_name.data == instruction]
+        if not sources:
+            names = ", ".join(op.instruction_name.data for op in view.instructions)
+            raise UsageError(f"fusion %{view.name} has no instruction '{instruction}'", help=f"one of: {names}")
+    rows = list[Row]()
+    for source in sources:
+        found = indexing_of_results(view, source.result) if to_output else indexing_of_operands(view, source)
+        rows += [Row(source, target, found[target.result]) for target in targets if target.result in found]
+    return rows
+
+
+def print_rows(rows: Iterable[Row]) -> str:
+    """The rows as text, one map a line.
+
+    %sum f32[20]
+      %p f32[20,40]
+        (d0)[s0] -> (d0, s0), domain: d0 in [0, 19], s0 in [0, 39]
+    """
+    lines, source = list[str](), None
+    for row in rows:
+        if row.source is not source:
+            lines.append(_described(row.source))
+            source = row.source
+        lines.append(f"  {_described(row.target)}")
+        if row.indexings is None:
+            lines.append("    unknown")
+        for indexing in row.indexings or ():
+            lines.append(f"    {indexing.map}")
+            for number, origin in enumerate(indexing.origins):
+                name = indexing.map.runtime_vars[number].name or f"rt{number}"
+                place = str(origin.map).partition(" -> ")[2].partition(", domain")[0]
+                lines.append(f"      {name}: %{_name(origin.value.owner)} at {place}, clamped")
+    return "\n".join(lines)
+
+
+def rows_as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The rows as plain data: see docs/json.md."""
+    return [
+        {
+            "from": row.source.instruction_name.data,
+            "to": row.target.instruction_name.data,
+            "maps": row.indexings
+            and [
+                {
+                    "map": str(indexing.map),
+                    "runtime_variables": [
+                        {"instruction": _name(origin.value.owner), "map": str(origin.map)}
+                        for origin in indexing.origins
+                    ],
+                }
+                for indexing in row.indexings
+            ],
+        }
+        for row in rows
+    ]
+
+
+def _name(op: Operation | Block) -> str:
+    assert isinstance(op, HloOp)
+    return op.instruction_name.data
+
+
+def _described(op: Operation | Block) -> str:
+    assert isinstance(op, HloOp)
+    return f"%{_name(op)} {type_text(op.result.type)}"

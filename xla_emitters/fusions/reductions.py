@@ -1,0 +1,367 @@
+"""Reductions as the hardware sees them: what lies where in memory, which of them get kernels of their own, and which run together.
+
+    reduce f32[13,1051,321], dimensions={1}   column [13, 1051, 321]   threads side by side read neighbours, each sums its column
+    reduce f32[64,100,32,8], dimensions={0,2,3}  row [64, 100, 256]    dims 0 and 2 of [a, b, c] go, dim 1 stays: threads share a row
+    reduce f32[8,16,32,64], dimensions={0,2}  neither                  element by element
+
+A kernel for reductions pays where a warp has work: rows of 32 or of a divisor of it, columns long enough for their width. What one block
+cannot sum alone (a row above 16384, a column above 4096) would race with other blocks and is not a hero.
+Source: spec/2 1.8, 2.4.0-2.4.2; XLA reduction_utils.cc, reduction.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
+from xla_emitters.dtypes import Kind
+from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.heroes import find_non_trivial_hero, roots_of
+from xla_emitters.fusions.view import FusionView, view_of
+
+WARP = 32
+MOST_MAJOR_IN_ROW = 8
+"""Slices of the major reduced dimension that one thread of a row reduction sums."""
+ELEMENTS_PER_THREAD = 16
+"""What a thread of a row reduction sums along the minor reduced dimension, at most."""
+LONGEST_ROW = ELEMENTS_PER_THREAD * 1024
+"""Elements that one block sums along the minor reduced dimension."""
+LONGEST_COLUMN = 128 * WARP
+"""Elements that one block sums down a column: 128 per warp."""
+ABSENT = 2**31 - 1
+"""Bits of the narrowest array where there is none."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction over three dims in the order of memory, slowest first.
+
+    is_row  dims[0] and dims[2] are reduced and dims[1] is kept; else only dims[1] is reduced
+    dims    their sizes
+
+    >>> Reduction(True, (1, 8, 2048)).kept
+    (8,)
+    """
+
+    is_row: bool
+    dims: tuple[int, int, int]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Sizes of the kept dims: those of the result, in the order of memory."""
+        return (self.dims[1],) if self.is_row else (self.dims[0], self.dims[2])
+
+    @property
+    def is_race_free(self) -> bool:
+        """One block sums all that makes one result."""
+        major, middle, minor = self.dims
+        if self.is_row:
+            return minor <= LONGEST_ROW and major <= MOST_MAJOR_IN_ROW
+        return middle <= LONGEST_COLUMN
+
+    @property
+    def pays(self) -> bool:
+        """Sharing the work among threads is faster than one thread for each result."""
+        _, middle, minor = self.dims
+        if self.is_row:
+            return minor >= WARP or (minor > 0 and WARP % minor == 0)
+        return not (
+            middle < WARP
+            or (middle < 2 * WARP and minor < WARP)
+            or (middle < 4 * WARP and minor < 8)
+            or (middle < 8 * WARP and minor < 3)
+        )
+
+    @cached_property
+    def split(self) -> Split | None:
+        """How two reductions in a row do what one block cannot; None where it can.
+
+        >>> Reduction(False, (1, 8192, 8192)).split
+        Split(outer=64, inner=128, first=Reduction(is_row=False, dims=(64, 128, 8192)), second=Reduction(is_row=False, dims=(1, 64, 8192)))
+
+        Source: spec/2 1.8, "Summary of that pass".
+        """
+        major, middle, minor = self.dims
+        if self.is_race_free:
+            return None
+        if self.is_row and major > MOST_MAJOR_IN_ROW:
+            second = Reduction(True, (1, 1, major)) if middle == 1 else Reduction(False, (1, major, middle))
+            return Split(1, minor, Reduction(True, (1, major * middle, minor)), second)
+        outer, inner = _factors(minor if self.is_row else middle, self.is_row)
+        if self.is_row:
+            first = Reduction(True, (1, major * middle * outer, inner))
+            return Split(outer, inner, first, Reduction(True, (major, middle, outer)))
+        first = Reduction(False, (major * outer, inner, minor))
+        return Split(outer, inner, first, Reduction(False, (major, outer, minor)))
+
+    @property
+    def longest_chain(self) -> int:
+        """The most combinations that one element goes through: in its thread, over two warps' lanes, and with the initial value."""
+        if (split := self.split) is not None:
+            return split.first.longest_chain + split.second.longest_chain
+        major, middle, minor = self.dims
+        shuffles = 2 * (WARP.bit_length() - 1)
+        if self.is_row:
+            return major * ELEMENTS_PER_THREAD + shuffles + 1
+        # A block of a narrow column takes at least four rows at once, a wide one's a row for each warp.
+        rows = min(WARP, 4 * WARP // minor) if WARP % minor == 0 else WARP
+        return -(-middle // rows) + shuffles + 1
+
+    def __str__(self) -> str:
+        return f"{'row' if self.is_row else 'column'} [{', '.join(map(str, self.dims))}]"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two reductions for one: of runs of `inner` elements first, then of the `outer` results of these.
+
+    inner, outer  what the length is padded to a product of, if it is not one
+    """
+
+    outer: int
+    inner: int
+    first: Reduction
+    second: Reduction
+
+
+def _factors(length: int, is_row: bool) -> tuple[int, int]:
+    """Two factors, alike, of what `length` is padded to: as little as can be, powers of two before others.
+
+    The first reduction, which reads it all, gets the larger one, unless its rows could not be read by pairs then.
+    """
+    bound = LONGEST_ROW if is_row else LONGEST_COLUMN
+    most = min(math.isqrt(length), bound)
+
+    def cost(factor: int) -> tuple[int, bool, int]:
+        return -(-length // factor) * factor - length, bool(factor & (factor - 1)), -factor
+
+    small = min(range(most, most // 2, -1), key=cost)
+    large = -(-length // small)
+    is_turned = large <= bound and (not is_row or large % 2 == 0 or small % 2 == 1)
+    return (small, large) if is_turned else (large, small)
+
+
+def describe(reduce: ReduceOp) -> Reduction | None:
+    """The reduction over at most three dims that it is; None where neither what is kept nor what goes lies together in memory."""
+    array = reduce.operands[0].type
+    sizes, goes = dims_of(array), set(integers(reduce.dimensions))
+    order = tuple(reversed(minor_to_major(array)))
+    kept = [place for place, dim in enumerate(order) if dim not in goes]
+    gone = [place for place, dim in enumerate(order) if dim in goes]
+    if not kept:
+        return Reduction(True, (1, 1, math.prod(sizes)))
+    if _are_consecutive(kept):
+        major, middle, minor = _parted(order, sizes, kept)
+        if middle == 1:
+            return Reduction(True, (1, 1, major * minor))
+        return Reduction(False, (1, major, middle)) if minor == 1 else Reduction(True, (major, middle, minor))
+    if _are_consecutive(gone):
+        major, middle, minor = _parted(order, sizes, gone)
+        return Reduction(True, (1, major, middle)) if minor == 1 else Reduction(False, (major, middle, minor))
+    return None
+
+
+def _are_consecutive(places: Sequence[int]) -> bool:
+    return places[-1] - places[0] + 1 == len(places)
+
+
+def _parted(order: Sequence[int], sizes: Sequence[int], middle: Sequence[int]) -> tuple[int, int, int]:
+    """Elements along the dims before, at and after the places in `middle`."""
+    first, last = middle[0], middle[-1] + 1
+    major, inside, minor = (
+        math.prod(sizes[dim] for dim in part) for part in (order[:first], order[first:last], order[last:])
+    )
+    return major, inside, minor
+
+
+def why_not_hero(hero: HloOp, *, are_split: bool = False) -> str | None:
+    """None where `hero` is a reduction that gets a kernel; else the reason."""
+    if not isinstance(hero, ReduceOp):
+        return f"%{hero.instruction_name.data} ('{hero.opcode}') is no reduce"
+    found = describe(hero)
+    name = f"%{hero.instruction_name.data}"
+    if found is None:
+        return f"neither what {name} keeps nor what it reduces lies together in memory"
+    if not found.pays:
+        return f"{name} is a {found}: too little work for a warp"
+    if not found.is_race_free and not are_split:
+        return f"{name} is a {found}: more than one block can reduce"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class FusionReductions:
+    """The reductions of a fusion that one kernel makes.
+
+    shape        of all of them
+    roots        what the fusion returns
+    heroes       of each root; its own root where that is not reduced: a side output
+    groups       the roots by number, in groups that have nothing in common
+    input_bits   of an element of the narrowest parameter, output_bits of the narrowest root that is an array; ABSENT where there is none
+    """
+
+    shape: Reduction
+    roots: tuple[HloOp, ...]
+    heroes: tuple[HloOp, ...]
+    groups: tuple[tuple[int, ...], ...]
+    input_bits: int
+    output_bits: int
+
+    def hero_of(self, root: int) -> ReduceOp | None:
+        """The reduction that root `root` comes from, None for a side output."""
+        hero = self.heroes[root]
+        return hero if isinstance(hero, ReduceOp) and describe(hero) == self.shape and self.shape.pays else None
+
+    def heroes_of(self, group: Iterable[int]) -> tuple[ReduceOp, ...]:
+        """The reductions of a group of roots, each once."""
+        found = (self.hero_of(root) for root in group)
+        return tuple(dict.fromkeys(hero for hero in found if hero is not None))
+
+    @property
+    def reduce_heroes(self) -> tuple[ReduceOp, ...]:
+        """The reductions, each once."""
+        return self.heroes_of(range(len(self.roots)))
+
+
+def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReductions | str:
+    """The reductions that are heroes, if they can share a kernel; else why not.
+
+    are_split  also those that one block cannot do, which become heroes of several kernels
+    """
+    roots = roots_of(view)
+    heroes = tuple(find_non_trivial_hero(view, root) for root in roots)
+    reasons = [why_not_hero(hero, are_split=are_split) for hero in heroes]
+    if None not in reasons:
+        return _why_no_heroes(view, heroes, reasons)
+    first = heroes[reasons.index(None)]
+    assert isinstance(first, ReduceOp)
+    shape = describe(first)
+    assert shape is not None
+    read = math.prod(dims_of(first.operands[0]))
+    if not read:
+        return f"%{first.instruction_name.data} reads no elements"
+    for root, hero, reason in zip(roots, heroes, reasons, strict=True):
+        name = f"%{root.instruction_name.data}"
+        if reason is not None:
+            if not is_array(root.result.type) or math.prod(dims_of(root.result)) != read:
+                return f"{reason}, and {name} is {type_text(root.result.type)} where {read} elements are read"
+        elif isinstance(hero, ReduceOp) and (other := describe(hero)) != shape:
+            return f"reductions of two kinds: {shape} and, for {name}, {other}"
+    arrays = [root.result.type for root in roots if is_array(root.result.type)]
+    return FusionReductions(
+        shape,
+        roots,
+        heroes,
+        group_roots(view, roots, [reason is None for reason in reasons]),
+        narrowest_bits(view.parameter_types),
+        narrowest_bits(arrays),
+    )
+
+
+def _why_no_heroes(view: FusionView, heroes: Sequence[HloOp], reasons: Sequence[str | None]) -> str:
+    """Of the reasons the one that says most: why a reduce is no hero, before what is not even a reduce."""
+    of_reduces = (reason for hero, reason in zip(heroes, reasons, strict=True) if isinstance(hero, ReduceOp) and reason)
+    if (reason := next(of_reduces, None)) is not None:
+        return reason
+    is_inside = next(iter(view.with_opcode("reduce")), None) is not None
+    return f"{reasons[0]}{', and only instructions of one operand lead on to one' if is_inside else ''}"
+
+
+def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
+    """How many combinations in a row the elements go through, for the reductions that threads share; none where there is no kernel."""
+    try:
+        view = view_of(computation)
+    except Unsupported:
+        return {}
+    shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in roots_of(view))}
+    return {hero: shape.longest_chain for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
+
+
+def shared_reduction(hero: HloOp) -> Reduction | None:
+    """The reduction that a hero is, if it gets a kernel, or several; else None."""
+    return describe(hero) if isinstance(hero, ReduceOp) and why_not_hero(hero, are_split=True) is None else None
+
+
+# ------------------------------------------------------------------------------------------------- groups
+
+
+def group_roots(view: FusionView, roots: Sequence[HloOp], reduced: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
+    """The roots, by number, in groups that have nothing in common: each gets its own blocks.
+
+    reduced  for each root, whether it comes from a reduction
+
+    Roots that are not reduced are one group: one may be written where another is read. Roots that read one parameter, or anything that
+    is computed from one, share a group, for they would read it twice. A scalar or a constant is cheap enough to be read twice.
+    """
+    group = list(range(len(roots)))
+
+    def merge(numbers: Sequence[int]) -> None:
+        joined = {group[number] for number in numbers}
+        for number, now in enumerate(group):
+            if now in joined:
+                group[number] = min(joined)
+
+    merge([number for number, is_reduced in enumerate(reduced) if not is_reduced])
+    reached = _roots_reached(roots)
+    for op in view.instructions:
+        numbers = sorted(reached.get(op, ()))
+        if _is_cheap(op):
+            first = next((number for number in numbers if reduced[number]), None)
+            numbers = [number for number in numbers if not reduced[number] or number == first]
+        merge(numbers)
+    ordered = list(dict.fromkeys(group))
+    return tuple(tuple(n for n in range(len(roots)) if group[n] == found) for found in ordered)
+
+
+def _roots_reached(roots: Sequence[HloOp]) -> dict[HloOp, set[int]]:
+    """For each instruction the roots that need it."""
+    reached = dict[HloOp, set[int]]()
+    for number, root in enumerate(roots):
+        pending = [root]
+        while pending:
+            op = pending.pop()
+            if number not in reached.setdefault(op, set()):
+                reached[op].add(number)
+                pending += [operand.owner for operand in op.operands if isinstance(operand.owner, HloOp)]
+    return reached
+
+
+def _is_cheap(op: HloOp) -> bool:
+    """A constant, a scalar, or one of these broadcast."""
+    if op.opcode == "broadcast":
+        operand = op.operands[0].owner
+        return isinstance(operand, HloOp) and _is_cheap(operand)
+    return isinstance(op, ConstantOp) or (is_array(op.result.type) and math.prod(dims_of(op.result)) == 1)
+
+
+# ------------------------------------------------------------------------------------------------- widths
+
+
+def narrowest_bits(types: Iterable[Attribute]) -> int:
+    """Storage bits of an element of the narrowest array among `types`; ABSENT where there is none."""
+    return min((element_of(type).bits for type in types), default=ABSENT)
+
+
+def vector_size(minor: int, threads: int, input_bits: int, heroes: Iterable[ReduceOp]) -> int:
+    """Neighbours along the minor dim that a thread reads at once: 1, 2 or 4.
+
+    minor       size of that dim
+    threads     how many threads are side by side along it
+    input_bits  of the narrowest parameter
+    Eight bytes at most: wider loads leave too few threads with work.
+    """
+    is_complex = any(element_of(array).kind is Kind.COMPLEX for hero in heroes for array in hero.arrays)
+    if minor % 2 or 2 * threads > minor or is_complex or input_bits >= 64:
+        return 1
+    if input_bits >= 32 or 4 * threads > minor or minor % 4:
+        return 2
+    return 4

@@ -1,0 +1,105 @@
+"""ENTRY's parameters that are tuples become one parameter for each array in them, in order. On HLO.
+
+    p = (f32[8], (s32[], f32[8])) parameter(0)              p.0 = f32[8] parameter(0)
+    q = f32[8] parameter(1)                                 p.1.0 = s32[] parameter(1)
+    a = f32[8] get-tuple-element(p), index=0        ->      p.1.1 = f32[8] parameter(2)
+    f = f32[8] fusion(a, q), calls=added                    q = f32[8] parameter(3)
+                                                            f = f32[8] fusion(p.0, q), calls=added
+
+So a program's parameters are arrays. What the module says of parameters by number is said of the new ones, or left out: it never has to be
+known for the right answer. A tuple that something else reads is made again of its arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.types import AliasAttr
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.graph.fusion_parts import rename
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+_ALIASES = "hlo.input_output_alias"
+_BY_NUMBER = ("hlo.entry_computation_layout", "hlo.buffer_donor")
+
+
+@dataclass(frozen=True)
+class FlattenParametersPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-flatten-parameters"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        flatten_parameters(op)
+
+
+def flatten_parameters(module: ModuleOp) -> None:
+    """See the file's head. Where no parameter is a tuple, the module stays as it is. raises VerifyError without an ENTRY."""
+    entry = entry_of(module)
+    parameters = entry.parameters
+    if not any(isinstance(parameter.result.type, TupleType) for parameter in parameters):
+        return
+    leaves = _Leaves({op.instruction_name.data for op in entry.instructions})
+    for parameter in parameters:
+        leaves.give(parameter)
+    for made in reversed(leaves.tuples):
+        for use in list(made.result.uses):
+            if isinstance(element := use.operation, GetTupleElementOp):
+                Rewriter.replace_op(element, (), [made.operands[element.index.value.data]])
+    for made in reversed(leaves.tuples):
+        if made.result.first_use is None:
+            Rewriter.erase_op(made)
+    for name in _BY_NUMBER:
+        module.attributes.pop(name, None)
+    aliases = module.attributes.pop(_ALIASES, None)
+    if isa(aliases, ArrayAttr[AliasAttr]):
+        module.attributes[_ALIASES] = ArrayAttr(
+            AliasAttr(alias.output, number, (), alias.alias_kind.data)
+            for alias in aliases
+            if (number := leaves.numbers.get((alias.parameter, alias.index))) is not None
+        )
+
+
+@dataclass
+class _Leaves:
+    """The new parameters.
+
+    names    of ENTRY's instructions
+    numbers  (number of an old parameter, the way to an array in it) -> number of the new one
+    tuples   made of new ones, the innermost first
+    """
+
+    names: set[str]
+    numbers: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict[tuple[int, tuple[int, ...]], int])
+    tuples: list[TupleOp] = field(default_factory=list[TupleOp])
+
+    def give(self, parameter: ParameterOp) -> None:
+        """Puts what it is made of in the place of a parameter."""
+        if isinstance(parameter.result.type, TupleType):
+            Rewriter.replace_op(parameter, (), [self.at(parameter, parameter.result.type, ())])
+        else:
+            parameter.properties["number"] = IntegerAttr(self.new_number(parameter, ()), i64)
+
+    def at(self, parameter: ParameterOp, type: Attribute, path: tuple[int, ...]) -> SSAValue:
+        """What stands for the element of a parameter that `path` leads to."""
+        name = ".".join((parameter.instruction_name.data, *map(str, path)))
+        if isinstance(type, TupleType):
+            parts = [self.at(parameter, part, (*path, index)) for index, part in enumerate(type.types)]
+            made = TupleOp(parts, type, name)
+            self.tuples.append(made)
+        else:
+            made = ParameterOp(self.new_number(parameter, path), type, name)
+        rename(made, self.names)
+        made.location = parameter.location
+        Rewriter.insert_op(made, InsertPoint.before(parameter))
+        return made.result
+
+    def new_number(self, parameter: ParameterOp, path: tuple[int, ...]) -> int:
+        return self.numbers.setdefault((parameter.number.value.data, path), len(self.numbers))

@@ -1,0 +1,114 @@
+"""ENTRY's copies become fusions; its constants, and bitcasts of what fusions read, become part of the fusions that use them. On HLO.
+
+    k = f32[] constant(2)                                   inside:  k = f32[] constant(2)
+    b = f32[1200] bitcast(p)                                         b = f32[1200] bitcast(p)
+    f = f32[1200] fusion(b, k), calls=scaled        ->      f = f32[1200] fusion(p), calls=scaled.whole
+    c = f32[1200] copy(q)                                   c = f32[1200] fusion(q), calls=c.computation
+
+So a constant needs no buffer, and a bitcast no kernel; those that are results of ENTRY are copied by a fusion. A bitcast of a fusion's
+result that is a result of ENTRY stays, if the element type does: planning looks through it.
+Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares or fills when it loads a program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TupleType
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.program_plan import entry_of, is_same_memory
+from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.fusion_parts import Part, Parting, copying, rewritten_copy
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class FuseEntryPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-fuse-entry"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        fuse_entry(op)
+
+
+def fuse_entry_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
+    """What is compiled for `module`: itself where ENTRY holds nothing but fusions, or where one fusion alone is asked for.
+
+    returns  a module, and the name of the fusion to compile, None for all of them
+    """
+    entry = entry_of(module)
+    beside = any(isinstance(op, ConstantOp | BitcastOp | CopyOp) for op in entry.instructions)
+    if fusion is not None or not beside or not _fusions(entry):
+        return module, fusion
+    return rewritten_copy(module, None, fuse_entry)
+
+
+def fuse_entry(module: ModuleOp) -> None:
+    """See the file's head. An ENTRY without fusions is one kernel, and stays as it is."""
+    entry = entry_of(module)
+    if not _fusions(entry):
+        return
+    copies = [op for op in entry.instructions if isinstance(op, CopyOp) and not isinstance(op.result.type, TupleType)]
+    for op in copies:
+        copied = copying(module, op.operands[0], op.result.type, op, op.instruction_name.data)
+        Rewriter.replace_op(op, (), [copied])
+    for op in list(entry.instructions):
+        if isinstance(op, ConstantOp) or (isinstance(op, BitcastOp) and not is_same_memory(op)):
+            for use in [use for use in op.result.uses if not isinstance(use.operation, FusionOp | BitcastOp)]:
+                made = copying(module, op.result, op.result.type, use.operation, op.instruction_name.data)
+                use.operation.operands[use.index] = made
+    for fusion in _fusions(entry):
+        if any(isinstance(operand.owner, ConstantOp | BitcastOp) for operand in fusion.operands):
+            _take_in(module, fusion)
+    for op in reversed(list(entry.instructions)):
+        if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
+            Rewriter.erase_op(op)
+
+
+def _fusions(entry: ComputationOp) -> list[FusionOp]:
+    return [op for op in entry.instructions if isinstance(op, FusionOp)]
+
+
+def _take_in(module: ModuleOp, fusion: FusionOp) -> None:
+    """Puts a fusion of more instructions in the place of one that is compiled, and does not say whose buffers it writes."""
+    try:
+        view = view_of(fusion)
+    except Unsupported:
+        return
+    if fusion.output_to_operand_aliasing is not None:
+        return
+    parting = Parting(module, fusion, view.computation)
+    part, given = Part(parting.callee), list[SSAValue]()
+    for parameter, operand in zip(view.parameters, view.operands, strict=True):
+        if isinstance(operand.owner, ConstantOp | BitcastOp):
+            part.taken[parameter.result] = _inside(part, operand, given)
+    name = f"{parting.callee.sym_name.data}.whole"
+    made = parting.call(part, name, [part.take(parting.callee.root)], given, "")
+    Rewriter.replace_op(fusion, (), [made.result])
+
+
+def _inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
+    """What a value of ENTRY is inside: what is neither constant nor bitcast becomes a parameter, and one of `given`."""
+    op = value.owner
+    assert isinstance(op, HloOp)
+    match op:
+        case ConstantOp():
+            return part.insert(op.clone(), op)
+        case BitcastOp():
+            again = op.clone()
+            again.operands = [_inside(part, op.operands[0], given)]
+            return part.insert(again, op)
+        case _:
+            given.append(value)
+            part.parameters.append(-1)
+            return part.insert(ParameterOp(len(given) - 1, value.type, op.instruction_name.data), op)

@@ -1,0 +1,240 @@
+"""A reduction that one block cannot do becomes two: of parts of it, and of what these give. On HLO, before kernels are planned.
+
+    r = f32[8192] reduce(p, z), dimensions={0}              partial: q = f32[1,64,128,8192] bitcast(p)
+                                                                     s = f32[1,64,8192] reduce(q, z), dimensions={2}
+    of p = f32[8192,8192]                            ->     rest:    t = f32[64,8192] bitcast(s)
+                                                                     r = f32[8192] reduce(t, z), dimensions={0}
+
+The first kernel also writes the fusion's other results, which are as large as what is read; the second makes of the reductions what the
+fusion made of them. Where the length is no product of two like numbers, the operand is padded with what leaves everything as it is: the
+initial value if it may be there more than once, else the identity, and then the initial value comes in the second kernel alone.
+What comes out may have to be split again. A reduction without known identity is left: one thread makes each of its results.
+Source: spec/2 1.8; XLA tree_reduction_rewriter.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TupleType
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    ParameterOp,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp
+from xla_emitters.dialects.hlo.types import (
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    leaf_types,
+    minor_to_major,
+    tuple_type,
+)
+from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.program_plan import computation_of, entry_of, kernel_sources
+from xla_emitters.fusions.reduction_starts import identities_needed
+from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
+from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.fusion_parts import Part, Parting, rewritten_copy, wrap_entry
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class SplitReductionsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-split-reductions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split_reductions(op)
+
+
+def needs_split(computation: ComputationOp) -> FusionReductions | None:
+    """The reductions of what becomes a kernel, if they are to be split and can be."""
+    if not any(isinstance(op, ReduceOp) for op in computation.instructions):
+        return None
+    try:
+        found = find_reductions(view_of(computation), are_split=True)
+    except Unsupported:
+        return None
+    if isinstance(found, str) or found.shape.split is None:
+        return None
+    heroes = found.reduce_heroes
+    if any(isinstance(identities_needed(hero), str) or not _is_uniform(hero) for hero in heroes):
+        return None
+    return found
+
+
+def _is_uniform(hero: ReduceOp) -> bool:
+    """Whether all that it reduces lies in the same order in memory."""
+    return len({minor_to_major(array.type) for array in hero.arrays}) == 1
+
+
+def split_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
+    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be split.
+
+    returns  a module, and the name of the fusion to compile, None for all of them
+    """
+    sources = kernel_sources(module, fusion)
+    if not any(needs_split(computation_of(source)) for source in sources):
+        return module, fusion
+    return rewritten_copy(module, fusion, split_reductions)
+
+
+def split_reductions(module: ModuleOp) -> None:
+    """Splits what ENTRY's fusions, or ENTRY itself, reduce, until each block can do its part."""
+    entry = entry_of(module)
+    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+        if needs_split(entry) is None:
+            return
+        entry = wrap_entry(entry)
+    pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
+    while pending:
+        fusion = pending.pop()
+        callee = computation_of(fusion)
+        if (found := needs_split(callee)) is not None:
+            pending += _Splitting(module, fusion, callee, found).split()
+
+
+@dataclass(frozen=True, eq=False)
+class _Splitting(Parting):
+    """One fusion on its way to two."""
+
+    found: FusionReductions
+
+    @property
+    def shape(self) -> Reduction:
+        return self.found.shape
+
+    @property
+    def parts(self) -> Split:
+        assert self.shape.split is not None
+        return self.shape.split
+
+    def split(self) -> list[FusionOp]:
+        """Puts two fusions for the one, and answers them."""
+        heroes = self.found.reduce_heroes
+        sides = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is None]
+        reduced = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is not None]
+        name = self.callee.sym_name.data
+
+        first = Part(self.callee)
+        results = [self._partial(first, hero) for hero in heroes] + [first.take(root.result) for root in sides]
+        partial = self.call(first, f"{name}.partial", results, [], ".partial")
+        leaves = [leaf for element in self.elements(partial.result) for leaf in self.elements(element)]
+        arrays = sum(len(hero.arrays) for hero in heroes)
+        given, side_leaves = leaves[:arrays], leaves[arrays:]
+
+        second = Part(self.callee)
+        inputs = [
+            second.insert(ParameterOp(number, value.type, f"partial.{number}"), self.callee)
+            for number, value in enumerate(given)
+        ]
+        second.parameters.extend(len(inputs) * [-1])
+        for hero in heroes:
+            own, inputs = inputs[: len(hero.arrays)], inputs[len(hero.arrays) :]
+            second.taken[hero.result] = self._rest(second, hero, own)
+        rest = self.call(second, f"{name}.rest", [second.take(root.result) for root in reduced], given, "")
+        # What one root is may be a tuple itself.
+        values = self.elements(rest.result) if len(reduced) > 1 else [rest.result]
+        self.replace(list(zip([*sides, *reduced], [*side_leaves, *values], strict=True)))
+        return [partial, rest]
+
+    def _partial(self, part: Part, hero: ReduceOp) -> SSAValue:
+        """The reduction of runs of what `hero` reduces."""
+        starts = self._starts(part, hero)
+        major, middle, minor = self.shape.dims
+        outer, inner = self.parts.outer, self.parts.inner
+        if self.shape.is_row:
+            lengths, padded, split = (
+                (major, middle, minor),
+                (major, middle, outer * inner),
+                (major, middle, outer, inner),
+            )
+        else:
+            lengths, padded, split = (major, middle, minor), (major, outer * inner, minor), (major, outer, inner, minor)
+        name = hero.instruction_name.data
+        operands = list[SSAValue]()
+        for array, start in zip(hero.arrays, starts, strict=True):
+            element = as_array(array.type).element_type
+            value = part.insert(BitcastOp([part.take(array)], array_type(element, lengths), f"{name}.flat"), hero)
+            if padded != lengths:
+                edges = [integer_array([0, more - size, 0]) for size, more in zip(lengths, padded, strict=True)]
+                properties = {"padding": ArrayAttr(edges)}
+                value = part.insert(
+                    PadOp([value, start], array_type(element, padded), f"{name}.padded", properties), hero
+                )
+            operands.append(part.insert(BitcastOp([value], array_type(element, split), f"{name}.parts"), hero))
+        gone = 3 if self.shape.is_row else 2
+        dims = [size for dim, size in enumerate(split) if dim != gone]
+        return part.insert(_reduce(hero, [*operands, *starts], [gone], dims, f"{name}.partial"), hero)
+
+    def _starts(self, part: Part, hero: ReduceOp) -> list[SSAValue]:
+        """What partial results begin with, and what operands are padded with."""
+        inits = hero.inits
+        identities = identities_needed(hero)
+        if identities is None:
+            return [part.take(init) for init in inits]
+        assert isinstance(identities, tuple)
+        made = list[SSAValue]()
+        for init, identity in zip(inits, identities, strict=True):
+            if identity is None:
+                made.append(part.take(init))
+                continue
+            row = element_of(init)
+            constant = ConstantOp.from_array(np.asarray(identity).astype(row.numpy), row, f"identity.{identity}")
+            made.append(part.insert(constant, hero))
+        return made
+
+    def _rest(self, part: Part, hero: ReduceOp, partials: Sequence[SSAValue]) -> SSAValue:
+        """The reduction of partial results, which are as `_partial` makes them, to what `hero` is."""
+        array = hero.operands[0].type
+        sizes, gone = dims_of(array), set(integers(hero.dimensions))
+        order = list(reversed(minor_to_major(array)))
+        kept = [dim for dim in range(len(sizes)) if dim not in gone]
+        in_memory = [kept.index(dim) for dim in order if dim in kept]
+        if self.shape.is_row:
+            before, extra = [], [self.shape.dims[0], self.parts.outer]
+            sequence = [len(kept), *in_memory, len(kept) + 1]
+        else:
+            first = next(place for place, dim in enumerate(order) if dim in gone)
+            before, extra = in_memory[: sum(dim in kept for dim in order[:first])], [self.parts.outer]
+            sequence = [*before, len(kept), *in_memory[len(before) :]]
+        dims = [*(sizes[dim] for dim in kept), *extra]
+        name = hero.instruction_name.data
+        operands = [
+            part.insert(
+                BitcastOp(
+                    [value],
+                    array_type(as_array(value.type).element_type, dims, sequence[::-1]),
+                    f"{name}.regrouped",
+                ),
+                hero,
+            )
+            for value in partials
+        ]
+        inits = [part.take(init) for init in hero.inits]
+        reduced = list(range(len(kept), len(dims)))
+        part.names.discard(name)
+        return part.insert(_reduce(hero, [*operands, *inits], reduced, None, name), hero)
+
+
+def _reduce(
+    hero: ReduceOp, operands: Sequence[SSAValue], gone: Sequence[int], dims: Sequence[int] | None, name: str
+) -> ReduceOp:
+    """A reduction by the same computation; `dims` are those of its results, None for what `hero` gives."""
+    type = hero.result.type
+    if dims is not None:
+        leaves = [array_type(as_array(leaf).element_type, dims) for leaf in leaf_types(type)]
+        type = tuple_type(leaves) if isinstance(type, TupleType) else leaves[0]
+    return ReduceOp(operands, type, name, {"dimensions": integer_array(gone), "to_apply": hero.to_apply})

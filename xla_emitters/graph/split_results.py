@@ -1,0 +1,115 @@
+"""A fusion whose results no one kernel makes becomes several, one for results that go together. On HLO, before kernels are planned.
+
+    t = f32[40] reduce(p, z)                      fusion.0:  t = f32[40] reduce(p, z)
+    m = f32[40] multiply(t, k)                               n = f32[40,300] negate(p)
+    n = f32[40,300] negate(p)               ->    fusion.1:  t = f32[40] reduce(p, z)
+    ROOT all = tuple(t, m, n)                                m = f32[40] multiply(t, k)
+
+One kernel makes results of as many elements, after which there may be some of one element, reductions of one shape with what is as large as
+they read, transposes of one kind, updates in place. XLA fuses nothing else; where it is given such a fusion, it breaks off or leaves out
+indices. What several parts need is computed in each of them.
+Source: spec/2 1.3; the real XLA on such fusions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types
+from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes, roots_of
+from xla_emitters.fusions.in_place_updates import find_in_place_updates
+from xla_emitters.fusions.program_plan import computation_of, entry_of, kernel_sources
+from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
+from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.graph.fusion_parts import Part, Parting, rewritten_copy, wrap_entry
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class SplitResultsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-split-results"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split_results(op)
+
+
+def split_results_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
+    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be split.
+
+    returns  a module, and the name of the fusion to compile, None for all of them
+    """
+    if not any(map(parts_of, kernel_sources(module, fusion))):
+        return module, fusion
+    return rewritten_copy(module, fusion, split_results)
+
+
+def split_results(module: ModuleOp) -> None:
+    """Splits ENTRY's fusions, or ENTRY itself, where no one kernel makes all results."""
+    entry = entry_of(module)
+    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+        if not parts_of(entry):
+            return
+        entry = wrap_entry(entry)
+    for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
+        if parts := parts_of(fusion):
+            _split(Parting(module, fusion, computation_of(fusion)), parts)
+
+
+def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
+    """The roots in groups that go together; none where all of them do."""
+    try:
+        view = view_of(source)
+    except Unsupported:
+        return ()
+    roots = roots_of(view)
+    if len({_elements(root) for root in roots}) == 1 or _share_a_kernel(view):
+        return ()
+    shapes = [shared_reduction(find_non_trivial_hero(view, root)) for root in roots]
+    read = {math.prod(shape.dims): shape for shape in reversed(shapes) if shape is not None}
+    groups = dict[Reduction | int, list[HloOp]]()
+    for root, shape in zip(roots, shapes, strict=True):
+        count = _elements(root)
+        groups.setdefault(shape or read.get(count) or count, []).append(root)
+    first, *_ = groups
+    if 1 in groups and first != 1 and not any(_has_an_emitter(view, root) for root in groups[first]):
+        groups[first] += groups.pop(1)
+    return tuple(map(tuple, groups.values())) if len(groups) > 1 else ()
+
+
+def _has_an_emitter(view: FusionView, root: HloOp) -> bool:
+    """Whether a kernel for a root and others like it alone is made by another emitter than the loop's."""
+    hero = find_non_trivial_hero(view, root)
+    return shared_reduction(hero) is not None or hero.opcode in ("concatenate", "dynamic-update-slice", "transpose")
+
+
+def _elements(root: HloOp) -> int:
+    """Of the root; if it is a tuple, its arrays have the same shape."""
+    return math.prod(dims_of(leaf_types(root.result.type)[0]))
+
+
+def _share_a_kernel(view: FusionView) -> bool:
+    """Whether an emitter takes roots of different sizes."""
+    found = (find_reductions(view, are_split=True), find_transposes(view), find_in_place_updates(view))
+    return any(not isinstance(each, str) for each in found)
+
+
+def _split(parting: Parting, parts: tuple[tuple[HloOp, ...], ...]) -> None:
+    name = parting.callee.sym_name.data
+    found = list[tuple[HloOp, SSAValue]]()
+    for number, roots in enumerate(parts):
+        part = Part(parting.callee)
+        results = [part.take(root.result) for root in roots]
+        call = parting.call(part, f"{name}.{number}", results, [], f".{number}")
+        values = parting.elements(call.result) if len(roots) > 1 else [call.result]
+        found += zip(roots, values, strict=True)
+    parting.replace(found)

@@ -1,0 +1,177 @@
+"""The entry of a kernel module and what its attributes say: launch, arguments, shared memory.
+
+    func.func @fusion(%arg0: tensor<8xf32> {llvm.align = 16 : index, xla.slice_index = 0 : index, xla.invariant}, ...)
+        attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>}
+
+    llvm.func @fusion(...) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, gpu.known_grid_size = ...}
+
+Emission writes these attributes, and the passes keep or translate them; so a launcher needs nothing but the IR of any stage. What today's
+XLA prints has no such attributes; there the ids say the launch:
+
+    gpu.thread_id x {xla.range = [0 : index, 127 : index]}          128 threads in x
+    xla.workgroup_id x {xla.range = [0 : index, 959 : index]}       960 blocks in x
+    scf.forall (%x, %y, %z) in (128, 1, 1)                          128 threads in x, before there are any
+    nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 960>                  960 blocks in x
+
+The attributes win. An id's range is its whole extent, and an id that nothing reads has extent 1: XLA drops those.
+Source: spec/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; spec/1 1.6 "Static range of an SSA value"; spec/2 3.3
+"xla-gpu-lower-xla-shared".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from xdsl.dialects import func, gpu
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FixedBitwidthType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.dialects.mlir.scf import ForallOp
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value
+from xla_emitters.dialects.xla_gpu import AllocateSharedOp
+from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import VerifyError
+from xla_emitters.program import Launch
+
+ENTRY = "xla.entry"
+KERNEL = "nvvm.kernel"
+GRID = "gpu.known_grid_size"
+BLOCK = "gpu.known_block_size"
+REQUIRED_BLOCK = "nvvm.reqntid"
+DIMENSIONS = ("x", "y", "z")
+SHARED = 3
+"""The address space of a block's shared memory."""
+
+_REGISTERS = {
+    **{register: (False, dimension) for dimension, register in nvvm.THREAD_ID.items()},
+    **{register: (True, dimension) for dimension, register in nvvm.BLOCK_ID.items()},
+}
+"""The op that reads an id -> whether it is the block's, and its dimension."""
+_IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, *_REGISTERS))
+
+Extents = tuple[int, int, int]
+
+
+def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
+    """The one function that is launched. raises VerifyError unless there is exactly one."""
+    entries = [
+        op
+        for op in module.walk()
+        if (ENTRY in op.attributes or KERNEL in op.attributes) and isinstance(op, func.FuncOp | llvm.FuncOp)
+    ]
+    if len(entries) != 1:
+        raise VerifyError(
+            f"the module has {len(entries)} entry functions, one is wanted",
+            stage="kernel",
+            help=f"the entry carries '{ENTRY}' (func.func) or '{KERNEL}' (llvm.func)",
+        )
+    return entries[0]
+
+
+def known_grid(entry: Operation) -> Extents | None:
+    """The blocks in x, y, z that the function is made for, if its attributes say so."""
+    return _extents(entry.attributes.get(GRID))
+
+
+def known_block(entry: Operation) -> Extents | None:
+    """The threads of a block in x, y, z that the function is made for, if its attributes say so."""
+    return _extents(entry.attributes.get(BLOCK)) or _extents(entry.attributes.get(REQUIRED_BLOCK))
+
+
+def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
+    """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError when nothing says them."""
+    entry = entry or entry_of_kernel(module)
+    grid, block = known_grid(entry), known_block(entry)
+    if grid and block:
+        return Launch(grid, block)
+    ids = list(_ids(module))
+    if not ids or any(extent is None for *_, extent in ids):
+        raise VerifyError(
+            "the entry does not say its launch",
+            stage="kernel",
+            help=f"add '{GRID}' and '{BLOCK}', each array<i32: x, y, z>, or '{RANGE_ATTR}' to every id",
+        )
+
+    def extents(of_grid: bool) -> Extents:
+        x, y, z = (
+            max((n or 1 for kind, d, n in ids if (kind, d) == (of_grid, axis)), default=1) for axis in DIMENSIONS
+        )
+        return x, y, z
+
+    return Launch(grid or extents(True), block or extents(False))
+
+
+def shared_bytes(module: ModuleOp) -> int:
+    """Static shared memory of one block, in bytes: tensors before they become memory, globals in its address space after."""
+    total = 0
+    for op in module.walk():
+        if isinstance(op, llvm.GlobalOp) and op.addr_space.value.data == SHARED:
+            total += _bytes_of(op.global_type)
+        elif isinstance(op, AllocateSharedOp):
+            tensor = op.result.type
+            assert isa(tensor, TensorType[Attribute])
+            total += dtype_of(tensor.element_type).size_bytes(prod(tensor.get_shape()))
+    return total
+
+
+def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
+    """The integer attribute `name` of the entry's argument, e.g. "xla.slice_index"; None when it has none."""
+    entry = entry_of_kernel(module)
+    if entry.arg_attrs is None or number >= len(entry.arg_attrs):
+        return None
+    value = entry.arg_attrs.data[number].data.get(name)
+    return value.value.data if isa(value, IntegerAttr) else None
+
+
+def _bytes_of(type: Attribute) -> int:
+    """Bytes of a variable whose parts are all as aligned as they are large."""
+    match type:
+        case llvm.LLVMArrayType():
+            return type.size.data * _bytes_of(type.type)
+        case llvm.LLVMStructType():
+            return sum(map(_bytes_of, type.types))
+        case VectorType():
+            return prod(type.get_shape()) * _bytes_of(type.element_type)
+        case _ if isinstance(type, FixedBitwidthType):
+            return type.size
+        case _:
+            raise VerifyError(f"a shared variable of type {type}", stage="kernel")
+
+
+def _extents(attribute: Attribute | None) -> Extents | None:
+    if not isa(attribute, DenseArrayBase[IntegerType]) or len(attribute) != len(DIMENSIONS):
+        return None
+    x, y, z = attribute.get_values()
+    return x, y, z
+
+
+def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
+    """Each id in `module`: whether it is the block's, its dimension, and its extent if it says that."""
+    for op in module.walk():
+        # Nearly no op is an id, and this runs before every execution.
+        if type(op) not in _IDS:
+            continue
+        match op:
+            case gpu.ThreadIdOp() | gpu.BlockIdOp() | WorkgroupIdOp():
+                bounds = range_of_value(op.result)
+                of_grid = not isinstance(op, gpu.ThreadIdOp)
+                yield of_grid, op.dimension.data, bounds.upper + 1 if bounds else None
+            case ForallOp() if not op.dynamic_upper:
+                for dimension, extent in zip(DIMENSIONS, op.static_upper.get_values(), strict=False):
+                    yield False, dimension, int(extent)
+            case nvvm.SpecialRegisterOp():
+                yield *_REGISTERS[type(op)], op.range.upper.value.data if op.range else None
+            case _:
+                pass
