@@ -39,7 +39,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.sass import Executed, executed
 from xla_emitters.explore.xla import XlaGpu, description
 from xla_emitters.lowering.toolchain import assemble, disassemble, find_tool
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 
 CORPUS = Path("tests/corpus")
 KEPT = Path("build/code_quality")

@@ -19,7 +19,7 @@ from statistics import geometric_mean
 from benchmarks.table import header, print_table
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.xla import XlaGpu
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
 

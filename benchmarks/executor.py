@@ -24,12 +24,13 @@ WITHOUT_CODE = ("draw", "reference")
 def measure(file: str, row: str, rounds: int) -> dict[str, float]:
     """Seconds and bytes of one row, in this process."""
     from xla_emitters.explore.check import reference_for
-    from xla_emitters.pipeline import compile_module, read_module
+    from xla_emitters.pipelines.compiler import compile_module, read_module
+    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.runtime.arrays import random_arrays
     from xla_emitters.runtime.cpu_launcher import run_program
 
     module = read_module(Path(file))
-    program = compile_module(module, stage="hlo" if row in WITHOUT_CODE else row, record="stages")
+    program = compile_module(module, CompileOptions(stage="hlo" if row in WITHOUT_CODE else row, record="stages"))
     inputs = random_arrays(program.parameters, 0)
     surroundings: dict[str, Callable[[], object]] = {
         "draw": lambda: random_arrays(program.parameters, 0),
@@ -61,7 +62,7 @@ def main() -> int:
     if options.row:
         print(json.dumps(measure(options.file, options.row, options.rounds)))
         return 0
-    from xla_emitters.pipeline import EXECUTABLE_STAGES
+    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
     rows: list[list[str]] = []
     for row in (*WITHOUT_CODE, *EXECUTABLE_STAGES[1:]):

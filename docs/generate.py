@@ -16,7 +16,7 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.emitters.emit import EMITTERS, opcodes_with_code
-from xla_emitters.pipeline import PASSES, STAGES
+from xla_emitters.pipelines.passes import KERNEL, STAGES
 from xla_emitters.tools.main import build_parser
 from xla_emitters.trace.html import diff_html
 from xla_emitters.universe import all_passes
@@ -47,7 +47,7 @@ def tour(file: str, title: str, before_all: str = "") -> str:
         fenced(program.explain(), "text"),
     ]
     stages = [stage for stage in trace.stages if stage not in ("hlo", "partition")]
-    reasons = {row.stage: row for row in PASSES if row.stage}
+    reasons = {row.stage: row for row in KERNEL if row.stage}
     for before, after in zip([None, *stages], stages, strict=False):
         parts.append(f"## {after}\n")
         if after in reasons:
@@ -78,7 +78,7 @@ five `gpu.shuffle` at `inlined`, `shfl.sync` in PTX. `notebooks/03_reduction_in_
 def passes_of(stage: str) -> str:
     """The passes that lead to a stage from the one before, each with the reason for its place."""
     rows, lines = list[str](), []
-    for row in PASSES:
+    for row in KERNEL:
         rows.append(f"- [`{row.make(device('h200')).name}`](passes.md#{row.make(device('h200')).name}): {row.reason}")
         if row.stage:
             if row.stage == stage:
@@ -90,7 +90,7 @@ def passes_of(stage: str) -> str:
 def passes() -> str:
     """A section for each pass: the head of its file, which is its documentation."""
     order: dict[str, list[str]] = {}
-    for row in PASSES:
+    for row in KERNEL:
         order.setdefault(row.make(device("h200")).name, []).append(row.reason)
     parts = [
         "# Passes\n",

@@ -65,7 +65,7 @@ def _(mo, transpose):
     from xla_emitters.emitters.transpose_tiles import plain_tiles
     from xla_emitters.fusions.heroes import find_transposes
     from xla_emitters.fusions.view import view_of
-    from xla_emitters.pipeline import read_module
+    from xla_emitters.pipelines.compiler import read_module
 
     (fusion,) = [op for op in read_module(transpose).walk() if isinstance(op, FusionOp)]
     tiles = plain_tiles(find_transposes(view_of(fusion)).first, 1, device("h200"))

@@ -65,7 +65,7 @@ def _(mo, row_sum):
     from xla_emitters.emitters.reduction_plans import plan_for
     from xla_emitters.fusions.reductions import find_reductions
     from xla_emitters.fusions.view import view_of
-    from xla_emitters.pipeline import read_module
+    from xla_emitters.pipelines.compiler import read_module
 
     (fusion,) = [op for op in read_module(row_sum).walk() if isinstance(op, FusionOp)]
     plan = plan_for(find_reductions(view_of(fusion)), device("h200"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
     from xla_emitters.explore.check import check as check
     from xla_emitters.indexing import IndexingMap as IndexingMap
-    from xla_emitters.pipeline import compile as compile
+    from xla_emitters.pipelines.compiler import compile as compile
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace
@@ -31,7 +31,7 @@ _HOMES = {
     "Trace": "trace",
     "XlaEmittersError": "errors",
     "check": "explore.check",
-    "compile": "pipeline",
+    "compile": "pipelines.compiler",
 }
 __all__ = [
     "DEVICES",

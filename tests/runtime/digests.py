@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from xla_emitters.lowering.toolchain import find_tool
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RECORDED = CORPUS / "ptx.sha256"

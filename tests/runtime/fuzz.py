@@ -31,7 +31,7 @@ from runtime.hero_fuzzer import KINDS, draw_case
 
 from xla_emitters.explore.check import check
 from xla_emitters.lowering.toolchain import assemble
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 
 TARGET = "t4"
 ARCHITECTURES = ("sm_75", "sm_90")

@@ -28,7 +28,9 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.lowering.toolchain import start_compile
-from xla_emitters.pipeline import PASSES, compile_module
+from xla_emitters.pipelines.compiler import compile_module
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.tools.common import decoded
 from xla_emitters.tools.main import main
 
@@ -77,7 +79,7 @@ def test_all_passes_compile_or_refuse_by_name(texts: list[str]) -> None:
     """What is whole after all goes down to the LLVM dialect, and after every pass the IR verifies."""
 
     def run(text: str) -> None:
-        compile_module(parse_hlo(text, "bad"), stage="llvm-dialect", record="none", verify=True)
+        compile_module(parse_hlo(text, "bad"), CompileOptions(stage="llvm-dialect", record="none", verify=True))
 
     assert not faults(run, texts, seeds(60, of_all=0.2), QUIET)
 
@@ -117,14 +119,14 @@ def stages() -> list[tuple[int, str]]:
             done += 1
 
         module = parse_hlo((ROOT / "examples" / f"{name}.hlo").read_text())
-        compile_module(module, stage="llvm-dialect", record="none", observers=lambda _: keep)
+        compile_module(module, CompileOptions(stage="llvm-dialect", record="none"), observers=lambda _: keep)
     return found
 
 
 def test_opt_says_where(stages: list[tuple[int, str]], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Damaged IR of every stage, alone or through the passes that would come next. It never shows as a bug of ours."""
     path = tmp_path / "bad.mlir"
-    names = [row.make(device("h200")).name for row in PASSES]
+    names = [row.make(device("h200")).name for row in KERNEL]
     for seed in seeds(60, of_all=0.2):
         done, text = stages[seed % len(stages)]
         path.write_bytes(damaged(text, seed)[1])
@@ -285,7 +287,7 @@ def test_a_tool_that_does_not_work(
     tool.chmod(0o755)
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", str(tool))
     monkeypatch.setenv("XLA_EMITTERS_DISABLE_CACHE", "1")
-    monkeypatch.setattr("xla_emitters.pipeline.start_compile", partial(start_compile, timeout_seconds=0.5))
+    monkeypatch.setattr("xla_emitters.pipelines.compiler.start_compile", partial(start_compile, timeout_seconds=0.5))
     code, err = said(["compile", NEGATE], capsys)
     assert code == 4, err
     assert message in err

@@ -21,7 +21,8 @@ from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.explore.check import StageComparison, Verdict, reference_for
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.pipeline import compile, compile_module
+from xla_emitters.pipelines.compiler import compile, compile_module
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.cpu_launcher import allocate
 
@@ -57,10 +58,12 @@ ENTRY main {{
 def verdict_on(text: str, x: Array, device: str) -> Verdict:
     """As `check`, without the verifier after each pass, which takes longer than all the rest."""
     module = parse_hlo(text)
-    shapes = compile_module(module, stage="hlo", record="none")
+    shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
     stages = ("xla_gpu", "llvm-dialect")
     comparison = StageComparison(reference_for(module, [x]), shapes, allocate(shapes, [x]), stages, 0)
-    compile_module(module, target=device, stage=stages[-1], record="none", observers=comparison.observer)
+    compile_module(
+        module, CompileOptions(target=device, stage=stages[-1], record="none"), observers=comparison.observer
+    )
     return comparison.verdict()
 
 

@@ -16,7 +16,10 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import drawn_for
 from xla_emitters.fusions.program_plan import PlannedKernel
-from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
+from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, read_module
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel
 from xla_emitters.runtime.inputs import draw_inputs
@@ -36,7 +39,7 @@ def text_of(name: str) -> str:
 def slots_for(text: str) -> Slots:
     """The program's arrays, parameters drawn."""
     module = read_module(text)
-    shapes = compile_module(module, stage="hlo", record="none")
+    shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
     return allocate(shapes, draw_inputs(drawn_for(module, None), shapes.parameters, 0))
 
 
@@ -136,4 +139,4 @@ def test_threads_write_every_element_once(name: str) -> None:
 
         return observe
 
-    compile_module(module, stage="xla_gpu", record="none", observers=observer)
+    compile_module(module, CompileOptions(stage="xla_gpu", record="none"), observers=observer)

@@ -13,7 +13,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.errors import ExecutionError
 from xla_emitters.fusions.program_plan import PlannedKernel
-from xla_emitters.pipeline import EXECUTABLE_STAGES, Observer, compile_module, kernel_arguments, read_module
+from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, read_module
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import random_arrays, same_bits
 from xla_emitters.runtime.cpu_launcher import allocate, run_kernel
 
@@ -31,7 +34,9 @@ def stages_of(text: str) -> dict[str, tuple[PlannedKernel, ModuleOp]]:
 
         return observe
 
-    compile_module(read_module(text), target=TARGET, stage=EXECUTABLE_STAGES[-1], record="none", observers=observer)
+    compile_module(
+        read_module(text), CompileOptions(target=TARGET, stage=EXECUTABLE_STAGES[-1], record="none"), observers=observer
+    )
     return found
 
 
@@ -42,7 +47,7 @@ def test_mutations_are_caught(program: str, stage: str) -> None:
     planned, module = stages_of(text)[stage]
     arguments = kernel_arguments(planned)
     arrays = random_arrays([a.array for a in arguments if a.kind == "parameter"], seed=7)
-    shapes = compile_module(read_module(text), target=TARGET, stage="hlo", record="none")
+    shapes = compile_module(read_module(text), CompileOptions(target=TARGET, stage="hlo", record="none"))
 
     def run(kernel: ModuleOp) -> list[np.ndarray]:
         slots = allocate(shapes, arrays)

@@ -13,7 +13,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.explore.check import check
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.lowering.toolchain import assemble
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.runtime.simt.execute import execute
 
 

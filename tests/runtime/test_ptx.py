@@ -19,7 +19,7 @@ from xla_emitters.lowering.toolchain import (
     count_instructions,
     disassemble,
 )
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.tools.main import main
 

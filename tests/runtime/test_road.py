@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.explore.check import check
-from xla_emitters.pipeline import EXECUTABLE_STAGES
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 

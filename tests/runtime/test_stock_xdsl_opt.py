@@ -10,7 +10,7 @@ from pathlib import Path
 from xdsl.universe import Universe
 
 from xla_emitters.dialects.context import ADDED_DIALECTS, REPLACED_DIALECTS
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.universe import PASSES
 
 XDSL_OPT = Path(sys.executable).parent / "xdsl-opt"

@@ -23,7 +23,7 @@ LAYERS = (
     ("rewrite",),
     ("graph",),
     ("emitters", "transforms", "lowering", "runtime"),
-    ("pipeline", "universe"),
+    ("pipelines", "universe"),
     ("explore",),
     ("tools",),
 )

@@ -19,27 +19,18 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
-from xla_emitters.fusions.program_plan import PlannedKernel
+from xla_emitters.fusions.program_plan import PlannedKernel, plan_program
 from xla_emitters.hlo_text import print_hlo
-from xla_emitters.pipeline import (
-    EXECUTABLE_STAGES,
-    PASSES,
-    STAGES,
-    Observer,
-    Row,
-    compile,
-    compile_module,
-    keep_intermediates,
-    plan_program,
-    read_module,
-    rows_until,
-)
+from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL, STAGES, Row, rows_until
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.tools import opt
-from xla_emitters.universe import PASSES as PASS_FILES
+from xla_emitters.universe import KERNEL as PASS_FILES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = [row.make(device(TARGET)).name for row in PASSES]
+NAMES = [row.make(CompileOptions(target=TARGET)).name for row in KERNEL]
 
 TWO_FUSIONS = """
 HloModule two_fusions
@@ -90,11 +81,11 @@ def test_stages_are_those_that_users_are_told() -> None:
 def test_a_stage_ends_with_its_passes(stage: str, ending: list[str]) -> None:
     last = rows_until(stage)
     assert NAMES[last - len(ending) : last] == ending
-    assert PASSES[last - 1].stage == stage
+    assert KERNEL[last - 1].stage == stage
 
 
 def test_the_last_stage_ends_with_the_last_pass() -> None:
-    assert rows_until("llvm-dialect") == rows_until("llvm") == rows_until("ptx") == len(PASSES)
+    assert rows_until("llvm-dialect") == rows_until("llvm") == rows_until("ptx") == len(KERNEL)
     assert rows_until("hlo") == rows_until("partition") == rows_until("xla_gpu") == 0
 
 
@@ -103,7 +94,7 @@ def test_every_pass_of_the_pipeline_can_be_named_on_the_command_line() -> None:
 
 
 def test_every_row_says_why_it_stands_there() -> None:
-    assert all(len(row.reason.split()) > 3 for row in PASSES)
+    assert all(len(row.reason.split()) > 3 for row in KERNEL)
 
 
 # ---- each pass depends on the IR alone ----------------------------------------------------------------------------------------------
@@ -123,7 +114,7 @@ def test_each_pass_alone_on_text_does_what_it_does_in_the_pipeline(
     chip = device(TARGET)
     kernel, context = emit_fusion(plan_program(read_module(PROGRAMS[program])).kernels[0].source, chip), make_context()
     path = tmp_path / "before.mlir"
-    for number, row in enumerate(PASSES):
+    for number, row in enumerate(KERNEL):
         path.write_text(print_ir(kernel, locations=True))
         kernel_pass = row.make(chip)
         kernel_pass.apply(context, kernel)
@@ -163,15 +154,17 @@ def test_no_value_has_users_outside_its_module(program: str) -> None:
         return observe
 
     compile_module(
-        read_module(PROGRAMS[program]), target=TARGET, stage="llvm-dialect", record="none", observers=observers
+        read_module(PROGRAMS[program]),
+        CompileOptions(target=TARGET, stage="llvm-dialect", record="none"),
+        observers=observers,
     )
 
 
 def test_compiling_leaves_the_hlo_module_as_it_was() -> None:
     module = read_module(GELU)
     before = print_ir(module, locations=True)
-    first = compile_module(module, target=TARGET, stage="llvm-dialect")
-    second = compile_module(module, target=TARGET, stage="llvm-dialect")
+    first = compile_module(module, CompileOptions(target=TARGET, stage="llvm-dialect"))
+    second = compile_module(module, CompileOptions(target=TARGET, stage="llvm-dialect"))
     assert print_ir(module, locations=True) == before
     assert [step.ir for step in first.trace] == [step.ir for step in second.trace]
 

@@ -9,7 +9,7 @@ import cProfile
 
 import pytest
 
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 
 SHAPE = "bf16[6,512,4096]"
 FEW, MANY = 15, 60

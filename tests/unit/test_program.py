@@ -9,7 +9,7 @@ import pytest
 from runtime.small_programs import PROGRAMS, TARGET
 
 from xla_emitters.errors import DataError, ToolError, UsageError
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, Program
 
 

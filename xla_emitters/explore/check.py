@@ -3,18 +3,23 @@
     check("gelu.hlo")
       (reference)        r0 by NumPy (and, where an op may round, the bounds of what is admissible)
       hlo                printed, read back and evaluated: the same bits
+      graph              where passes on HLO changed the module: evaluated, within the bounds
       xla_gpu            executed: the same bits as the reference, or within the bounds
       ... every pass ...  executed: the same bits as before the pass, but for the passes in `TOLERANT`
       llvm-dialect
 
-Large grids can be sampled: some blocks run, and only what they write is compared. Source: design.md 2.5 and 4 "Numbers".
+Each kernel of a program is compared by itself, with the reference on the arrays that reach it, so temporaries are compared like results;
+and the program's results with the reference of the whole. After a kernel that is wrong, later ones get the reference's values.
+Large grids can be sampled: some blocks run, and only what they write is compared. Source: design "Each pass keeps the meaning", "Numbers".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -26,17 +31,15 @@ from xla_emitters.dtypes import Array
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.fusions.program_plan import PlannedKernel, called_by, computation_of, entry_of
+from xla_emitters.graph.select_fusion import SelectFusionPass
+from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.pipeline import (
-    EXECUTABLE_STAGES,
-    Observer,
-    compile_module,
-    kernel_arguments,
-    plan_module,
-    read_module,
-)
+from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, plan_module, read_module
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.program import Program
-from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays
+from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
@@ -78,6 +81,7 @@ TOLERANT = {
         hands_on_over_several_variables,
     ),
     "xla-expand-float-ops": Tolerance("f32 tanh and erf become polynomials: 6 ulp each"),
+    "xla-split-reductions": Tolerance("a long sum is added in parts"),
 }
 
 
@@ -88,12 +92,16 @@ class Verdict:
     ok       all compared elements are admissible
     summary  one line for a table
     details  where and by how much they are not
+    name     of the kernel that this is about; "": of the whole
+    kernels  of a program of several, each kernel's own verdict
     program  what was compiled, up to the last stage that was looked at; None where nothing was
     """
 
     ok: bool
     summary: str
     details: tuple[str, ...] = ()
+    name: str = ""
+    kernels: tuple[Verdict, ...] = ()
     program: Program | None = None
 
     def raise_if_different(self) -> None:
@@ -161,7 +169,8 @@ class Reference:
                 details += self._differences(number, result, wrong)
         if details:
             return Verdict(False, f"differs from the NumPy reference: {details[0]}", tuple(details))
-        how = "bit-identical to" if exact == total else f"({exact} bit-identical, all within the ops' bounds) equal to"
+        bounds = "the ops' bounds" if self.atol is None and self.rtol is None else "the given tolerance"
+        how = "bit-identical to" if exact == total else f"({exact} bit-identical, all within {bounds}) equal to"
         return Verdict(True, f"{total} of {total} elements {how} the NumPy reference")
 
     def _differences(self, number: int, result: Array, wrong: Array) -> list[str]:
@@ -191,186 +200,298 @@ def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
     return entry_of(module) if fusion is None else called_by(module, fusion)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """What of a program is executed.
+
+    stages    "all", "passes" (after every single pass), or stage names with commas
+    blocks    how many blocks of a kernel to run, spread over the grid; 0: all
+    sanitize  races, and reads of shared memory that was not written, are errors too (see `simt/sanitizer`)
+    raises    UsageError for stages that cannot be executed, and for a negative number of blocks
+    """
+
+    stages: str = "all"
+    blocks: int = 0
+    sanitize: bool = True
+
+    def __post_init__(self) -> None:
+        if self.blocks < 0:
+            raise UsageError(f"{self.blocks} blocks cannot be run", stage="check", help="0 runs all blocks")
+        named = [] if self.stages in ("all", "passes") else self.stages.split(",")
+        for name in named:
+            if name in ("all", "passes"):
+                raise UsageError(f"'{name}' is not combined with stages", stage="check", help=f"--stages {name}")
+            if name not in EXECUTABLE_STAGES:
+                raise UsageError(
+                    f"stage '{name}' cannot be executed",
+                    stage="check",
+                    help=f"all, passes, or of: {', '.join(EXECUTABLE_STAGES)}",
+                )
+
+    def wants(self, stage: str | None) -> bool:
+        """Whether to execute what a pass leaves; `stage` is the stage that ends with it."""
+        return self.stages == "passes" or (stage is not None and (self.stages == "all" or stage in self._named))
+
+    @property
+    def last_stage(self) -> str:
+        """Nothing after it is executed."""
+        return max(self._named, key=EXECUTABLE_STAGES.index) if self._named else EXECUTABLE_STAGES[-1]
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        return frozenset() if self.stages in ("all", "passes") else frozenset(self.stages.split(","))
+
+
 def check(
     source: str | Path,
     *,
-    target: str = "h200",
-    fusion: str | None = None,
     stages: str = "all",
-    seed: int = 0,
-    inputs: str | Path | StandardInput | Sequence[Array] | None = None,
     blocks: int = 0,
+    sanitize: bool = True,
+    inputs: str | Path | StandardInput | Sequence[Array] | None = None,
+    seed: int = 0,
     atol: float | None = None,
     rtol: float | None = None,
-    sanitize: bool = True,
-    verify: bool = True,
-    hero_rules: str = "current",
+    **compiling: Unpack[CompileKeywords],
 ) -> Verdict:
     """Compiles, executes every stage on the CPU, compares with the NumPy reference.
 
-    stages  "all", "passes" (after every single pass), or stage names with commas
-    inputs  arrays, or an `.npz` of them; default: drawn from `seed`
-    blocks  how many blocks to run, spread over the grid; 0: all
-    sanitize  races, and reads of shared memory that nobody wrote, are errors too
-    verify  run the IR verifier after every pass
-    raises  what `compile` raises; ExecutionError becomes part of the verdict
+    stages, blocks, sanitize  as in `Comparison`
+    inputs      arrays, or an `.npz` of them; default: drawn from `seed`
+    atol, rtol  what results may be off, absolutely and relatively, instead of the bounds of the ops
+    compiling   the fields of `CompileOptions`; the verifier runs after every pass unless `verify=False`
+    raises      what `compile` raises; ExecutionError becomes part of the verdict
     """
-    wanted = stages_wanted(stages)
+    how = Comparison(stages, blocks, sanitize)
+    given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
+    options = CompileOptions(**given)
     module = read_module(source)
     # As `compile` refuses it, and before there are inputs to draw.
-    for planned in plan_module(module, fusion, hero_rules).kernels:
+    plan = plan_module(module, options)
+    for planned in plan.kernels:
         refuse_without_code(planned.source)
-    shapes = compile_module(module, target=target, fusion=fusion, stage="hlo", record="none", hero_rules=hero_rules)
+    shapes = compile_module(module, replace(options, stage="hlo"))
     if isinstance(inputs, str | Path | StandardInput):
         arrays = load_arrays(inputs, "p", shapes.parameters)
     else:
-        arrays = draw_inputs(drawn_for(module, fusion), shapes.parameters, seed) if inputs is None else list(inputs)
-    reference = reference_for(module, arrays, fusion, atol, rtol)
-    comparison = StageComparison(reference, shapes, allocate(shapes, arrays), wanted, blocks, sanitize)
-    if "hlo" in wanted:
+        drawn = drawn_for(module, options.fusion)
+        arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
+    reference = reference_for(module, arrays, options.fusion, atol, rtol)
+    comparison = StageComparison(reference, shapes, allocate(shapes, arrays), how, len(plan.kernels))
+    if how.wants("hlo"):
         comparison.compare_hlo(run_program(shapes, arrays, "hlo"))
-    program = compile_module(
-        module,
-        target=target,
-        fusion=fusion,
-        stage=max((name for name in wanted if name), key=EXECUTABLE_STAGES.index) if wanted else EXECUTABLE_STAGES[-1],
-        record="none",
-        verify=verify,
-        observers=comparison.observer,
-        hero_rules=hero_rules,
-    )
+    program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     return replace(comparison.verdict(), program=program)
 
 
-def stages_wanted(stages: str) -> tuple[str, ...]:
-    """The executable stages that `stages` names; () for "passes", which is all there is. raises UsageError."""
-    if stages == "passes":
-        return ()
-    if stages == "all":
-        return EXECUTABLE_STAGES
-    names = tuple(stages.split(","))
-    for name in names:
-        if name not in EXECUTABLE_STAGES:
-            raise UsageError(
-                f"stage '{name}' cannot be executed",
-                stage="check",
-                help=f"all, passes, or of: {', '.join(EXECUTABLE_STAGES)}",
-            )
-    return names
-
-
 class StageComparison:
-    """Executes the live module after each pass and compares with the pass before and with the reference.
+    """Executes what each pass leaves, and compares with the pass before and with the reference.
 
-    program  as planned: its arrays, without code
-    slots    the program's buffers; parameters are filled in
-    wanted   stages to execute; () for after every pass
-    blocks   how many blocks of each kernel to run; 0: all
-    sanitize whether races and the like are errors (see `simt/sanitizer`)
+    reference  of the whole program
+    program    as planned: its arrays, without code
+    slots      the program's buffers; parameters are filled in
+    kernels    how many kernels the program has
     """
 
-    def __init__(
-        self,
-        reference: Reference,
-        program: Program,
-        slots: Slots,
-        wanted: tuple[str, ...],
-        blocks: int,
-        sanitize: bool = True,
-    ) -> None:
+    def __init__(self, reference: Reference, program: Program, slots: Slots, how: Comparison, kernels: int = 1) -> None:
         self.reference = reference
         self.program = program
         self.slots = slots
-        self.wanted = wanted
-        self.blocks = blocks
-        self.sanitize = sanitize
-        self.executed = 0
-        self.problem: Verdict | None = None
-        self.last: Verdict = Verdict(True, "nothing executed")
+        self.how = how
+        self.written: Slots = {}
+        self._is_one_kernel = kernels == 1
+        self._kernels: list[KernelComparison] = []
+        self._hlo = _GraphComparison(self)
 
     def verdict(self) -> Verdict:
-        """The first stage that is wrong, or the last one that was compared."""
-        if self.problem is not None:
-            return self.problem
-        unit = "executions after passes" if not self.wanted else "stage" if self.executed == 1 else "stages"
-        where = f"{self.executed} {unit}"
-        return Verdict(True, f"ok  {where}: {self.last.summary}")
+        """The first wrong stage of the first wrong kernel, or what was compared last."""
+        own = tuple(kernel.verdict() for kernel in self._kernels)
+        before = self._hlo.problem
+        wrong = next((verdict for verdict in own if not verdict.ok), None)
+        if before is not None or (wrong is not None and self._is_one_kernel):
+            return before or replace(own[0], name="")
+        if wrong is not None:
+            details = [line for verdict in own if not verdict.ok for line in (verdict.summary, *verdict.details)]
+            return Verdict(False, f"kernel {wrong.name}: {wrong.summary}", tuple(details[1:]), kernels=own)
+        counted = self._hlo.executed + max((kernel.executed for kernel in self._kernels), default=0)
+        unit = "executions after passes" if self.how.stages == "passes" else "stage" if counted == 1 else "stages"
+        if self._is_one_kernel or not self._kernels:
+            last = self._kernels[-1].last if self._kernels and self._kernels[-1].executed else self._hlo.last
+            return Verdict(True, f"ok  {counted} {unit}: {last.summary}")
+        whole = self._whole() if self._kernels[-1].executed else self._hlo.last
+        if not whole.ok:
+            return replace(whole, summary=f"each kernel is right by itself, but the whole {whole.summary}", kernels=own)
+        return Verdict(True, f"ok  {counted} {unit} of {len(own)} kernels: {whole.summary}", kernels=own)
+
+    def _whole(self) -> Verdict:
+        """The program's results after the last stage."""
+        specs = self.program.results
+        arrays = [from_buffer(self.slots["result", number], spec) for number, spec in enumerate(specs)]
+        written = None
+        if self.written:
+            everywhere = [self.written.get(("result", n), np.ones(spec.elements, bool)) for n, spec in enumerate(specs)]
+            written = [from_buffer(part, spec) for part, spec in zip(everywhere, specs, strict=True)]
+        return self.reference.compare(arrays, written)
 
     def compare_hlo(self, results: Sequence[Array]) -> None:
         """The stage `hlo`: HLO has one meaning, so these are the reference's bits."""
-        self.executed += 1
-        count = sum(int(np.count_nonzero(differing(a, b))) for a, b in zip(results, self.reference.values, strict=True))
-        self.last = self.reference.compare(results)
-        if count:
-            self.problem = Verdict(False, f"hlo: {count} elements change when the text is read back", self.last.details)
+        self._hlo.compare_text(results)
+
+    def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        """What `compile_module` calls after each pass on HLO."""
+        self._hlo.observe(name, stage, module)
 
     def observer(self, planned: PlannedKernel) -> Observer:
         """What `compile_module` calls after each pass over one kernel."""
-        before: Slots | None = None
-        given: Slots | None = None
+        kernel = KernelComparison(planned, self, self.reference if self._is_one_kernel else None)
+        self._kernels.append(kernel)
+        return kernel.observe
+
+
+class _GraphComparison:
+    """Evaluates ENTRY after passes on HLO."""
+
+    def __init__(self, whole: StageComparison) -> None:
+        self.whole = whole
+        self.executed = 0
+        self.problem: Verdict | None = None
+        self.last = Verdict(True, "nothing executed")
+        self._text: str | None = None
+        self._values: list[Array] = whole.reference.values
+        self._selected = whole.program.fusion is None
+
+    def compare_text(self, results: Sequence[Array]) -> None:
+        reference = self.whole.reference
+        self.executed += 1
+        count = sum(int(np.count_nonzero(differing(a, b))) for a, b in zip(results, reference.values, strict=True))
+        self.last = reference.compare(results)
+        if count:
+            self.problem = Verdict(False, f"hlo: {count} elements change when the text is read back", self.last.details)
+
+    def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        """Of a fusion that is compiled alone the inputs are at hand, so ENTRY is evaluated from the pass on that leaves only it."""
+        self._selected |= name == SelectFusionPass.name
+        how = self.whole.how
+        if self.problem is not None or not self._selected or not how.wants(stage):
+            return
+        text = print_hlo(module)
+        if self._text is None and how.stages == "passes":
+            self._text = text
+        before, self._text = self._text or self.whole.program.hlo, text
+        if text == before or stage == "hlo":
+            return
+        values = evaluate(entry_of(module), self.whole.reference.inputs)
+        self.executed += 1
+        self.last = self.whole.reference.compare(values)
+        label = stage if stage is not None and how.stages != "passes" else name
+        if not self.last.ok:
+            self.problem = replace(self.last, summary=f"{label}: {self.last.summary}")
+
+
+class KernelComparison:
+    """One kernel: what each pass leaves of it is executed on the arrays that reach it.
+
+    reference  of what the kernel computes; None: made of its own computation when its inputs are there
+    """
+
+    def __init__(self, planned: PlannedKernel, whole: StageComparison, reference: Reference | None) -> None:
+        self.planned = planned
+        self.whole = whole
+        self.executed = 0
+        self.problem: Verdict | None = None
+        self.last = Verdict(True, "nothing executed")
+        self._reference = reference
+        self._arguments = kernel_arguments(planned)
+        # The program may give its results other shapes than the kernel does, and another order.
+        if reference is not None:
+            self._numbers = [slot.index for slot in planned.results]
+            self._specs = [whole.program.results[number] for number in self._numbers]
+        else:
+            self._specs = [argument.array for argument in self._arguments[len(planned.operands) :]]
+            self._numbers = list(range(len(self._specs)))
+        self._given: Slots | None = None
+        self._before: Slots | None = None
         # By the first stage: behind pointers, elements that share a byte or a word are written together.
-        sampled: dict[tuple[str, int], Array] | None = None
-        tolerant = False
-        arguments = kernel_arguments(planned)
+        self._sampled: Slots | None = None
+        self._tolerant = False
         # Of what later kernels read nothing may be missing; nor of what several blocks write to one element.
         is_last = all(slot.kind == "result" for slot in planned.results) and not planned.overwritten
         is_scatter = any(isinstance(op, ScatterOp) for op in computation_of(planned.source).instructions)
-        blocks = self.blocks if is_last and not is_scatter else 0
+        self._blocks = whole.how.blocks if is_last and not is_scatter else 0
 
-        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
-            nonlocal before, given, sampled, tolerant
-            given = given or dict(self.slots)
-            tolerant |= name in TOLERANT and TOLERANT[name].applies(module)
-            if self.problem is not None or (self.wanted and stage not in self.wanted):
-                return
-            label = stage or name
-            try:
-                slots = dict(given)
-                chosen = blocks_to_run(launch_of(module).blocks, blocks)
-                written = run_kernel(module, arguments, slots, chosen, [Sanitizer()] if self.sanitize else [])
-            except ExecutionError as error:
-                self.problem = Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
-                return
-            slots = {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in planned.results}
-            self.executed += 1
-            sampled = sampled or written
-            self._compare(label, planned, slots, before, sampled, tolerant)
-            before, tolerant = slots, False
-            self.slots |= slots
+    def verdict(self) -> Verdict:
+        """The first wrong stage, or what was compared last."""
+        return replace(self.problem or self.last, name=self.planned.name)
 
-        return observe
+    def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        """Executes the kernel where this pass is to be looked at; at the first wrong pass it ends."""
+        if self._given is None:
+            self._given = dict(self.whole.slots)
+        self._tolerant |= name in TOLERANT and TOLERANT[name].applies(module)
+        if self.problem is not None or not self.whole.how.wants(stage):
+            return
+        label = stage or name
+        slots = dict(self._given)
+        chosen = blocks_to_run(launch_of(module).blocks, self._blocks)
+        watchers = [Sanitizer()] if self.whole.how.sanitize else []
+        try:
+            written = run_kernel(module, self._arguments, slots, chosen, watchers)
+        except ExecutionError as error:
+            self._fail(Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines())))
+            return
+        made = {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
+        self.executed += 1
+        self._sampled = self._sampled or written
+        found = self._compare(label, made)
+        if found is not None:
+            self._fail(found)
+            return
+        self._before, self._tolerant = made, False
+        self.whole.slots |= made
+        self.whole.written |= self._sampled or {}
 
-    def _compare(
-        self,
-        label: str,
-        planned: PlannedKernel,
-        slots: Slots,
-        before: Slots | None,
-        written: dict[tuple[str, int], Array] | None,
-        tolerant: bool,
-    ) -> None:
-        if before is not None and not tolerant:
-            for key, buffer in slots.items():
-                different = differing(buffer, before[key])
+    def _compare(self, label: str, made: Slots) -> Verdict | None:
+        """What is wrong with the arrays that the kernel made."""
+        if self._before is not None and not self._tolerant:
+            for key, buffer in made.items():
+                different = differing(buffer, self._before[key])
                 if different.any():
                     at = int(np.argmax(different))
-                    line = f"{key[0]} {key[1]}, element {at} in memory: {before[key][at]} before, {buffer[at]} after"
-                    self.problem = Verdict(
+                    line = (
+                        f"{key[0]} {key[1]}, element {at} in memory: {self._before[key][at]} before, {buffer[at]} after"
+                    )
+                    return Verdict(
                         False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,)
                     )
-                    return
-        # Temporaries have no reference of their own: they are held through the results that are made from them.
-        results = [slot for slot in planned.results if slot.kind == "result" and slot not in planned.overwritten]
-        if not results:
-            return
-        arrays = [from_buffer(slots[slot.kind, slot.index], self.program.results[slot.index]) for slot in results]
+        pairs = list(zip(self.planned.results, self._specs, strict=True))
+        arrays = [from_buffer(made[slot.kind, slot.index], spec) for slot, spec in pairs]
         parts = None
-        if written is not None:
-            parts = [from_buffer(written["result", slot.index], self.program.results[slot.index]) for slot in results]
-        verdict = self.reference.compare(arrays, parts, [slot.index for slot in results])
+        if self._sampled is not None:
+            sampled = self._sampled
+            parts = [from_buffer(sampled[slot.kind, slot.index], spec) for slot, spec in pairs]
+        verdict = self.reference.compare(arrays, parts, self._numbers)
         self.last = verdict
-        if not verdict.ok:
-            self.problem = Verdict(False, f"{label}: {verdict.summary}", verdict.details)
+        return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
+
+    @property
+    def reference(self) -> Reference:
+        """What the kernel computes of the arrays that reach it."""
+        if self._reference is None:
+            assert self._given is not None
+            given = self._given
+            inputs = [
+                from_buffer(given[argument.kind, argument.index], argument.array)
+                for argument in self._arguments[: len(self.planned.operands)]
+            ]
+            whole = self.whole.reference
+            self._reference = Reference(computation_of(self.planned.source), inputs, whole.atol, whole.rtol)
+        return self._reference
+
+    def _fail(self, problem: Verdict) -> None:
+        """Those after it are judged by themselves: they get what the reference says."""
+        self.problem = problem
+        for number, slot, spec in zip(self._numbers, self.planned.results, self._specs, strict=True):
+            self.whole.slots[slot.kind, slot.index] = to_buffer(self.reference.values[number], spec)
 
 
 def blocks_to_run(total: int, most: int) -> list[int] | None:
@@ -380,19 +501,11 @@ def blocks_to_run(total: int, most: int) -> list[int] | None:
     return sorted({round(i * (total - 1) / max(1, most - 1)) for i in range(most)})
 
 
-def bundle_case(
-    source: str | Path,
-    *,
-    name: str,
-    target: str = "h200",
-    fusion: str | None = None,
-    hero_rules: str = "current",
-    seed: int = 0,
-) -> Case:
+def bundle_case(source: str | Path, options: CompileOptions, *, name: str, seed: int = 0) -> Case:
     """A program with drawn inputs and what is admissible for its results, ready for `write_bundle`."""
     module = read_module(source)
-    program = compile_module(module, target=target, fusion=fusion, hero_rules=hero_rules, record="none")
-    computation = drawn_for(module, fusion)
+    program = compile_module(module, replace(options, stage="ptx", record="none"))
+    computation = drawn_for(module, options.fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
     bounds = Reference(computation, inputs).bounds
     return Case(name, program, program.hlo, seed, inputs, bounds, places=places_said_by(computation))

@@ -33,14 +33,7 @@ from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.view import view_of
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One array of the program: `kind` is "parameter", "result" or "temporary", `index` which of them."""
-
-    kind: str
-    index: int
+from xla_emitters.program import Slot
 
 
 @dataclass(frozen=True)
@@ -73,15 +66,13 @@ class ProgramPlan:
     kernels: tuple[PlannedKernel, ...]
 
 
-def plan_program(module: ModuleOp, fusion: str | None = None) -> ProgramPlan:
-    """The plan for a module, or for the one fusion instruction named `fusion`.
+def plan_program(module: ModuleOp) -> ProgramPlan:
+    """The plan for a module.
 
-    raises   UsageError when there is no such fusion; Unsupported for instructions between fusions that are not compiled, for
-             parameters that are tuples, and for results that no fusion computes
+    raises   Unsupported for instructions between fusions that are not compiled, for parameters that are tuples, and for results that no
+             fusion computes
     """
     entry = entry_of(module)
-    if fusion is not None:
-        return _plan_alone(_fusion_named(entry, fusion))
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
         return _plan_alone(entry)
     return _plan_entry(entry)
@@ -91,7 +82,7 @@ def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionO
     """What becomes kernels: one fusion, all of ENTRY's, or ENTRY if it has none. raises UsageError where there is no such fusion."""
     entry = entry_of(module)
     if fusion is not None:
-        return (_fusion_named(entry, fusion),)
+        return (fusion_named(entry, fusion),)
     return tuple(op for op in entry.instructions if isinstance(op, FusionOp)) or (entry,)
 
 
@@ -105,7 +96,7 @@ def entry_of(module: ModuleOp) -> ComputationOp:
 
 def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
     """The computation that ENTRY's fusion instruction named `fusion` calls. raises UsageError when there is none."""
-    return computation_of(_fusion_named(entry_of(module), fusion))
+    return computation_of(fusion_named(entry_of(module), fusion))
 
 
 def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
@@ -113,7 +104,7 @@ def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
     return find_computation(source, source.calls) if isinstance(source, FusionOp) else source
 
 
-def _fusion_named(entry: ComputationOp, name: str) -> FusionOp:
+def fusion_named(entry: ComputationOp, name: str) -> FusionOp:
     fusions = {op.instruction_name.data: op for op in entry.instructions if isinstance(op, FusionOp)}
     if name not in fusions:
         raise UsageError(
@@ -122,16 +113,11 @@ def _fusion_named(entry: ComputationOp, name: str) -> FusionOp:
     return fusions[name]
 
 
-def _plan_alone(source: FusionOp | ComputationOp) -> ProgramPlan:
-    if isinstance(source, FusionOp):
-        parameters = tuple(operand.type for operand in source.operands)
-        root = source.result.type
-    else:
-        parameters = tuple(parameter.result.type for parameter in source.parameters)
-        root = source.root.type
-    results = leaf_types(root)
+def _plan_alone(entry: ComputationOp) -> ProgramPlan:
+    parameters = tuple(parameter.result.type for parameter in entry.parameters)
+    results = leaf_types(entry.root.type)
     kernel = PlannedKernel(
-        source,
+        entry,
         tuple(Slot("parameter", i) for i in range(len(parameters))),
         tuple(Slot("result", i) for i in range(len(results))),
     )

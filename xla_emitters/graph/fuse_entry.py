@@ -27,7 +27,7 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.program_plan import entry_of, is_same_memory
 from xla_emitters.fusions.view import view_of
-from xla_emitters.graph.fusion_parts import Part, Parting, copying, rewritten_copy
+from xla_emitters.graph.fusion_parts import Part, Parting, copying
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -39,18 +39,6 @@ class FuseEntryPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         fuse_entry(op)
-
-
-def fuse_entry_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
-    """What is compiled for `module`: itself where ENTRY holds nothing but fusions, or where one fusion alone is asked for.
-
-    returns  a module, and the name of the fusion to compile, None for all of them
-    """
-    entry = entry_of(module)
-    beside = any(isinstance(op, ConstantOp | BitcastOp | CopyOp) for op in entry.instructions)
-    if fusion is not None or not beside or not _fusions(entry):
-        return module, fusion
-    return rewritten_copy(module, None, fuse_entry)
 
 
 def fuse_entry(module: ModuleOp) -> None:

@@ -11,7 +11,7 @@ call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
@@ -158,34 +158,6 @@ class Parting:
         fusions = (op for op in self.module.walk() if isinstance(op, FusionOp))
         if not any(op.calls.root_reference.data == self.callee.sym_name.data for op in fusions):
             Rewriter.erase_op(self.callee)
-
-
-def rewritten_copy(
-    module: ModuleOp, fusion: str | None, rewrite: Callable[[ModuleOp], None]
-) -> tuple[ModuleOp, str | None]:
-    """A module like `module`, or of its fusion of this name alone, after `rewrite`; and the fusion to compile: None, all of them."""
-    copy = module.clone()
-    if fusion is not None:
-        _leave_only(copy, fusion)
-    rewrite(copy)
-    return copy, None
-
-
-def _leave_only(module: ModuleOp, fusion: str) -> None:
-    """ENTRY becomes a call of one of its fusions, with a parameter for each operand."""
-    entry = entry_of(module)
-    # It speaks of parameters by number.
-    module.attributes.pop("hlo.input_output_alias", None)
-    (called,) = (op for op in entry.instructions if isinstance(op, FusionOp) and op.instruction_name.data == fusion)
-    parameters = [ParameterOp(number, value.type, f"p{number}") for number, value in enumerate(called.operands)]
-    alone = called.clone()
-    alone.operands = [parameter.result for parameter in parameters]
-    for op in (*parameters, alone):
-        op.location = called.location
-    made = ComputationOp(entry.sym_name.data, Block([*parameters, alone, ReturnOp(alone.result)]), entry=True)
-    made.location = entry.location
-    Rewriter.insert_op(made, InsertPoint.after(entry))
-    Rewriter.erase_op(entry)
 
 
 def wrap_entry(entry: ComputationOp) -> ComputationOp:

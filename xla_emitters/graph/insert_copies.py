@@ -21,9 +21,9 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.buffers import wanted_aliases
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.program_plan import entry_of, kernel_sources, producers_of
+from xla_emitters.fusions.program_plan import entry_of, producers_of
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.graph.fusion_parts import aliasing, copying, rewritten_copy, wrap_entry
+from xla_emitters.graph.fusion_parts import aliasing, copying, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -35,18 +35,6 @@ class InsertCopiesPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         insert_copies(op)
-
-
-def insert_copies_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
-    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be copied.
-
-    returns  a module, and the name of the fusion to compile, None for all of them
-    """
-    sources = kernel_sources(module, fusion)
-    shared = fusion is None and isinstance(sources[0], FusionOp) and any(_results_of_others(entry_of(module)))
-    if not shared and not any(_updates_elsewhere(source) for source in sources):
-        return module, fusion
-    return rewritten_copy(module, fusion, insert_copies)
 
 
 def insert_copies(module: ModuleOp) -> None:

@@ -41,11 +41,11 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.program_plan import computation_of, entry_of, kernel_sources
+from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.fusions.view import view_of
-from xla_emitters.graph.fusion_parts import Part, Parting, rewritten_copy, wrap_entry
+from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -78,17 +78,6 @@ def needs_split(computation: ComputationOp) -> FusionReductions | None:
 def _is_uniform(hero: ReduceOp) -> bool:
     """Whether all that it reduces lies in the same order in memory."""
     return len({minor_to_major(array.type) for array in hero.arrays}) == 1
-
-
-def split_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
-    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be split.
-
-    returns  a module, and the name of the fusion to compile, None for all of them
-    """
-    sources = kernel_sources(module, fusion)
-    if not any(needs_split(computation_of(source)) for source in sources):
-        return module, fusion
-    return rewritten_copy(module, fusion, split_reductions)
 
 
 def split_reductions(module: ModuleOp) -> None:

@@ -26,31 +26,27 @@ from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes, roots_of
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.program_plan import computation_of, entry_of, kernel_sources
+from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.graph.fusion_parts import Part, Parting, rewritten_copy, wrap_entry
+from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
 @dataclass(frozen=True)
 class SplitResultsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
+    """See the file's head. For a module of the `hlo` dialect.
+
+    hero_rules  as in `CompileOptions`: by the seed document's rules one kernel makes slices of any sizes, and nothing is split
+    """
 
     name = "xla-split-results"
 
+    hero_rules: str = "current"
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        split_results(op)
-
-
-def split_results_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
-    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be split.
-
-    returns  a module, and the name of the fusion to compile, None for all of them
-    """
-    if not any(map(parts_of, kernel_sources(module, fusion))):
-        return module, fusion
-    return rewritten_copy(module, fusion, split_results)
+        if self.hero_rules != "seed":
+            split_results(op)
 
 
 def split_results(module: ModuleOp) -> None:

@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.program_plan import computation_of, entry_of, kernel_sources
+from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.fusion_parts import (
@@ -35,7 +35,6 @@ from xla_emitters.graph.fusion_parts import (
     fresh_name,
     new_fusion,
     rename,
-    rewritten_copy,
     wrap_entry,
 )
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -51,16 +50,6 @@ class SplitScattersPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         split_scatters(op)
-
-
-def split_scatters_for_program(module: ModuleOp, fusion: str | None) -> tuple[ModuleOp, str | None]:
-    """What is compiled for `module`, or for its fusion instruction of this name: the module itself where nothing is to be split.
-
-    returns  a module, and the name of the fusion to compile, None for all of them
-    """
-    if not any(map(_not_in_place, kernel_sources(module, fusion))):
-        return module, fusion
-    return rewritten_copy(module, fusion, split_scatters)
 
 
 def split_scatters(module: ModuleOp) -> None:

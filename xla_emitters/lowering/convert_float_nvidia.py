@@ -37,12 +37,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.device import device
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.lowering.narrow_floats import FORMATS, Format, is_narrow
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder
 
 # Compute capability -> the first version of PTX with the instructions for it, newest chip first.
@@ -53,7 +52,7 @@ _WIDE = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
 @dataclass(frozen=True)
-class ConvertFloatNvidiaPass(KernelPass):
+class ConvertFloatNvidiaPass(DevicePass):
     """device  what the kernel will run on: a name or an architecture
 
     compute_capability_major, compute_capability_minor  those of another chip instead, as XLA's pass takes them
@@ -62,7 +61,6 @@ class ConvertFloatNvidiaPass(KernelPass):
 
     name = "xla-gpu-convert-float-nvidia"
 
-    device: str = "h200"
     compute_capability_major: int | None = None
     compute_capability_minor: int = 0
     ptx_version_major: int | None = None
@@ -85,8 +83,7 @@ class ConvertFloatNvidiaPass(KernelPass):
 
     def _chip(self) -> tuple[str, bool]:
         """What the kernel will run on, in words, and whether it has the instructions."""
-        target = device(self.device)
-        name, capability = target.name, target.compute_capability
+        name, capability = self.device.name, self.device.compute_capability
         if self.compute_capability_major is not None:
             capability = (self.compute_capability_major, self.compute_capability_minor)
             name = f"sm_{capability[0]}{capability[1]}"

@@ -65,7 +65,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
 from xdsl.utils.hints import isa
 
-from xla_emitters.device import Device, device
+from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
@@ -76,7 +76,7 @@ from xla_emitters.kernels.kernel_entry import SHARED
 from xla_emitters.lowering.atomic_updates import Place, lower_atomic_update
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder, place_of
 
 POINTER = llvm.LLVMPointerType()
@@ -108,15 +108,13 @@ PASS_BEFORE = {
 
 
 @dataclass(frozen=True)
-class LowerTensorsPass(KernelPass):
+class LowerTensorsPass(DevicePass):
     """See the head of the file. `device` is the GPU model: it says what is changed in one step by one instruction."""
 
     name = "xla-lower-tensors"
 
-    device: str = "h200"
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chip = device(self.device)
+        chip = self.device
         _check(op, self.name)
         functions = [found for found in op.walk() if isinstance(found, func.FuncOp)]
         for function in functions:

@@ -61,7 +61,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from xla_emitters.device import Device, device
+from xla_emitters.device import Device
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
@@ -73,7 +73,7 @@ from xla_emitters.kernels.kernel_entry import GRID, REQUIRED_BLOCK, known_block,
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder, place_of
 
 # One op for one op, same operands in the same order; flags are carried over.
@@ -140,15 +140,13 @@ _STAGE = "xla-lower-to-llvm-gpu"
 
 
 @dataclass(frozen=True)
-class LowerToLlvmGpuPass(KernelPass):
+class LowerToLlvmGpuPass(DevicePass):
     """device  what the kernel will run on: a name or an architecture"""
 
     name = "xla-lower-to-llvm-gpu"
 
-    device: str = "h200"
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = device(self.device)
+        target = self.device
         ConvertMathToLibdevicePass().apply(ctx, op)
         for function in [found for found in op.body.ops if isinstance(found, func.FuncOp)]:
             _FunctionLowering(ctx, index_width(op), target, function).lower()

@@ -17,16 +17,19 @@ goes wrong in it names it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import DiagnosticException
 
+from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.verification import verify_ir
-from xla_emitters.errors import InternalError, VerifyError, XlaEmittersError
+from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.notes import notes_wanted
 from xla_emitters.trace import Remark
@@ -40,6 +43,35 @@ class KernelPass(ModulePass):
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
         if (notes := notes_wanted()) is not None:
             notes.add(Remark(self.name, f"skipped {op.name}: {reason}", place_of(op)))
+
+
+_DEFAULT = device(DEFAULT_DEVICE)
+
+
+@dataclass(frozen=True)
+class DevicePass(KernelPass):
+    """A pass that reads the GPU that is compiled for; on the command line `{device="a6000"}`, a name as `--target` takes."""
+
+    device: Device = _DEFAULT
+
+    @classmethod
+    def from_spec(cls, spec: ArgSpec) -> Self:
+        given = dict(spec.normalize_parameter_names().parameters)
+        names = given.pop("device", ())
+        made = super().from_spec(ArgSpec(spec.name, given))
+        match names:
+            case ():
+                return made
+            case (str() as name,):
+                return replace(made, device=device(name))
+            case _:
+                raise UsageError(f"{cls.name}: a device is one name", help='device="h200"')
+
+    def spec(self, *, include_default: bool = False) -> ArgSpec:
+        made = super().spec(include_default=include_default)
+        if "device" in made.parameters:
+            made.parameters["device"] = (self.device.name,)
+        return made
 
 
 def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, verify: bool = False) -> None:

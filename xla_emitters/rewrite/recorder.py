@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.printer import print_ir_with_lines
-from xla_emitters.errors import UsageError
+from xla_emitters.hlo_text import print_hlo
 from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
@@ -28,16 +28,23 @@ from xla_emitters.trace import Step, Trace
 Observer = Callable[[str, str | None, ModuleOp], None]
 """Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
 
+Sources = tuple[tuple[str, ...], ...]
+"""For each line of a text the HLO instructions that it comes from."""
+Listing = Callable[[ModuleOp], tuple[str, Sources]]
+
 
 class Recorder:
     """Runs the steps of one kernel's compilation and writes them into its trace.
 
     With nothing to record, verify or observe it only runs them: that is the fast path.
+
+    listing  how a module is written down
     """
 
-    def __init__(self, name: str, record: str, verify: bool, observe: Observer | None) -> None:
-        if record not in ("none", "stages", "passes"):
-            raise UsageError(f"unknown record '{record}'", help="one of: none, stages, passes")
+    def __init__(
+        self, name: str, record: str, verify: bool, observe: Observer | None, listing: Listing | None = None
+    ) -> None:
+        self._listing = listing or ir_listing
         self._record = record
         self._verify = verify
         self._observe = observe
@@ -58,22 +65,26 @@ class Recorder:
             run_pass(kernel_pass, context, module)
         self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
 
-    def tool(self, stage: str, run: Callable[[], str]) -> str:
-        """Calls an external tool and records its output as the stage of that name."""
+    def tool(self, stage: str, run: Callable[[], str], shared_by: int = 1) -> str:
+        """Calls an external tool and records its output as the stage of that name.
+
+        shared_by  how many kernels it works for at once; the time that is recorded is divided by this
+        """
         start = time.perf_counter()
         text = run()
-        kept = text if self._record != "none" else None
-        self.trace.steps.append(Step(stage, stage, kept, time.perf_counter() - start))
+        kept = text if self.keeps_text else None
+        self.trace.steps.append(Step(stage, stage, kept, (time.perf_counter() - start) / shared_by))
         return text
 
-    def text(self, stage: str, make: Callable[[], str], source: Operation | None = None) -> None:
+    @property
+    def keeps_text(self) -> bool:
+        return self._record != "none"
+
+    def text(self, stage: str, text: str, source: Operation | None = None) -> None:
         """Records a stage that is text; `source` is what its ops are counted in."""
-        if self._record != "none":
-            text = make()
+        if self.keeps_text:
             counts = op_counts(source) if source is not None else {}
-            self.trace.steps.append(
-                Step(stage, stage, text, 0.0, counts, sources=tuple(map(_defined, text.split("\n"))))
-            )
+            self.trace.steps.append(Step(stage, stage, text, 0.0, counts, sources=_sources_of_hlo(text)))
 
     def _after(self, name: str, stage: str | None, module: ModuleOp, seconds: float, notes: Notes) -> None:
         if self._verify:
@@ -84,17 +95,33 @@ class Recorder:
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
         if self._record == "passes" or (self._record == "stages" and stage is not None):
-            text, starts = print_ir_with_lines(module)
-            step = replace(step, ir=text, sources=sources_of_lines(text, starts))
+            text, sources = self._listing(module)
+            step = replace(step, ir=text, sources=sources)
         self.trace.steps.append(step)
 
 
-def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> tuple[tuple[str, ...], ...]:
+def ir_listing(module: ModuleOp) -> tuple[str, Sources]:
+    """IR as MLIR prints it."""
+    text, starts = print_ir_with_lines(module)
+    return text, sources_of_lines(text, starts)
+
+
+def hlo_listing(module: ModuleOp) -> tuple[str, Sources]:
+    """A module of the `hlo` dialect as HLO text."""
+    text = print_hlo(module)
+    return text, _sources_of_hlo(text)
+
+
+def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> Sources:
     """For each line of printed IR the HLO instructions that the ops starting there come from."""
     lines: list[dict[str, None]] = [{} for _ in range(text.count("\n") + 1)]
     for line, op in starts:
         lines[line] |= dict.fromkeys(instructions_of(op))
     return tuple(map(tuple, lines))
+
+
+def _sources_of_hlo(text: str) -> Sources:
+    return tuple(map(_defined, text.split("\n")))
 
 
 def _defined(line: str) -> tuple[str, ...]:

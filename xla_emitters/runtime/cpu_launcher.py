@@ -1,15 +1,16 @@
 """Runs a program's kernels on the CPU, at any stage whose IR is at hand.
 
-    run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction
-    run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
-    run_kernel(module, arguments, slots)  one kernel's live module; the program's arrays are buffers by slot
+run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction; "graph": after the passes on HLO
+run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
+run_kernel(module, arguments, slots)  one kernel's live module; the program's arrays are buffers by slot
 
-Source: design.md 2.5.
+
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import DataError, Unsupported, UsageError
 from xla_emitters.fusions.program_plan import called_by, entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.program import Argument, ArraySpec, Kernel, Program
+from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute, written_elements
 from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.steps import Platform, run_steps
 from xla_emitters.trace import Trace
 
 Slots = dict[tuple[str, int], Array]
@@ -45,25 +47,63 @@ def run_program(
     raises  DataError for arrays that do not fit; UsageError when the trace does not hold that stage
     """
     slots = allocate(program, inputs)
-    if stage == "hlo":
-        module = parse_hlo(program.hlo, f"<{program.name}>")
-        computation = entry_of(module) if program.fusion is None else called_by(module, program.fusion)
+    if stage in ("hlo", "graph"):
+        text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
+        module = parse_hlo(text, f"<{program.name}>")
+        is_whole = stage == "graph" or program.fusion is None
+        computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
         return evaluate(computation, [np.asarray(array) for array in inputs])
-    modules = modules or [_recorded(trace, stage) for trace in program.traces]
-    for kernel, module in zip(program.kernels, modules, strict=True):
-        run_kernel(module, kernel.arguments, slots, watchers=watchers(kernel))
+    modules = modules or [parse_ir(_recorded(trace, stage), f"<{stage}>") for trace in program.traces]
+    by_name = {kernel.name: module for kernel, module in zip(program.kernels, modules, strict=True)}
+    run_steps(program.steps, Executor(program, slots, by_name, watchers))
     return results_of(program.results, slots)
 
 
-def _recorded(trace: Trace, stage: str) -> ModuleOp:
-    """The IR of a stage. raises UsageError when the trace does not hold it."""
+@dataclass(frozen=True)
+class Executor(Platform):
+    """The CPU: kernels are executed, arrays are NumPy's.
+
+    modules  the IR of each kernel, by its name
+    """
+
+    program: Program
+    slots: Slots
+    modules: Mapping[str, ModuleOp]
+    watchers: Callable[[Kernel], Sequence[Watcher]]
+
+    def launch(self, kernel: Kernel) -> None:
+        run_kernel(self.modules[kernel.name], kernel.arguments, self.slots, watchers=self.watchers(kernel))
+
+    def call(self, call: LibraryCall) -> None:
+        raise Unsupported(f"no function '{call.name}' on the CPU", stage="run")
+
+    def allocate(self, slot: Slot) -> None:
+        spec = self.program.array(slot)
+        refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"{slot.kind} {slot.index}")
+        self.slots[slot.kind, slot.index] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
+
+    def release(self, slot: Slot) -> None:
+        del self.slots[slot.kind, slot.index]
+
+    def copy(self, source: Slot, target: Slot) -> None:
+        self.slots[target.kind, target.index] = self.slots[source.kind, source.index].copy()
+
+    def read(self, slot: Slot) -> int:
+        return int(self.slots[slot.kind, slot.index][0])
+
+    def is_predicate(self, slot: Slot) -> bool:
+        return self.program.array(slot).dtype == "pred"
+
+
+def _recorded(trace: Trace, stage: str) -> str:
+    """The text of a stage. raises UsageError when the trace does not hold it."""
     try:
         ir = trace[stage].ir
     except KeyError as error:
         raise UsageError(str(error.args[0]), stage="run") from error
     if ir is None:
         raise UsageError("the program was compiled without recording its IR", stage="run")
-    return parse_ir(ir, f"<{stage}>")
+    return ir
 
 
 def allocate(program: Program, inputs: Sequence[Any]) -> Slots:

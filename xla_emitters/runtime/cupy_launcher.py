@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -21,11 +22,12 @@ import numpy as np
 
 from xla_emitters.device import device_running
 from xla_emitters.dtypes import Array, NumpyType, dtype
-from xla_emitters.errors import DataError, ToolError
+from xla_emitters.errors import DataError, ToolError, Unsupported
 from xla_emitters.extras import install_command
-from xla_emitters.program import ArraySpec, Kernel, Program
+from xla_emitters.program import ArraySpec, Kernel, LibraryCall, Program, Slot
 from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
+from xla_emitters.runtime.steps import Platform, run_steps
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"
 
@@ -77,11 +79,8 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
         buffers["parameter", number] = _parameter(cupy, array, spec, number)
     for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
         for number, spec in enumerate(specs):
-            row = dtype(spec.dtype)
-            size = spec.elements if row.bits >= 8 else row.size_bytes(spec.elements)
-            buffers[kind, number] = cupy.empty(size, dtype=_device_type(spec))
-    for kernel in program.kernels:
-        _launch(cupy, kernel, buffers)
+            buffers[kind, number] = _empty(cupy, spec)
+    run_steps(program.steps, Gpu(cupy, program, buffers))
     results: list[Any] = []
     for number, spec in enumerate(program.results):
         buffer = buffers["result", number]
@@ -92,6 +91,43 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
             buffer = cupy.asnumpy(buffer)
         results.append(from_buffer(buffer.view(dtype(spec.dtype).numpy) if on_host else buffer, spec))
     return results
+
+
+@dataclass(frozen=True)
+class Gpu(Platform):
+    """The current device and stream: kernels are launched, arrays are CuPy's."""
+
+    cupy: Any
+    program: Program
+    buffers: dict[tuple[str, int], Any]
+
+    def launch(self, kernel: Kernel) -> None:
+        _launch(self.cupy, kernel, self.buffers)
+
+    def call(self, call: LibraryCall) -> None:
+        raise Unsupported(f"no function '{call.name}' on a GPU", stage="launch")
+
+    def allocate(self, slot: Slot) -> None:
+        self.buffers[slot.kind, slot.index] = _empty(self.cupy, self.program.array(slot))
+
+    def release(self, slot: Slot) -> None:
+        del self.buffers[slot.kind, slot.index]
+
+    def copy(self, source: Slot, target: Slot) -> None:
+        self.buffers[target.kind, target.index][...] = self.buffers[source.kind, source.index]
+
+    def read(self, slot: Slot) -> int:
+        return int(self.cupy.asnumpy(self.buffers[slot.kind, slot.index])[0])
+
+    def is_predicate(self, slot: Slot) -> bool:
+        return self.program.array(slot).dtype == "pred"
+
+
+def _empty(cupy: Any, spec: ArraySpec) -> Any:
+    """A buffer for an array; types below eight bits are packed."""
+    row = dtype(spec.dtype)
+    size = spec.elements if row.bits >= 8 else row.size_bytes(spec.elements)
+    return cupy.empty(size, dtype=_device_type(spec))
 
 
 def _device_type(spec: ArraySpec) -> NumpyType:

@@ -94,7 +94,8 @@ class ProgramCache:
     def put(self, key: str, program: Program) -> None:
         """Keeps `program` under `key`, and lets go of what is over the limit."""
         self._hold(key, program)
-        content = {"program": program.to_json(), "traces": [trace.to_json() for trace in program.traces]}
+        traces = [trace.to_json() for trace in program.traces]
+        content = {"program": program.to_json(), "graph": program.graph.to_json(), "traces": traces}
         data = json.dumps(content).encode()
         path = self._path(key)
         with suppress(OSError):
@@ -167,7 +168,8 @@ def _read(data: bytes) -> Program | None:
     """The program in an entry; None for what another version has written."""
     try:
         content = json.loads(data)
-        return Program.from_json(content["program"], tuple(map(Trace.from_json, content["traces"])))
+        traces = tuple(map(Trace.from_json, content["traces"]))
+        return Program.from_json(content["program"], Trace.from_json(content["graph"]), traces)
     except (ValueError, KeyError, TypeError):
         return None
 

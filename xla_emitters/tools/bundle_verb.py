@@ -8,7 +8,14 @@ import sys
 from pathlib import Path
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import add_compilation, add_input, counted, read_source, refuse_second_reader
+from xla_emitters.tools.common import (
+    add_compilation,
+    add_input,
+    compile_options,
+    counted,
+    read_source,
+    refuse_second_reader,
+)
 from xla_emitters.tools.terminal import progress
 
 
@@ -30,10 +37,8 @@ def run(options: argparse.Namespace) -> int:
         cases = [
             bundle_case(
                 read_source(name),
+                compile_options(options),
                 name=Path(name).stem if name != "-" else "stdin",
-                target=options.target,
-                fusion=options.fusion,
-                hero_rules=options.hero_rules,
                 seed=options.seed,
             )
             for name in options.files

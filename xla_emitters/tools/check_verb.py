@@ -54,13 +54,15 @@ def run(options: argparse.Namespace) -> int:
         row: list[str] = []
         codes.append(reported(partial(check_one, options, name, row)))
         print(f"{name:<{width}}  {row[0] if row else 'not run'}", flush=True)
+        for kernel in row[1:]:
+            print(f"{'':<{width}}    {kernel}", flush=True)
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)
 
 
 def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
-    """Checks one file and puts what its row says into `row`. raises what `check` raises."""
+    """Checks one file; `row` gets what its row says, and, of several kernels, what each one's says. raises what `check` raises."""
     from xla_emitters.explore.check import check
 
     with progress(f"checking {name}"):
@@ -77,7 +79,7 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
             rtol=options.rtol,
             sanitize=not options.no_sanitize,
         )
-    row.append(report.summary)
+    row += [report.summary, *(f"kernel {kernel.name}: {kernel.summary}" for kernel in report.kernels)]
     for detail in report.details:
         print(f"    {detail}", file=sys.stderr)
     return 0 if report.ok else NumbersDiffer.exit_code

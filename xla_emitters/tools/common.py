@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.errors import ParseError, UsageError
-from xla_emitters.trace import Trace
 from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.program import Program
     from xla_emitters.runtime.arrays import StandardInput
 
 
@@ -41,6 +42,13 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         choices=("current", "seed"),
         help="which emitter takes a fusion: as today's XLA (default), or with the seed document's input slices",
     )
+
+
+def compile_options(options: argparse.Namespace) -> CompileOptions:
+    """What `add_input` and `add_compilation` were given."""
+    from xla_emitters.pipelines.options import CompileOptions
+
+    return CompileOptions(target=options.target, fusion=options.fusion, hero_rules=options.hero_rules)
 
 
 def add_arrays(parser: argparse.ArgumentParser) -> None:
@@ -129,11 +137,12 @@ def prints_anything(options: argparse.Namespace) -> bool:
     return record_wanted(options, "") != "" or options.time_passes or options.remarks
 
 
-def print_dumps(options: argparse.Namespace, traces: tuple[Trace, ...]) -> None:
-    """Prints and writes what `add_dumps` offers.
+def print_dumps(options: argparse.Namespace, program: Program) -> None:
+    """Prints and writes what `add_dumps` offers: of the passes on HLO where they changed something, then kernel by kernel.
 
     raises UsageError where the directory cannot be made.
     """
+    traces = (*([program.graph] if sum(program.graph.changed()) > 1 else []), *program.traces)
     for trace in traces:
         if options.print_ir_after_all or options.print_ir_after_change:
             for dump in dumps(trace, changed_only=not options.print_ir_after_all):

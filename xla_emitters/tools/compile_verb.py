@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.pipeline import compile, keep_intermediates
+    from xla_emitters.pipelines.compiler import compile, keep_intermediates
 
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, which stage '{options.stage}' is before")
@@ -72,15 +72,11 @@ def run(options: argparse.Namespace) -> int:
         text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
     elif options.diff:
         text = "\n".join(diff(trace, *options.diff) for trace in program.traces)
-    elif options.stage == "hlo":
-        text = program.hlo
-    elif is_ptx:
-        text = "\n".join(kernel.ptx for kernel in program.kernels)
     else:
-        text = "\n".join(trace[options.stage].ir or "" for trace in program.traces)
+        text = program.code
     kind = "json" if options.json else "diff" if options.diff else options.stage
     write(options.output, text if text.endswith("\n") else text + "\n", kind)
-    print_dumps(options, program.traces)
+    print_dumps(options, program)
     return 0
 
 
@@ -94,10 +90,12 @@ def diff(trace: Trace, before: str, after: str) -> str:
 
 
 def as_json(program: Program, stage: str) -> dict[str, Any]:
-    """The program's own JSON; for a stage before `ptx` also `stage`, and `ir`: the text of each kernel there."""
+    """The program's own JSON, with each kernel's PTX; for a stage before `ptx` also `ir`: the text of each kernel there."""
     data = program.to_json()
+    for kernel, row in zip(program.kernels, data["kernels"], strict=True):
+        row["ptx"] = kernel.ptx
     if stage != "ptx":
-        data |= {"stage": stage, "ir": [trace[stage].ir for trace in program.traces]}
+        data["ir"] = [program.code] if stage == "graph" else [trace[stage].ir for trace in program.traces]
     return data
 
 

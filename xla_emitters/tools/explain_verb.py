@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
-from xla_emitters.tools.common import add_compilation, add_input, read_source
+from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
 from xla_emitters.trace.explain import explained, explained_json
 
 
@@ -16,16 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.pipeline import compile
+    from xla_emitters.pipelines.compiler import compile_module, read_module
 
-    program = compile(
-        read_source(options.file),
-        target=options.target,
-        fusion=options.fusion,
-        hero_rules=options.hero_rules,
-        stage="llvm-dialect",
-        record="none",
-    )
+    module = read_module(read_source(options.file))
+    program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
     if options.json:
         data = {"target": program.target, "kernels": [explained_json(trace) for trace in program.traces]}
         print(json.dumps(data, indent=2))

@@ -17,16 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.fusions.indexing_analysis import indexing_rows, print_rows, rows_as_json
-    from xla_emitters.fusions.program_plan import plan_program
+    from xla_emitters.fusions.program_plan import kernel_sources
     from xla_emitters.fusions.view import view_of
-    from xla_emitters.pipeline import read_module
+    from xla_emitters.pipelines.compiler import read_module
 
     module = read_module(read_source(options.file))
     found = {
-        planned.name: indexing_rows(
-            view_of(planned.source), to_output=options.to_output, instruction=options.instruction
-        )
-        for planned in plan_program(module, options.fusion).kernels
+        view.name: indexing_rows(view, to_output=options.to_output, instruction=options.instruction)
+        for view in map(view_of, kernel_sources(module, options.fusion))
     }
     if options.json:
         print(json.dumps({"fusions": {name: rows_as_json(rows) for name, rows in found.items()}}, indent=2))

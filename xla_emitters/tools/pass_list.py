@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse_pipeline
 
-from xla_emitters.device import DEFAULT_DEVICE, DEVICES, device, device_running
+from xla_emitters.device import DEVICES, device_running
 from xla_emitters.errors import UsageError
 from xla_emitters.text_proto import parse_text_proto
 
@@ -87,9 +87,10 @@ def _expanded(spec: ArgSpec) -> Iterable[ArgSpec]:
     """The passes of one of XLA's test pipelines; else `spec` itself."""
     if spec.name not in PIPELINES:
         return (spec,)
-    from xla_emitters.pipeline import PASSES  # the whole compiler, which no single pass needs
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.passes import KERNEL  # the whole compiler, which no single pass needs
 
-    passes = [row.make(device(DEFAULT_DEVICE)).spec() for row in PASSES]
+    passes = [row.make(CompileOptions()).spec() for row in KERNEL]
     starts = [[made.name for made in passes].index(first) for first in PIPELINES.values()] + [len(passes)]
     number = list(PIPELINES).index(spec.name)
     return passes[starts[number] : starts[number + 1]]

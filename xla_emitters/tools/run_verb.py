@@ -7,6 +7,7 @@ import io
 import sys
 import time
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from xla_emitters.tools.common import (
     add_dumps,
     add_input,
     arrays_source,
+    compile_options,
     print_dumps,
     read_source,
     record_wanted,
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.fusions.program_plan import PlannedKernel
-    from xla_emitters.pipeline import Observer
     from xla_emitters.program import Kernel
+    from xla_emitters.rewrite.recorder import Observer
     from xla_emitters.runtime.simt.memory import Watcher
 
 
@@ -79,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
 def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None) -> int:
     """Prints what was run; the results go to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
-    from xla_emitters.pipeline import EXECUTABLE_STAGES, compile_module, read_module
+    from xla_emitters.pipelines.compiler import compile_module, read_module
+    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
     from xla_emitters.runtime.arrays import load_arrays, save_arrays
     from xla_emitters.runtime.cpu_launcher import run_program
     from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture, launch_program
@@ -116,11 +119,12 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     with progress(f"compiling {options.file}"):
         program = compile_module(
             module,
-            target=device_architecture() if on_gpu else options.target,
-            fusion=options.fusion,
-            hero_rules=options.hero_rules,
-            stage="ptx" if all_stages else stage,
-            record=record_wanted(options, "stages"),
+            replace(
+                compile_options(options),
+                target=device_architecture() if on_gpu else options.target,
+                stage="ptx" if all_stages else stage,
+                record=record_wanted(options, "stages"),
+            ),
             observers=keep if watched else None,
         )
     if options.show_stages:
@@ -128,7 +132,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
             print(stage_table(trace))
         for kernel in program.kernels:
             print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
-    print_dumps(options, program.traces)
+    print_dumps(options, program)
     if options.print_ir_tree_dir:
         print(f"IR of every pass and the PTX: {options.print_ir_tree_dir}")
     given = arrays_source(options.inputs)
@@ -167,8 +171,8 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     if not options.no_reference:
         with progress("evaluating the reference"):
             verdict = reference_for(module, inputs, options.fusion).compare(results)
-        print(verdict.summary)
         if not verdict.ok:
             raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
+        print(verdict.summary)
     sys.stdout.flush()
     return 0

@@ -65,7 +65,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.device import Device, device
+from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.mlir.ptx_atomics import can_add
@@ -84,7 +84,7 @@ from xla_emitters.kernels.accesses import (
     subscript,
 )
 from xla_emitters.rewrite.effects import may_write
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
 from xla_emitters.rewrite.notes import decide
 
@@ -97,20 +97,17 @@ IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
 @dataclass(frozen=True)
-class VectorizeLoadsStoresPass(KernelPass):
+class VectorizeLoadsStoresPass(DevicePass):
     """See the head of the file. `device` is the GPU model: it says which atomic updates there are of vectors."""
 
     name = "xla-vectorize-loads-stores"
 
-    device: str = "h200"
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chip = device(self.device)  # an unknown one is an error even where it makes no difference
         # Innermost loops first: a vector access that leaves an inner loop is an access of the loop around it.
         for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
-            self.vectorize(loop, chip)
+            self.vectorize(loop)
 
-    def vectorize(self, loop: scf.ForOp, chip: Device) -> None:
+    def vectorize(self, loop: scf.ForOp) -> None:
         """Takes every access of `loop` that allows it."""
         accesses = accesses_in(loop)
         scalar = [access for access in accesses if type(access.op) in SCALAR and access.elements == 1]
@@ -127,12 +124,12 @@ class VectorizeLoadsStoresPass(KernelPass):
         for access in scalar:
             buffer = access.buffer
             others = accesses if buffer is None else [*sharing[buffer], *sharing.get(None, ())]
-            if (reason := refusal(access, loop, width, others, chip)) is None:
+            if (reason := refusal(access, loop, width, others, self.device)) is None:
                 taken.append(access)
             else:
                 refused.append((access, reason))
-        if _goes_by_halves(taken, width, chip):
-            return self.vectorize(_halved(loop, width), chip)
+        if _goes_by_halves(taken, width, self.device):
+            return self.vectorize(_halved(loop, width))
         for access, reason in refused:
             self.skip(access.op, reason)
         for access in taken:

@@ -24,7 +24,7 @@ from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.pipeline import read_module
+from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.simt.execute import execute

@@ -23,7 +23,8 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import Expr, IndexingMap
 from xla_emitters.indexing import map as map_module
 from xla_emitters.indexing.shapes import bitcast_map, linearize_physical_map, reshape_map, transpose_map
-from xla_emitters.pipeline import compile_module, read_module
+from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch
 
 pytest.importorskip("islpy", reason="proofs need the extra: pip install 'xla-emitters[prove]'")
@@ -95,7 +96,7 @@ def test_every_launch_of_the_road_writes_every_element_once_and_in_memory_order(
 def test_every_simplification_on_the_way_of_the_examples(simplified):
     """From emission to the last of our passes."""
     for file in EXAMPLES:
-        compile_module(read_module(file), stage="llvm-dialect", record="none")
+        compile_module(read_module(file), CompileOptions(stage="llvm-dialect", record="none"))
     assert len(simplified) > 20
     for (before, _), after in simplified.items():
         assert prove_equal(before, after).holds, before

@@ -9,8 +9,10 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import VerifyError
 from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.kernels.kernel_entry import argument_number, entry_of_kernel, launch_of, shared_bytes
-from xla_emitters.pipeline import Observer, compile_module, read_module
+from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.recorder import Observer
 
 HEAD = "gpu.known_block_size = array<i32: 64, 2, 1>, gpu.known_grid_size = array<i32: 7, 1, 1>"
 TENSORS = f"""
@@ -113,7 +115,9 @@ def test_every_pass_keeps_the_launch() -> None:
     def observers(planned: PlannedKernel) -> Observer:
         return lambda name, stage, module: found.add((entry_of_kernel(module).sym_name.data, launch_of(module)))
 
-    compile_module(read_module(GELU), target=TARGET, stage="llvm-dialect", record="none", observers=observers)
+    compile_module(
+        read_module(GELU), CompileOptions(target=TARGET, stage="llvm-dialect", record="none"), observers=observers
+    )
     assert found == {("fusion", Launch((80, 1, 1), (128, 1, 1)))}
 
 

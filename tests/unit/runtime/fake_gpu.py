@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
-from xla_emitters.pipeline import compile
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_launcher
 

@@ -7,7 +7,8 @@ import pytest
 from runtime.small_programs import PROGRAMS, TARGET
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.pipeline import EXECUTABLE_STAGES, compile
+from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.runtime.arrays import random_arrays, same_bits
 from xla_emitters.runtime.cpu_launcher import allocate, results_of, run_kernel, run_program
 

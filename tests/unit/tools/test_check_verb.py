@@ -11,7 +11,7 @@ import pytest
 from runtime.small_programs import PROGRAMS
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.pipeline import EXECUTABLE_STAGES, PASSES
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -41,7 +41,7 @@ def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert said in row, row
     code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
-    assert f"ok  {1 + len(PASSES)} executions after passes:" in row
+    assert f"ok  {1 + len(KERNEL)} executions after passes:" in row
     code, (row,), err = run(capsys, NEGATE, "--stages", "scf,ptx")
     assert (code, row.split()[1:]) == (2, ["not", "run"])
     assert err.startswith("error: [check] stage 'ptx' cannot be executed")

@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 
 from xla_emitters.device import device
-from xla_emitters.pipeline import PASSES as PASSES_IN_ORDER
+from xla_emitters.pipelines.passes import KERNEL as PASSES_IN_ORDER
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.tools import opt
 from xla_emitters.tools.pass_list import MLIR_NAMES, PIPELINES

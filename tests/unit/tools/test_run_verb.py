@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.extras import install_command
-from xla_emitters.pipeline import EXECUTABLE_STAGES
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import load_arrays, save_arrays
 from xla_emitters.tools.main import main
@@ -40,7 +40,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def cupy(monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Iterator[ModuleType]:
     """The fake GPU, and in the place of the toolchain the LLVM dialect itself, which that GPU takes for PTX."""
     pending = SimpleNamespace(finish=lambda kernel: print_ir(kernel))
-    monkeypatch.setattr("xla_emitters.pipeline.start_compile", lambda architecture: nullcontext(pending))
+    monkeypatch.setattr("xla_emitters.pipelines.compiler.start_compile", lambda architecture: nullcontext(pending))
     with fake_cupy() as module:
         yield module
 

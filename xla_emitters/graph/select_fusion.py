@@ -1,0 +1,54 @@
+"""ENTRY becomes a call of one of its fusions, with a parameter for each operand. On HLO.
+
+    %a = f32[8] fusion(%p), calls=first                  p0 = f32[8] parameter(0)
+    ROOT %b = f32[8] fusion(%a, %p), calls=second   ->   p1 = f32[8] parameter(1)
+                                                         ROOT %b = f32[8] fusion(p0, p1), calls=second
+                                              fusion=b
+
+What the module says of ENTRY's parameters by number is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
+from xla_emitters.fusions.program_plan import entry_of, fusion_named
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class SelectFusionPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect.
+
+    fusion  name of the instruction; "": ENTRY stays as it is
+    """
+
+    name = "xla-select-fusion"
+
+    fusion: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.fusion:
+            select_fusion(op, self.fusion)
+
+
+def select_fusion(module: ModuleOp, name: str) -> None:
+    """See the file's head. raises UsageError where ENTRY has no fusion of that name."""
+    entry = entry_of(module)
+    called = fusion_named(entry, name)
+    module.attributes.pop("hlo.input_output_alias", None)
+    parameters = [ParameterOp(number, value.type, f"p{number}") for number, value in enumerate(called.operands)]
+    alone = called.clone()
+    alone.operands = [parameter.result for parameter in parameters]
+    for op in (*parameters, alone):
+        op.location = called.location
+    made = ComputationOp(entry.sym_name.data, Block([*parameters, alone, ReturnOp(alone.result)]), entry=True)
+    made.location = entry.location
+    Rewriter.insert_op(made, InsertPoint.after(entry))
+    Rewriter.erase_op(entry)

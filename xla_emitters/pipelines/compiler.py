@@ -1,0 +1,267 @@
+"""The compiler: HLO text to a program, straight down the lists of `passes.py`.
+
+    read_module -> GRAPH -> plan_program -> for each kernel: emit_fusion -> KERNEL -> all kernels in one module -> PTX
+
+`compile()` is the whole road, with the cache of programs in front; `compile_module()` the road of a module that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import Unpack
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.emitters.emit import emit_fusion, partition_fusion
+from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.errors import ParseError, ToolError, UsageError
+from xla_emitters.fusions.buffers import buffers_of
+from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, computation_of, plan_program
+from xla_emitters.fusions.view import view_of
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
+from xla_emitters.lowering.toolchain import (
+    PtxCompiler,
+    compile_to_llvm_ir,
+    compile_to_ptx_by_steps,
+    start_compile,
+    tools_fingerprint,
+)
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.passes import GRAPH, STAGES, rows_until
+from xla_emitters.program import Argument, ArraySpec, Kernel, Program
+from xla_emitters.rewrite.merge import merge_modules
+from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
+from xla_emitters.runtime.program_cache import key_of, open_cache
+
+
+def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
+    """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
+
+    source   path of an `.hlo` file, or HLO text (anything with a newline)
+    cache    whether a program that was compiled before may be the answer; not where the verifier is to run
+    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
+    raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
+
+    >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
+    (24576, 1, 1)
+    """
+    options = CompileOptions(**given)
+    text, name = read_text(source)
+    store = open_cache() if cache and not options.verify else None
+    key = _cache_key(text, name, options) if store else None
+    if store is None or key is None:
+        return compile_module(_parsed(text, name), options)
+    if (program := store.get(key)) is None:
+        program = compile_module(_parsed(text, name), options)
+        store.put(key, program)
+    return program
+
+
+def _cache_key(text: str, name: str, options: CompileOptions) -> str | None:
+    """What a program depends on; None where a tool is missing, which is for the compilation to say."""
+    try:
+        tools = tools_fingerprint() if options.stage in ("llvm", "ptx") else ""
+    except ToolError:
+        return None
+    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools)
+
+
+@lru_cache
+def own_fingerprint() -> str:
+    """Changes whenever a file of this package does."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_text(source: str | Path) -> tuple[str, str]:
+    """HLO text, and the name of where it is from, for messages. raises ParseError for what is no text, OSError."""
+    if isinstance(source, str) and "\n" in source:
+        return source, "<hlo>"
+    path = Path(source)
+    try:
+        return path.read_bytes().decode(), str(source)
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
+
+
+def read_module(source: str | Path) -> ModuleOp:
+    """The module at the stage `hlo`: of a file, or of HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
+    return _parsed(*read_text(source))
+
+
+def _parsed(text: str, name: str) -> ModuleOp:
+    module = parse_hlo(text, name)
+    options, context = CompileOptions(), Context()
+    for row in GRAPH:
+        row.make(options).apply(context, module)
+        if row.stage == "hlo":
+            break
+    return module
+
+
+def compile_module(
+    module: ModuleOp,
+    options: CompileOptions | None = None,
+    *,
+    observers: Callable[[PlannedKernel], Observer] | None = None,
+    graph_observer: Observer | None = None,
+) -> Program:
+    """`compile` for a module of the `hlo` dialect, which is left as it was.
+
+    observers       makes the observer of each kernel's compilation
+    graph_observer  is called after each pass on HLO
+    """
+    options = options or CompileOptions()
+    if options.stage not in STAGES:
+        raise UsageError(f"unknown stage '{options.stage}'", help=f"one of: {', '.join(STAGES)}")
+    chip, wanted, context = options.device, STAGES.index(options.stage), make_context()
+    named = module.sym_name.data if module.sym_name else None
+    graph = Recorder(named or "module", options.record, options.verify, graph_observer, hlo_listing)
+    text = print_hlo(module)
+    planned_module = run_graph(module, options, graph, context)
+    plan = plan_program(planned_module)
+    recorders = [
+        Recorder(planned.name, options.record, options.verify, observers(planned) if observers else None)
+        for planned in plan.kernels
+    ]
+    for planned, recorder in zip(plan.kernels, recorders, strict=True):
+        recorder.text("hlo", text, computation_of(planned.source))
+    kernels: tuple[Kernel, ...] = ()
+    if wanted < STAGES.index("partition"):
+        code = text if options.stage == "hlo" else print_hlo(planned_module)
+    else:
+        # The tool takes longer to start than to work: it starts now and waits for the module.
+        with start_compile(chip.architecture) if options.stage == "ptx" else nullcontext() as pending:
+            code, kernels = _compile_kernels(plan, options, recorders, context, pending)
+    return Program(
+        name=named or plan.kernels[0].name,
+        target=chip.name,
+        parameters=tuple(array_spec(type) for type in plan.parameters),
+        results=tuple(array_spec(type) for type in plan.results),
+        temporaries=tuple(array_spec(type) for type in plan.temporaries),
+        steps=kernels,
+        stage=options.stage,
+        code=code,
+        graph=graph.trace,
+        traces=tuple(recorder.trace for recorder in recorders),
+        hlo=text,
+        fusion=options.fusion,
+    )
+
+
+def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
+    """A copy of `module` after all passes of GRAPH: one kernel for each fusion of its ENTRY."""
+    copy = module.clone()
+    for row in GRAPH:
+        recorder.run(row.make(options), row.stage, context, copy)
+    return copy
+
+
+def plan_module(module: ModuleOp, options: CompileOptions) -> ProgramPlan:
+    """The kernels that `compile_module` makes of a module."""
+    return plan_program(run_graph(module, options, Recorder("", "none", False, None), make_context()))
+
+
+def _compile_kernels(
+    plan: ProgramPlan,
+    options: CompileOptions,
+    recorders: list[Recorder],
+    context: Context,
+    pending: PtxCompiler | None,
+) -> tuple[str, tuple[Kernel, ...]]:
+    """Every kernel as far as the stage that is wanted: all of them as one text, and each as a step. Before "xla_gpu" there are no steps."""
+    chip, stage = options.device, options.stage
+    pairs = list(zip(plan.kernels, recorders, strict=True))
+    if stage == "partition":
+        return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
+    modules = [_compile_kernel(planned, options, recorder, context) for planned, recorder in pairs]
+    launches = [(sanitize(p.name), launch_of(m), shared_bytes(m)) for p, m in zip(plan.kernels, modules, strict=True)]
+    module, renamed = merge_modules(modules)
+    match stage:
+        case "ptx":
+            assert pending is not None
+            code = _by_tool("ptx", lambda: pending.finish(module), recorders)
+        case "llvm":
+            code = _by_tool("llvm", lambda: compile_to_llvm_ir(module, chip.architecture), recorders)
+        case _:
+            recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
+            code = recorded or print_ir(module)
+    ptx = code if stage == "ptx" else ""
+    return code, tuple(
+        Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, kernel_arguments(planned))
+        for planned, names, (name, launch, shared) in zip(plan.kernels, renamed, launches, strict=True)
+    )
+
+
+def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
+    """One kernel, straight down as far as the stage that is wanted."""
+    if recorder.keeps_text:
+        _record_partition(planned, options, recorder)
+    kernel = recorder.emission(lambda: emit_fusion(planned.source, options.device, options.hero_rules))
+    for row in rows_until(options.stage):
+        recorder.run(row.make(options), row.stage, context, kernel)
+    return kernel
+
+
+def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder: Recorder) -> str:
+    """The functions that the emitter cuts the fusion into, as text."""
+    text = str(partition_fusion(planned.source, options.device, options.hero_rules))
+    recorder.text("partition", text)
+    return text
+
+
+def _by_tool(stage: str, run: Callable[[], str], recorders: list[Recorder]) -> str:
+    """What an external tool makes of all kernels together; each kernel's trace has its text, and an equal part of its time."""
+    first, *others = recorders
+    text = first.tool(stage, run, shared_by=len(recorders))
+    for recorder in others:
+        recorder.trace.steps.append(first.trace.steps[-1])
+    return text
+
+
+def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
+    """The pointers that the kernel takes: its operands, then its results."""
+    view = view_of(planned.source)
+    slots = (*planned.operands, *planned.results)
+    types = (*view.parameter_types, *view.result_types)
+    return tuple(
+        Argument(
+            kind=slot.kind,
+            index=slot.index,
+            array=array_spec(type),
+            bytes=buffer.dereferenceable,
+            alignment=buffer.align,
+            slice_index=buffer.slice_index,
+            written=buffer.is_written,
+        )
+        for slot, type, buffer in zip(slots, types, buffers_of(view), strict=True)
+    )
+
+
+def array_spec(type: Attribute) -> ArraySpec:
+    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
+    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
+
+
+def keep_intermediates(program: Program, directory: Path) -> None:
+    """Takes the second way to PTX, by mlir-translate, llvm-link, opt and llc, and leaves every file of it in `directory`.
+
+    program   compiled with its IR recorded at "llvm-dialect"
+    """
+    for kernel, trace in zip(program.kernels, program.traces, strict=True):
+        ir = trace["llvm-dialect"].ir
+        if ir is None:
+            raise UsageError("the program was compiled without recording its IR", stage="toolchain")
+        compile_to_ptx_by_steps(parse_ir(ir), kernel.architecture, directory / kernel.name)

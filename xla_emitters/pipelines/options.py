@@ -1,0 +1,53 @@
+"""What a compilation can be told, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypedDict
+
+from xla_emitters.device import DEFAULT_DEVICE, Device, device
+from xla_emitters.errors import UsageError
+
+RECORDS = ("none", "stages", "passes")
+
+
+class CompileKeywords(TypedDict, total=False):
+    """The fields of `CompileOptions` as keyword arguments."""
+
+    target: str
+    fusion: str | None
+    hero_rules: str
+    stage: str
+    record: str
+    verify: bool
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a module is compiled.
+
+    target      a device ("h200"), an architecture ("sm_90"), or a file with XLA's description of a GPU
+    fusion      only the fusion instruction of this name; None: all that ENTRY computes
+    hero_rules  by which an emitter is chosen: "current" as today's XLA, "seed" as the seed document
+    stage       where to stop; before "ptx" the kernels' PTX is ""
+    record      what traces keep of the IR: "none", "stages" (the boundaries), or "passes" (all)
+    verify      run the IR verifier after every pass
+    raises      UsageError for a record that there is not
+    """
+
+    target: str = DEFAULT_DEVICE
+    fusion: str | None = None
+    hero_rules: str = "current"
+    stage: str = "ptx"
+    record: str = "stages"
+    verify: bool = False
+
+    def __post_init__(self) -> None:
+        if self.record not in RECORDS:
+            raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
+
+    @cached_property
+    def device(self) -> Device:
+        """The GPU that `target` names. raises what `device()` raises."""
+        return device(self.target)

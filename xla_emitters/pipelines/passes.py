@@ -1,0 +1,143 @@
+"""THE MAP: the two lists of passes that a fusion goes through, in order, each with the reason for its place.
+
+    HLO text ─parse_hlo─> hlo ─GRAPH─> hlo, one fusion a kernel ─emit_fusion─> xla_gpu ─KERNEL─> llvm-dialect ─compile_to_ptx─> ptx
+
+`compiler.py` runs these lists. No other file knows the order of passes. A stage (`--stage scf`) is the boundary after one of the rows.
+Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages are those of `docs/walk.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xla_emitters.graph.flatten_parameters import FlattenParametersPass
+from xla_emitters.graph.fuse_entry import FuseEntryPass
+from xla_emitters.graph.insert_copies import InsertCopiesPass
+from xla_emitters.graph.select_fusion import SelectFusionPass
+from xla_emitters.graph.split_reductions import SplitReductionsPass
+from xla_emitters.graph.split_results import SplitResultsPass
+from xla_emitters.graph.split_scatters import SplitScattersPass
+from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
+from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
+from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
+from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
+from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
+from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
+from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.lower_affine import LowerAffinePass
+from xla_emitters.lowering.lower_tensors import LowerTensorsPass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
+from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.transforms.canonicalize import CanonicalizePass
+from xla_emitters.transforms.cse import CsePass
+from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
+from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
+from xla_emitters.transforms.inline import InlinePass
+from xla_emitters.transforms.loop_invariant_code_motion import LoopInvariantCodeMotionPass
+from xla_emitters.transforms.lower_xla_loops_to_scf import LowerXlaLoopsToScfPass
+from xla_emitters.transforms.lower_xla_to_scf import LowerXlaToScfPass
+from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
+from xla_emitters.transforms.peel_loops import PeelLoopsPass
+from xla_emitters.transforms.propagate_slice_indices import PropagateSliceIndicesPass
+from xla_emitters.transforms.simplify_arith import SimplifyArithPass
+from xla_emitters.transforms.symbol_dce import SymbolDcePass
+from xla_emitters.transforms.unswitch_loops import UnswitchLoopsPass
+from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that ends with it."""
+
+    make: Callable[[CompileOptions], KernelPass]
+    reason: str
+    stage: str | None = None
+
+
+def _row(make: Callable[[], KernelPass], reason: str, stage: str | None = None) -> Row:
+    return Row(lambda _: make(), reason, stage)
+
+
+# HLO to HLO: afterwards each fusion of ENTRY is one kernel.
+GRAPH: tuple[Row, ...] = (
+    _row(FlattenParametersPass, "kernels take arrays: everything after knows parameters by number", "hlo"),
+    Row(lambda o: SelectFusionPass(o.fusion or ""), "of what was not asked for, nothing is looked at or refused"),
+    _row(
+        FuseEntryPass, "constants, bitcasts and copies of ENTRY go into fusions, so that only fusions are left to split"
+    ),
+    Row(lambda o: SplitResultsPass(o.hero_rules), "results that no one kernel makes; what is left has one hero"),
+    _row(
+        SplitReductionsPass, "a reduction that one block cannot do, in two; its parts are as the rows above leave them"
+    ),
+    _row(SplitScattersPass, "a scatter needs its array in place: another kernel writes it there"),
+    _row(InsertCopiesPass, "last, for the rows above decide which fusion makes each result", "graph"),
+)
+
+# xla_gpu to the LLVM dialect, one kernel a module.
+KERNEL: tuple[Row, ...] = (
+    # One function: subgraphs go into the entry, so that everything after sees the whole kernel.
+    _row(SimplifyArithPass, "annotates ranges and decides comparisons before anything is moved"),
+    _row(CanonicalizePass, "folds what the elemental emitter wrote naively"),
+    _row(CsePass, "one load per element, one copy of each index"),
+    _row(EraseDeadFunctionsPass, "functions of subgraphs that the hero replaced would block inlining"),
+    _row(LowerXlaToScfPass, "combining over a warp becomes calls, which the inliner must count"),
+    _row(InlinePass, "single callers and movers of data go into the entry; a function called twice stays"),
+    _row(CanonicalizePass, "call boundaries are gone: fold across them"),
+    _row(CsePass, "arguments that became equal", "inlined"),
+    # Loops become explicit, tensors one-dimensional.
+    _row(PeelLoopsPass, "only the last iteration is checked, the others have accesses that vectorise"),
+    _row(LowerXlaLoopsToScfPass, "a loop over a map's symbols with its bounds check inside", "scf"),
+    _row(PropagateSliceIndicesPass, "callees learn which buffer each tensor is, while arguments still correspond"),
+    _row(FlattenTensorsPass, "an index now says where an element lies, which vectorising needs"),
+    _row(LoopInvariantCodeMotionPass, "bounds checks that do not depend on the loop leave it, so that ..."),
+    _row(UnswitchLoopsPass, "... the branch can go outside: accesses then stand directly in the loop body"),
+    _row(LoopInvariantCodeMotionPass, "what the branch held back", "flat"),
+    Row(
+        lambda o: VectorizeLoadsStoresPass(o.device), "contiguous, aligned accesses of a loop become one", "vectorized"
+    ),
+    _row(OptimizeLoopsPass, "straight-line code hides latency; it must know the vectors' loops are short"),
+    _row(CanonicalizePass, "the induction variable is constant in each copy"),
+    _row(CsePass, "copies of one computation", "unrolled"),
+    # Tensors leave: pointers, integers, LLVM.
+    _row(ConvertPureCallOpsPass, "calls are no longer free to move: their tensors become memory"),
+    Row(lambda o: LowerTensorsPass(o.device), "extract is a load, insert is a store in place"),
+    _row(ConvertComplexToStandardPass, "complex numbers become their two parts, which all that follows knows"),
+    _row(MergePointersToSameSlicePass, "two names for one buffer become one; then noalias is true"),
+    _row(CanonicalizePass, "results of tensor type left empty loops and branches"),
+    _row(CsePass, "addresses shared by loads and stores"),
+    _row(SimplifyArithPass, "ranges decide what is left of the bounds checks"),
+    _row(CanonicalizePass, "branches on decided conditions"),
+    _row(SimplifyAffinePass, "maps become arithmetic, unsigned where ranges allow"),
+    _row(LowerAffinePass, "maps whose sign is not known, with the signed fix-up"),
+    _row(ConvertIndexTypePass, "index arithmetic in the width that the module needs: 32 bits nearly always"),
+    _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
+    _row(SymbolDcePass, "functions that were inlined everywhere"),
+    _row(CsePass, "index arithmetic is explicit only now"),
+    Row(lambda o: ConvertFloatNvidiaPass(o.device), "instructions for eight-bit floats, where the chip has them"),
+    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials; libdevice takes the rest"),
+    _row(ConvertMathToLibdevicePass, "the rest of `math` calls libdevice; narrow floats go through f32"),
+    _row(CsePass, "conversions to f32 of one value"),
+    _row(ConvertScfToCfPass, "LLVM has branches only"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
+)
+
+# Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
+STAGES: tuple[str, ...] = (
+    *(row.stage for row in GRAPH if row.stage),
+    "partition",
+    "xla_gpu",
+    *(row.stage for row in KERNEL if row.stage),
+    "llvm",
+    "ptx",
+)
+EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", "llvm", "ptx"))
+
+
+def rows_until(stage: str) -> tuple[Row, ...]:
+    """The rows of KERNEL that lead to `stage`."""
+    ends = [number for number, row in enumerate(KERNEL, 1) if row.stage == stage]
+    return KERNEL[: ends[0]] if ends else KERNEL if stage in ("llvm", "ptx") else ()
