@@ -8,7 +8,8 @@ Source: seed document, "Hero-based codegen"; spec/2 1.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from pathlib import Path
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
@@ -62,11 +63,36 @@ EMITTERS: tuple[Emitter, ...] = (
 )
 
 
-HERO_RULES: Mapping[str, tuple[Emitter, ...]] = {
+HERO_RULES: dict[str, tuple[Emitter, ...]] = {
     "current": EMITTERS,
     "seed": (*EMITTERS[:2], InputSlicesEmitter(), *EMITTERS[2:]),
 }
 """Name of rules -> the emitters in their order: today's XLA, and the seed document, which has one more."""
+
+
+def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
+    """Lets an emitter of someone else's choose fusions, under all rules.
+
+    before   name of the emitter that is asked next: those in front of that one keep what they take
+    raises   UsageError where there is no emitter of that name, or one is called as the new one is
+    """
+    for rules, emitters in HERO_RULES.items():
+        names = [known.name for known in emitters]
+        if before not in names or emitter.name in names:
+            wrong = (
+                f"emitter '{emitter.name}' is registered already" if emitter.name in names else f"no emitter '{before}'"
+            )
+            raise UsageError(wrong, stage="emit", help=f"there are: {', '.join(names)}")
+        place = names.index(before)
+        HERO_RULES[rules] = (*emitters[:place], emitter, *emitters[place:])
+
+
+def registered_sources() -> tuple[Path, ...] | None:
+    """The files of the emitters that were registered; None where one is in no file, as in a Python prompt."""
+    modules = {type(emitter).__module__ for emitters in HERO_RULES.values() for emitter in emitters}
+    outside = sorted(name for name in modules if not name.startswith("xla_emitters."))
+    files: list[str | None] = [getattr(sys.modules[name], "__file__", None) for name in outside]
+    return None if None in files else tuple(Path(file) for file in files if file)
 
 
 def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emitter:

@@ -42,7 +42,10 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.errors import Place, Unsupported
 
-_FOR_OTHER_COMPILERS = re.compile(r'"kind"\s*:\s*"(__triton[^"]*|__custom_fusion|__cudnn[^"]*)"')
+# Triton's, custom and cuDNN's fusions of XLA:GPU; fusions that XLA:CPU gives to its libraries.
+_FOR_OTHER_COMPILERS = re.compile(
+    r'"kind"\s*:\s*"(__triton[^"]*|__custom_fusion|__cudnn[^"]*|__(?:ynn|xnn|onednn)_fusion)"'
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +165,7 @@ def _refuse_kind(fusion: FusionOp) -> None:
             f"fusion %{fusion.instruction_name.data} is of kind '{named.group(1)}'",
             stage="emit",
             place=place_of(fusion),
-            help="Triton, cuDNN and custom fusions are not compiled; all others are",
+            help="fusions for Triton, cuDNN, custom kernels and XLA:CPU's libraries are not compiled; all others are",
         )
 
 

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.emitters.emit import emit_fusion, partition_fusion
+from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered_sources
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
 from xla_emitters.fusions.buffers import buffers_of
@@ -68,12 +68,15 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
 
 
 def _cache_key(text: str, name: str, options: CompileOptions) -> str | None:
-    """What a program depends on; None where a tool is missing, which is for the compilation to say."""
+    """What a program depends on; None where that cannot be said: of a tool that is missing, of an emitter that is in no file."""
+    if (outsiders := registered_sources()) is None:
+        return None
+    emitters = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outsiders]
     try:
         tools = tools_fingerprint() if options.stage in ("llvm", "ptx") else ""
     except ToolError:
         return None
-    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools)
+    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *emitters)
 
 
 @lru_cache

@@ -48,9 +48,17 @@ class _Set(argparse.Action):
         os.environ[self.dest] = values or "1"
 
 
-def add_environment(parser: argparse.ArgumentParser) -> None:
-    """The flags that stand for environment variables."""
-    group = parser.add_argument_group("environment", "each is also the variable named in brackets")
+def add_environment(parser: argparse.ArgumentParser, *, is_listed: bool) -> None:
+    """The flags that stand for environment variables.
+
+    is_listed  whether `--help` has a line for each, or one that says where they are listed
+    """
+    where = (
+        "each is also the variable named in brackets"
+        if is_listed
+        else "flags and variables: xla-emitters doctor --help"
+    )
+    group = parser.add_argument_group("environment", where)
     for variable in VARIABLES:
         group.add_argument(
             variable.flag,
@@ -59,5 +67,5 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
             default=argparse.SUPPRESS,
             nargs=None if variable.metavar else 0,
             metavar=variable.metavar or None,
-            help=f"{variable.help} [{variable.name}]",
+            help=f"{variable.help} [{variable.name}]" if is_listed else argparse.SUPPRESS,
         )

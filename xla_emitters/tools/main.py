@@ -7,14 +7,18 @@ Each verb is a file beside this one with `add_arguments(parser)` and `run(option
 from __future__ import annotations
 
 import argparse
+import difflib
 import gc
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
+from xla_emitters.errors import UsageError
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import reported
+from xla_emitters.tools.terminal import marked_error
 
 VERBS = {
     "compile": ("print the IR or code of a fusion at a stage", "xla-emitters compile examples/gelu.hlo --stage flat"),
@@ -64,8 +68,20 @@ class PrintCompletion(argparse.Action):
         parser.exit()
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are our messages: what is wrong, and where help is; not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.fullmatch(r"unrecognized arguments: (-\S+).*", message)
+        near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
+        help = f"{near[0]}? " if near else ""
+        error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
+        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        self.exit(UsageError.exit_code)
+
+
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="xla-emitters",
         description="XLA:GPU's emitters in Python: HLO fusions to PTX, readable and executable at every pass.",
         epilog=EPILOG,
@@ -90,8 +106,8 @@ def build_parser() -> argparse.ArgumentParser:
         )
         module = import_module(f"xla_emitters.tools.{verb}_verb")
         module.add_arguments(sub)
-        add_environment(sub)
-        sub.set_defaults(run=module.run)
+        add_environment(sub, is_listed=verb == "doctor")
+        sub.set_defaults(run=module.run, parser=sub)
     verbs.add_parser("opt", help="run passes on MLIR or HLO text (xDSL's opt driver)", add_help=False)
     return parser
 
@@ -106,7 +122,9 @@ def main(args: Sequence[str] | None = None) -> int:
         from xla_emitters.tools import opt
 
         return opt.main(words[1:])
-    options = build_parser().parse_args(words)
+    options, unknown = build_parser().parse_known_args(words)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return reported(lambda: options.run(options))
 
 

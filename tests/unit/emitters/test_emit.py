@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.emitters.emit import EMITTERS, HERO_RULES, emit_fusion, emitter_for
+from xla_emitters.emitters import emit
+from xla_emitters.emitters.emit import (
+    EMITTERS,
+    HERO_RULES,
+    Emitter,
+    emit_fusion,
+    emitter_for,
+    register_emitter,
+    registered_sources,
+)
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.pipelines.compiler import compile
 
 
 def computation(body: str) -> ComputationOp:
@@ -31,6 +45,53 @@ def test_the_seeds_rules_have_one_emitter_more():
     assert [e.name for e in HERO_RULES["seed"]][:3] == ["reduction", "transpose", "input_slices"]
     with pytest.raises(UsageError, match="unknown hero rules 'old'"):
         emitter_for(view("p = f32[8] parameter(0)\nROOT n = f32[8] negate(p)"), device("h200"), "old")
+
+
+OUTSIDER = """
+from xla_emitters.emitters.loop import LoopEmitter
+
+class OutsideEmitter(LoopEmitter):
+    name = "outside"
+"""
+
+
+def outsider(path: Path, monkeypatch: pytest.MonkeyPatch) -> Emitter:
+    """An emitter as a user writes it, imported from a file, or from none as at a Python prompt."""
+    module = ModuleType("outside_emitter")
+    exec(OUTSIDER, module.__dict__)
+    if path.suffix:
+        path.write_text(OUTSIDER)
+        module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, "outside_emitter", module)
+    monkeypatch.setattr("xla_emitters.emitters.emit.HERO_RULES", dict(HERO_RULES))
+    return module.OutsideEmitter()
+
+
+def test_an_outside_emitter_takes_fusions_and_the_cache_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XLA_EMITTERS_DISABLE_CACHE", raising=False)
+    monkeypatch.setenv("XLA_EMITTERS_CACHE_DIR", str(tmp_path / "cache"))
+    text = "ENTRY f { p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p) }"
+
+    def chosen() -> str:
+        decisions = compile(text, stage="xla_gpu").trace.decisions
+        return next(found.data["name"] for found in decisions if found.topic == "emitter")
+
+    assert chosen() == "loop"
+    register_emitter(outsider(tmp_path / "outside.py", monkeypatch))
+    assert chosen() == "outside", "the program that was kept before is another one"
+    with pytest.raises(UsageError, match="'outside' is registered already"):
+        register_emitter(emit.HERO_RULES["current"][-2])
+    with pytest.raises(UsageError, match="no emitter 'last'") as caught:
+        register_emitter(outsider(tmp_path / "outside.py", monkeypatch), before="last")
+    assert "loop" in caught.value.help
+
+
+def test_where_the_registered_emitters_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert registered_sources() == ()
+    register_emitter(outsider(tmp_path / "outside.py", monkeypatch))
+    assert registered_sources() == (tmp_path / "outside.py",)
+    register_emitter(outsider(tmp_path, monkeypatch))
+    assert registered_sources() is None, "typed at a prompt: it is in no file"
 
 
 def test_every_emitters_reason_is_in_the_refusal():

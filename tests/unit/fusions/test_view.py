@@ -71,6 +71,7 @@ def test_nested_root_tuples_are_flattened():
         ('{"fusion_backend_config":{"kind":"__triton_gemm"}}', "kCustom", "__triton_gemm"),
         ('{"fusion_backend_config":{"kind":"__custom_fusion"}}', "kCustom", "__custom_fusion"),
         ('{"fusion_backend_config":{"kind":"__cudnn$fusion"}}', "kLoop", "__cudnn$fusion"),
+        ('{"fusion_config":{"kind":"__ynn_fusion"}}', "kCustom", "__ynn_fusion"),
     ],
 )
 def test_fusions_for_other_compilers_are_refused_by_kind(config: str, kind: str, named: str):

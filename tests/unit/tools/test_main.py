@@ -64,7 +64,26 @@ def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(words)
     assert stopped.value.code == 2
-    assert "usage: xla-emitters" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: [usage] ")
+    assert len(lines) == 2, "what is wrong and where help is, not the whole usage"
+    assert lines[1].endswith(" --help")
+
+
+def test_an_option_that_is_nearly_one_of_ours_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compile", "a.hlo", "--stagee", "scf"])
+    assert capsys.readouterr().err.splitlines()[1] == "    help: --stage? see xla-emitters compile --help"
+
+
+def test_variables_are_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """By `doctor --help`; the help of other verbs says so in one line."""
+    for verb, lines in (("doctor", 11), ("compile", 0), ("check", 0)):
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        out = capsys.readouterr().out
+        assert out.count("[XLA_EMITTERS_") == lines
+        assert ("xla-emitters doctor --help" in out) == (lines == 0)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
