@@ -16,7 +16,7 @@ A description of a GPU in XLA's text format is a device too; it is called by the
 
 What a description leaves out is as in the known device whose PTX the GPU runs, and a remark says so.
 
-Every field is one that XLA's heuristics read. Source: spec "Device numbers used by heuristics"; NVIDIA's data sheets for
+Every field is one that XLA's heuristics read. Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for
 t4, a100 and b200; XLA device_description.proto for the names in descriptions.
 """
 

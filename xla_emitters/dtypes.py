@@ -8,7 +8,7 @@
 HLO's signed integers are signless in IR (s32 is i32), unsigned ones keep their sign in the `hlo` dialect (u32 is ui32) and lose
 it in kernels. pred is i1 in the `hlo` dialect and one byte, 0 or 1, in kernels. Types without storage here (token, opaque,
 six-bit floats) parse, verify and print, and are refused by name when something would have to store them.
-Source: spec/1 5.1 "Types" and 6.4 "Dtypes".
+Source: docs/reference/1 5.1 "Types" and 6.4 "Dtypes".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whatever a file holds, a command ends with an exit code of conventions.md and a message that says where: never a traceback.
+"""Whatever a file holds, a command ends with an exit code of docs/reference/contracts and a message that says where: never a traceback.
 
 Damaged texts by the thousand (`damage.py`, a seed each) go through the front, through all passes, through `xla-emitters-opt` and the
 commands. A failure names the seed; `damaged(text, seed)` makes the text again. `XLA_EMITTERS_TEST_CASES=20000` runs that many (`seeds.py`).

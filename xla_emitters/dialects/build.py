@@ -8,7 +8,7 @@
         %r2 = scf.if %inside -> (t) { body } else { yield %b }
 
 All take a `Builder` and insert at its insertion point; ops inside the regions that they make are announced to the same listeners.
-Source: spec/1 5.6 "Loop nests and predicates"; seed document, "`xla_gpu` to `scf` conversion".
+Source: docs/reference/1 5.6 "Loop nests and predicates"; seed document, "`xla_gpu` to `scf` conversion".
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bo
     is_unsigned  read `value` as unsigned: nothing is less than 0 then
 
     With `high` <= 0 only 0 is left, and `value` is not used. What an index of 32 bits may not hold is clamped before it becomes one.
-    Source: spec/1 5.5, "clamp rule"; XLA makes an index of it first, so its clamp of 2^32 + 5 to [0, 9] gives 5.
+    Source: docs/reference/1 5.5, "clamp rule"; XLA makes an index of it first, so its clamp of 2^32 + 5 to [0, 9] gives 5.
     """
     if high <= 0:
         return constant_index(builder, 0)

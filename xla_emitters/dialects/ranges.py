@@ -2,7 +2,7 @@
 
     %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}     ->   [0, 127]
 
-Source: spec/1 1.6 "Static range of an SSA value".
+Source: docs/reference/1 1.6 "Static range of an SSA value".
 """
 
 from __future__ import annotations

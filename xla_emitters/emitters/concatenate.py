@@ -10,7 +10,7 @@
 
 The grid visits the largest operand. A thread takes the same place in all operands, one after the other; those that are smaller have fewer
 threads at work. With many operands that would be a lot of code in which few threads do something: they go to the loop emitter.
-Source: seed document, "Concatenate emitter"; spec/2 1.3 point 7, 2.2.
+Source: seed document, "Concatenate emitter"; docs/reference/2 1.3 point 7, 2.2.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     }
 
 Several results have updates of one shape and share the loop; all elements are computed before the first is written.
-Source: seed document, "In-place dynamic-update-slice emitter"; spec/2 2.3.
+Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2 2.3.
 """
 
 from __future__ import annotations

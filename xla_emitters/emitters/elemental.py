@@ -11,7 +11,7 @@ An epilogue's function is given the elements of heroes as its last arguments, an
 Every (instruction, indices) is emitted once per block; what is at hand in the same or an enclosing block is used again. Constants and
 index computations are shared too, constants at the top of the function. Chains of elementwise ops and of moves are walked with
 a list, not by recursion: 5,000 ops in a row are one function of 5,000 ops. Every op carries the location of its HLO instruction.
-Source: seed document, "Elemental emission", "Subgraph functions"; spec/1 5.5-5.8.
+Source: seed document, "Elemental emission", "Subgraph functions"; docs/reference/1 5.5-5.8.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `EMITTERS` is the rule of selection: the first that says nothing against a fusion takes it. So heroes with emitters of their own stand
 before the loop emitter, which takes what is left: what the others decline is emitted element by element, if its ops and those of the
 computations that they call have code, and refused by name if not.
-Source: seed document, "Hero-based codegen"; spec/2 1.3.
+Source: seed document, "Hero-based codegen"; docs/reference/2 1.3.
 """
 
 from __future__ import annotations

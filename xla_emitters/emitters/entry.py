@@ -10,7 +10,7 @@
 
 It takes the parameters and the results as tensors, inserts into the results and returns them; nothing else may use them. The launch stands
 in two attributes, so a pass, an executor or a tool can read it from the IR alone. Ids of extent 1 are not there.
-Source: seed document, "Entry function"; spec/1 1.8; spec/2 2.0.5, 4.1.
+Source: seed document, "Entry function"; docs/reference/1 1.8; docs/reference/2 2.0.5, 4.1.
 """
 
 from __future__ import annotations

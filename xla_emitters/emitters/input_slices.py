@@ -9,7 +9,7 @@
 
 Good where slices cover most of their operands and overlap. Only by the rules of the seed document (`--hero-rules=seed`): by those of today
 the loop emitter takes such fusions, if their results are of one size.
-Source: seed document, "Input slices emitter"; spec/2 2.8.
+Source: seed document, "Input slices emitter"; docs/reference/2 2.8.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 The map runs over the first result; results of other shapes are written at the same place in memory. All values of an iteration are
 computed before the first is written: a result may lie in the buffer of a parameter. Results of one element, beside larger ones, are
 written by the first thread, in a loop of their own; XLA's threads all do so.
-Source: seed document, "MLIR Conversion"; spec/2 2.1.
+Source: seed document, "MLIR Conversion"; docs/reference/2 2.1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     f32[1,1,32,32] slice(p), slice={[0:1], [1:2], [0:32], [0:32]}    of f32[3,3,32,32]: 1024 neighbours
 
 So it is the loop emitter under a name that says what could be done instead.
-Source: spec/2 1.3 "Memcpy thunk".
+Source: docs/reference/2 1.3 "Memcpy thunk".
 """
 
 from __future__ import annotations

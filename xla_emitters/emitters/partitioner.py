@@ -20,7 +20,7 @@ element is one, the epilogue, which is given that element instead of computing i
 Users are visited before what they use; an instruction that starts a subgraph forgets how it is reached, so the work is linear even
 where the number of paths is exponential. A subgraph of 2000 instructions is cut where one value is all that goes from one part to the
 other; elsewhere a cut would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
-Source: seed document, "Partitioning"; spec/1 4.1.
+Source: seed document, "Partitioning"; docs/reference/1 4.1.
 """
 
 from __future__ import annotations

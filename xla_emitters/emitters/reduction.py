@@ -15,7 +15,7 @@
 Which thread does what is the plan's (`reduction_plans`). Several reductions of one shape share the loop, and so do results that are not
 reduced but as large as what is read (side outputs): written at the place that is read. Reductions with nothing in common get blocks of
 their own along z. What threads begin with makes an initial value count once (`reduction_partials`).
-Additions in bodies are nsz, so that 0 + x folds. Source: spec/2 2.4.3; XLA reduction.cc.
+Additions in bodies are nsz, so that 0 + x folds. Source: docs/reference/2 2.4.3; XLA reduction.cc.
 """
 
 from __future__ import annotations

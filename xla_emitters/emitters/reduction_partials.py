@@ -9,7 +9,7 @@
       return %both, %f | %g
     }
 
-XLA begins with the initial value in any case. Source: spec/2 2.4.3; `analysis/reduction_starts`.
+XLA begins with the initial value in any case. Source: docs/reference/2 2.4.3; `analysis/reduction_starts`.
 """
 
 from __future__ import annotations

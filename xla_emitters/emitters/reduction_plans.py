@@ -11,7 +11,7 @@ A plan is made of maps: `input` from ids and range variables to what a thread re
 Between them the partial results of threads meet by shuffles over `distance`, 0 for none, and in a shared tile, written at
 `shared.write` and read at `shared.read`, transposed so that what belongs together is in one warp, over which shuffles go again.
 What is outside of a map's domain is not read, or not written.
-Source: spec/2 2.4.4-2.4.7; XLA reduction.cc.
+Source: docs/reference/2 2.4.4-2.4.7; XLA reduction.cc.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ With distributed indices a warp goes through a run of windows, and each of its l
 
     starts of the run   7  7  7  9  9  -1  12        updates of window 0, + those of 1, + those of 2      combined with memory at 7
                                                      updates of window 3, + those of 4                    combined with memory at 9 ...
-Source: seed document, "Scatter emitter"; spec/2 2.7.
+Source: seed document, "Scatter emitter"; docs/reference/2 2.7.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ words, the second loop takes as many of them as a word has elements, and a loop 
     %v0 = vector.transfer_read %synced_tensor[%row, %column]; ...                          words of %row, %row + 1, ...
     %words = vector.from_elements %v0[0], %v1[0], %v0[1], %v1[1] : vector<4xbf16>          columns of them behind each other
 
-Source: seed document, "Transpose emitter"; spec/2 2.5, 2.6; XLA transpose.cc.
+Source: seed document, "Transpose emitter"; docs/reference/2 2.5, 2.6; XLA transpose.cc.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ of the tile are 33 long, so that a column lies in 32 different banks. `PackedTil
 several elements, and words are rotated along the row by one for every row of words, which serves the same.
 
 Where a dim is not a multiple of its tile, the maps' constraints say which threads do something.
-Source: spec/2 2.5, 2.6; XLA transpose.cc; seed document, "Transpose emitter".
+Source: docs/reference/2 2.5, 2.6; XLA transpose.cc; seed document, "Transpose emitter".
 """
 
 from __future__ import annotations

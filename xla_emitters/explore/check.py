@@ -10,7 +10,7 @@
 
 Each kernel of a program is compared by itself, with the reference on the arrays that reach it, so temporaries are compared like results;
 and the program's results with the reference of the whole. After a kernel that is wrong, later ones get the reference's values.
-Large grids can be sampled: some blocks run, and only what they write is compared. Source: design "Each pass keeps the meaning", "Numbers".
+Large grids can be sampled: some blocks run, and only what they write is compared. Source: docs/reference/contracts "Passes" and "Numbers".
 """
 
 from __future__ import annotations

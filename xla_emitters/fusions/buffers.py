@@ -11,7 +11,7 @@ number share memory; the first one's promises hold for both. A result takes the 
 `input_output_alias`, or the fusion's `output_to_operand_aliasing`, gives it, and the kernel then writes that; but only where an element is
 read by the thread that writes it, and nowhere else: where every use of the parameter is elementwise, or where all results are updates in
 place or scatters. Otherwise the two are different memory, which `may-alias` allows.
-Source: spec/1 1.8 "Slice numbering"; spec/2 4.1 "ABI".
+Source: docs/reference/1 1.8 "Slice numbering"; docs/reference/2 4.1 "ABI".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ From the root towards the operands, through instructions that give element i of 
 counted in memory. So whatever the way from a hero to its root, an element of the one is needed for the element of the other at the same
 place. A transpose (or a concatenate) that is found is the hero if it is the only one and everything that uses it keeps places too.
 Else a reduce at the end of a chain of single operands is; else the root itself.
-Source: seed document, "Hero-based codegen"; spec/2 1.2-1.5.
+Source: seed document, "Hero-based codegen"; docs/reference/2 1.2-1.5.
 """
 
 from __future__ import annotations

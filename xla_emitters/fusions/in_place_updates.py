@@ -8,7 +8,7 @@
                                                                   nor, if elements share bytes, where any is read
 
 The result must lie in the parameter's buffer (`input_output_alias`), or there would be nothing there to keep: `buffers.py` asks.
-Source: seed document, "In-place dynamic-update-slice emitter"; spec/2 1.7.
+Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2 1.7.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Maps of the ops on a way are composed and simplified; equal ones are one. A runt
 keeps its origin: the value that holds it, and the map to its element there, over the variables of the whole map - so that it is still
 the right element after more ops. A constant or an iota that holds it is looked through.
 An op without a map (a sort) makes what lies behind it unknown.
-Source: spec/1 3.1, 3.2 (runtime variables), 3.3, 3.8. XLA binds the runtime variables of a map composed through dynamic-update-slice
-to the wrong elements (openxla/xla#49119); here origins are composed with the map that they belong to.
+Source: docs/reference/1 3.1, 3.2 (runtime variables), 3.3, 3.8. XLA binds the runtime variables of a map that is composed through
+dynamic-update-slice to the wrong elements (openxla/xla#49119); here origins are composed with the map that they belong to.
 """
 
 from __future__ import annotations

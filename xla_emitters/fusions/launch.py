@@ -10,7 +10,7 @@
 
 Consecutive threads take consecutive groups of elements in the order in which the result lies in memory, so writes coalesce. What
 the grid has beyond the last element is masked by the constraint. Ids whose extent is 1 are not in the map.
-Source: spec/2 2.0.1-2.0.4; seed document, "MLIR Conversion".
+Source: docs/reference/2 2.0.1-2.0.4; seed document, "MLIR Conversion".
 """
 
 from __future__ import annotations

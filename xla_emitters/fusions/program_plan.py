@@ -9,7 +9,7 @@
 
 ENTRY's fusions become kernels in program order; only tuples may stand between them, and bitcasts of what they make. An ENTRY without
 fusions is itself one kernel, named after the computation. Results of a tuple are numbered by leaf.
-Source: design.md 4 "Program"; spec/2 4.1, section 5 "fusion wrapper".
+Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fusion wrapper".
 """
 
 from __future__ import annotations

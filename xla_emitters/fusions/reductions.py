@@ -6,7 +6,7 @@
 
 A kernel for reductions pays where a warp has work: rows of 32 or of a divisor of it, columns long enough for their width. What one block
 cannot sum alone (a row above 16384, a column above 4096) would race with other blocks and is not a hero.
-Source: spec/2 1.8, 2.4.0-2.4.2; XLA reduction_utils.cc, reduction.cc.
+Source: docs/reference/2 1.8, 2.4.0-2.4.2; XLA reduction_utils.cc, reduction.cc.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Reduction:
         >>> Reduction(False, (1, 8192, 8192)).split
         Split(outer=64, inner=128, first=Reduction(is_row=False, dims=(64, 128, 8192)), second=Reduction(is_row=False, dims=(1, 64, 8192)))
 
-        Source: spec/2 1.8, "Summary of that pass".
+        Source: docs/reference/2 1.8, "Summary of that pass".
         """
         major, middle, minor = self.dims
         if self.is_race_free:

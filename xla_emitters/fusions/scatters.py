@@ -9,7 +9,7 @@
 A scatter goes over its updates; what it does not touch must be there already. So each result must lie in the buffer of its array, a
 parameter that nothing else reads: another thread might have updated what is read. And each update must be one step, where several may go
 to one element. Other scatters go to the loop emitter: each element of the result looks at all windows, in order.
-Source: spec/2 2.7; XLA scatter.cc.
+Source: docs/reference/2 2.7; XLA scatter.cc.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ are XLA's. Three ways, the first that applies:
     minor moved     32 x 32 elements a block
 
 Elements that share a byte go through shared memory only where a thread writes whole bytes of it: packed, or with the kept dim as a whole.
-Source: spec/2 1.5, 1.6; XLA ir_emission_utils.cc.
+Source: docs/reference/2 1.5, 1.6; XLA ir_emission_utils.cc.
 """
 
 from __future__ import annotations

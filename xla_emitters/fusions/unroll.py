@@ -6,7 +6,7 @@
     f32[16777216]      on b200                           8: its accesses are up to 32 bytes wide
 
 Powers of two; a count that does not divide is masked by the loop's bounds check. Fusions that repeat much work per element are not
-unrolled. Source: spec/2 2.0.4 "ComputeLoopFusionConfig".
+unrolled. Source: docs/reference/2 2.0.4 "ComputeLoopFusionConfig".
 """
 
 from __future__ import annotations

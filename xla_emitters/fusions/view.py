@@ -6,7 +6,7 @@
 Analyses and emitters read this and nothing else of the module, so a computation that is not called by a fusion op (ENTRY itself, or a
 cluster that some other compiler cut out) is compiled by making a view of it.
 What no emitter takes is refused here, by name: custom and Triton fusions, dimensions only known at run time, tuples inside.
-Source: spec/2 1.2, 1.3 point 1; seed document, "Tuples".
+Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 """
 
 from __future__ import annotations

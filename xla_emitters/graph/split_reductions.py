@@ -9,7 +9,7 @@ The first kernel also writes the fusion's other results, which are as large as w
 fusion made of them. Where the length is no product of two like numbers, the operand is padded with what leaves everything as it is: the
 initial value if it may be there more than once, else the identity, and then the initial value comes in the second kernel alone.
 What comes out may have to be split again. A reduction without known identity is left: one thread makes each of its results.
-Source: spec/2 1.8; XLA tree_reduction_rewriter.cc.
+Source: docs/reference/2 1.8; XLA tree_reduction_rewriter.cc.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 One kernel makes results of as many elements, after which there may be some of one element, reductions of one shape with what is as large as
 they read, transposes of one kind, updates in place. XLA fuses nothing else; where it is given such a fusion, it breaks off or leaves out
 indices. What several parts need is computed in each of them.
-Source: spec/2 1.3; the real XLA on such fusions.
+Source: docs/reference/2 1.3; the real XLA on such fusions.
 """
 
 from __future__ import annotations

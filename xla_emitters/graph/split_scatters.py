@@ -5,7 +5,7 @@
 
 In place means: the result lies in the buffer of a parameter that nothing else reads, as the module's `input_output_alias` or the fusion's
 `output_to_operand_aliasing` say. An array that another fusion makes for this one alone needs no copy: it says so, and is updated there.
-Source: spec/2 2.7.3 "The output buffer is assumed to already contain the operand"; XLA copy_insertion.cc does the like.
+Source: docs/reference/2 2.7.3 "The output buffer is assumed to already contain the operand"; XLA copy_insertion.cc does the like.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One row an attribute name, both ways; the name has the same syntax in every opcode. Which attributes an opcode takes is not said here: they
 are the properties that its class in the `hlo` dialect declares, of the same name. The attributes that every instruction may carry are kept
 as they were written (`COMMON`), and so are those whose meaning nothing here needs.
-Source: spec/1 6.6, 6.8.
+Source: docs/reference/1 6.6, 6.8.
 """
 
 from __future__ import annotations

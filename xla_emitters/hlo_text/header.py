@@ -7,7 +7,7 @@
 
 Kept as they were written, `hlo.<name>` on the module, but for `input_output_alias`, which analyses read. What refers to the entry
 computation is held against it once that is known (`verify_header`).
-Source: spec/1 6.2, 6.7.
+Source: docs/reference/1 6.2, 6.7.
 """
 
 from __future__ import annotations

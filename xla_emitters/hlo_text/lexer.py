@@ -18,7 +18,7 @@ may be called `f32` (or `%inf`). A token is one of
     END
 
 Unlike XLA's lexer, spaces around `=` and `:` mean nothing.
-Source: spec/1 6.1.
+Source: docs/reference/1 6.1.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 A number is rounded once into its type; one that is out of range is an error. Bit patterns of NaN are kept (`nan` alone is the quiet one).
 `-0` is minus zero in a float type; XLA reads it as plus zero, though it prints minus zero so: we write `-0.0`, which both read alike.
 The text of a float is the shortest that reads back as the same value.
-Source: spec/1 6.5.
+Source: docs/reference/1 6.5.
 """
 
 from __future__ import annotations

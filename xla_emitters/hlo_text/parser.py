@@ -17,7 +17,7 @@ Shape rules are checked as instructions are read, so that an error points at the
 reading goes on, and all errors are reported: a name that is nowhere once, and none that another may have led to. What uses the instruction
 is not judged, nor is what calls its computation; their own shapes are believed. Where it cannot be told where an instruction ends, or
 its text does not begin with a name and a shape, its error is the last.
-Source: spec/1 6.2, 6.7.
+Source: docs/reference/1 6.2, 6.7.
 """
 
 from __future__ import annotations

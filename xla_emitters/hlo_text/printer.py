@@ -8,7 +8,7 @@
     }
 
 Layouts are always written, operands without their shapes, names with `%`, attributes in the order of their declaration.
-Source: spec/1 6.10 "Printing form".
+Source: docs/reference/1 6.10 "Printing form".
 """
 
 from __future__ import annotations

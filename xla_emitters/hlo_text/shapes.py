@@ -6,7 +6,7 @@
 
 A `{` is a layout only before a number or a colon: else it opens a computation. What a layout says after the colon is kept as text.
 Types are shared: the same shape in a module is one object, found by its text when it is met again.
-Source: spec/1 6.3, 6.4.
+Source: docs/reference/1 6.3, 6.4.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Three levels of rewriting, each keeping the value for every assignment where the
 
 Division rounds toward minus infinity and the remainder has the divisor's sign, as in Python, so that
 x == (x // d) * d + x % d always.
-Source: spec/1 2.1, 2.2, 2.5; XLA hlo/analysis/symbolic_expr.h.
+Source: docs/reference/1 2.1, 2.2, 2.5; XLA hlo/analysis/symbolic_expr.h.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Expr:
     >>> str(x * 4 + y // 2), x * 4 + y is 4 * x + y
     ('v0 * 4 + v1 floordiv 2', True)
 
-    Source: spec/1 2.1 "Data model".
+    Source: docs/reference/1 2.1 "Data model".
     """
 
     __slots__ = (
@@ -211,7 +211,7 @@ class Expr:
         >>> (Expr.variable(0) * 12 + 8).known_divisor()
         4
 
-        Source: spec/1 2.5 "Known divisor".
+        Source: docs/reference/1 2.5 "Known divisor".
         """
         return _known_divisor(self)
 
@@ -222,7 +222,7 @@ class Expr:
         >>> str((y * 3 + x - y * 2 + 5).canonicalize()), str(((x * 12) % 36).canonicalize())
         ('v0 + v1 + 5', '(v0 mod 3) * 12')
 
-        Source: spec/1 2.5 "Algebra applied at creation and by Canonicalize".
+        Source: docs/reference/1 2.5 "Algebra applied at creation and by Canonicalize".
         """
         return _canonicalize(self)
 
@@ -241,7 +241,7 @@ class Expr:
         >>> (Expr.variable(0) // 8 * -2).to_text(division="/")
         '(v0 / 8) * -2'
 
-        Source: spec/1 1.8 "Expression printing".
+        Source: docs/reference/1 1.8 "Expression printing".
         """
         pieces: list[str] = []
         pending: list[Expr | str] = [self]
@@ -322,7 +322,7 @@ def make(kind: ExprKind, lhs: Expr, rhs: Expr) -> Expr:
 
     A division by the constant 0 is kept as it is written: it has no value, and asking for one is a ZeroDivisionError.
 
-    Source: spec/1 2.5 "Creation-time".
+    Source: docs/reference/1 2.5 "Creation-time".
     """
     if rhs.kind is CONSTANT:
         if lhs.kind is CONSTANT and (rhs.value or kind not in _DIVISIONS):
@@ -429,7 +429,7 @@ def substitute_all(roots: Sequence[Expr], replacements: Sequence[Expr]) -> tuple
 def compare(a: Expr, b: Expr) -> int:
     """The order of summands in a canonical sum: negative if a comes first, 0 if they are the same.
 
-    Source: spec/1 2.2 "Ordering used for canonical sums".
+    Source: docs/reference/1 2.2 "Ordering used for canonical sums".
     """
     while a is not b:
         if a.kind is not b.kind:

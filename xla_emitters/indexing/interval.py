@@ -9,7 +9,7 @@ of `MAX` nothing from above, and a value that left the range stays at the extrem
 
 Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` says that it depends. `==` is not
 one of them: it compares the intervals themselves, so that they can be keys; `is_equal_to` compares the values.
-Source: spec/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
+Source: docs/reference/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Interval:
     >>> Interval(0, 7) < Interval(8, 9), Interval(0, 8) < Interval(8, 9)
     (True, None)
 
-    Source: spec/1 2.3 "Interval arithmetic".
+    Source: docs/reference/1 2.3 "Interval arithmetic".
     """
 
     lower: int

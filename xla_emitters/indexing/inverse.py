@@ -11,7 +11,7 @@ is an equation; one that is a sum is solved for a variable of it, which leaves t
   - the one with the largest coefficient c, where the rest of the sum lies in [0, c - 1]: division with remainder, as in y = x0 * 8 + x1;
   - else one with the coefficient 1 or -1, else any with a coefficient, where what is divided must be a multiple of it.
 An equation with no such variable (a `mod` or `floordiv` of unknowns) stays as a constraint: right, but to be searched.
-Source: spec/1 3.3, which this gives for the ops listed there; for others it says what XLA does not.
+Source: docs/reference/1 3.3, which this gives for the ops listed there; for others it says what XLA does not.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ A map is a value: frozen, hashable, compared by results, bounds and the set of c
 whose domain holds no point is *known empty* and has one form: results 0, the bounds of dims and range variables
 [0, -1], no constraints. What bounds and constraints say by themselves is settled when a map is built: a constraint on
 a lone variable becomes its bounds, two on the same expression become one.
-Source: spec/1 2.1, 2.7-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
+Source: docs/reference/1 2.1, 2.7-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class IndexingMap:
     >>> print(IndexingMap((y, x), dims=(Variable(Interval(0, 19)), Variable(Interval(0, 39)))))
     (d0, d1) -> (d1, d0), domain: d0 in [0, 19], d1 in [0, 39]
 
-    Source: spec/1 2.1 "Data model".
+    Source: docs/reference/1 2.1 "Data model".
     """
 
     results: tuple[Expr, ...]
@@ -165,7 +165,7 @@ class IndexingMap:
         >>> IndexingMap.parse("(d0)[s0] -> (d0 / 8 + s0), domain: d0 in [0, 63], s0 in [0, 3]").num_symbols
         1
 
-        Source: spec/1 1.8 "indexing_map attribute text".
+        Source: docs/reference/1 1.8 "indexing_map attribute text".
         """
         return IndexingMap(*parse_map(text, file))
 
@@ -244,7 +244,7 @@ class IndexingMap:
         >>> m.range_of(m.results[0])
         Interval(lower=0, upper=255)
 
-        Source: spec/1 2.4 "Range evaluation of an expression over a map's domain".
+        Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
         """
         return self._ranges.of(e)
 
@@ -281,7 +281,7 @@ class IndexingMap:
         >>> print(IndexingMap.parse(text).simplify())
         (d0, d1) -> (d0, d1), domain: d0 in [0, 9], d1 in [0, 11]
 
-        Source: spec/1 2.6 "Simplify (domain-aware)".
+        Source: docs/reference/1 2.6 "Simplify (domain-aware)".
         """
         return self._simplified if replace_points else self._simplified_keeping_points
 
@@ -372,7 +372,7 @@ class IndexingMap:
         >>> print(first.compose(second).simplify())
         (d0)[s0] -> (d0 * 4 + s0 + 8), domain: d0 in [0, 5], s0 in [0, 3]
 
-        Source: spec/1 2.8 "Compose(first, second) = second o first".
+        Source: docs/reference/1 2.8 "Compose(first, second) = second o first".
         """
         if self.num_results != second.num_dims:
             raise ValueError(f"cannot compose a map of {self.num_results} results with one of {second.num_dims} dims")
@@ -420,7 +420,7 @@ class IndexingMap:
         >>> print(m.symbols_to_dims())
         (th_x, v) -> (th_x * 4 + v), domain: th_x in [0, 127], v in [0, 3]
 
-        Source: spec/1 2.9 "ConvertSymbolsToDimensions".
+        Source: docs/reference/1 2.9 "ConvertSymbolsToDimensions".
         """
         return IndexingMap(self.results, self.variables, constraints=self.parts.constraints)
 
@@ -431,7 +431,7 @@ class IndexingMap:
         >>> print(m.range_vars_to_dims([1]))
         (d0, b)[a] -> (d0, a, b), domain: d0 in [0, 1], b in [0, 3], a in [0, 2]
 
-        Source: spec/1 2.9 "ConvertRangeVariablesToDimensions".
+        Source: docs/reference/1 2.9 "ConvertRangeVariablesToDimensions".
         """
         staying = [number for number in range(len(self.range_vars)) if number not in numbers]
         order = [*range(self.num_dims), *(self.num_dims + number for number in (*numbers, *staying))]
@@ -457,7 +457,7 @@ class IndexingMap:
         >>> print(smaller, removed)
         (d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 7] (True, False)
 
-        Source: spec/1 2.7 "Variable removal".
+        Source: docs/reference/1 2.7 "Variable removal".
         """
         smaller, removed = self._without_unused(first=self.num_dims)
         return smaller, removed[self.num_dims :]
@@ -512,7 +512,7 @@ class IndexingMap:
         >>> print(IndexingMap.parse(text).with_runtime_vars_fixed())
         (d0) -> (d0 + 12), domain: d0 in [0, 7]
 
-        Source: spec/1 2.9 "AssignValuesToRTVars".
+        Source: docs/reference/1 2.9 "AssignValuesToRTVars".
         """
         if not self.runtime_vars:
             return self
@@ -533,7 +533,7 @@ class IndexingMap:
         >>> print(m.rescale_symbols().simplify())
         ()[s0] -> (s0 * 6 + 3), domain: s0 in [0, 3]
 
-        Source: spec/1 2.9 "RescaleSymbols".
+        Source: docs/reference/1 2.9 "RescaleSymbols".
         """
         if self.is_known_empty:
             return self

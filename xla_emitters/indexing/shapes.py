@@ -5,7 +5,7 @@
 All maps of operations here go from an index of the *output* to the index of the *input* that is read there: what an
 emitter asks when it produces an output element. Shapes are tuples of sizes; a layout is `minor_to_major`, the dims
 from the fastest running to the slowest, so (1, 0) is row major for rank 2. A size of 0 makes a map known empty.
-Source: spec/1 3.2, 3.4, 3.5, 3.9; XLA hlo/analysis/indexing_analysis.cc, layout.h.
+Source: docs/reference/1 3.2, 3.4, 3.5, 3.9; XLA hlo/analysis/indexing_analysis.cc, layout.h.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def delinearize(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
     >>> [str(index) for index in delinearize(Expr.variable(0), (2, 4, 4))]
     ['v0 floordiv 16', '(v0 mod 16) floordiv 4', 'v0 mod 16 mod 4']
 
-    Source: spec/1 3.4 "Reshape decomposition".
+    Source: docs/reference/1 3.4 "Reshape decomposition".
     """
     if 0 in shape:
         return (_ZERO,) * len(shape)
@@ -86,7 +86,7 @@ def delinearize_in_bounds(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...
     >>> [str(index) for index in delinearize_in_bounds(Expr.variable(0), (1, 4, 8))]
     ['0', 'v0 floordiv 8', 'v0 mod 8']
 
-    Source: spec/1 3.9 "DelinearizeInBounds".
+    Source: docs/reference/1 3.9 "DelinearizeInBounds".
     """
     if 0 in shape:
         return (_ZERO,) * len(shape)
@@ -114,7 +114,7 @@ def transpose_map(output_shape: Sequence[int], permutation: Sequence[int]) -> In
     >>> print(transpose_map((40, 20), (1, 0)))
     (d0, d1) -> (d1, d0), domain: d0 in [0, 39], d1 in [0, 19]
 
-    Source: seed document, "Indexing transformations"; spec/1 3.2.
+    Source: seed document, "Indexing transformations"; docs/reference/1 3.2.
     """
     results = [Expr.variable(permutation.index(number)) for number in range(len(output_shape))]
     return IndexingMap(tuple(results), dims_of(output_shape))
@@ -143,7 +143,7 @@ def reshape_map(output_shape: Sequence[int], input_shape: Sequence[int]) -> Inde
     >>> print(reshape_map((4, 8), (2, 4, 4)).to_text("upstream"))
     (d0, d1) -> (d0 / 2, (d0 mod 2) * 2 + d1 / 4, d1 mod 4), domain: d0 in [0, 3], d1 in [0, 7]
 
-    Source: spec/1 3.4 "Reshape decomposition".
+    Source: docs/reference/1 3.4 "Reshape decomposition".
     """
     _check_element_counts(output_shape, input_shape)
     if 0 in output_shape:
@@ -204,7 +204,7 @@ def linearize_physical_map(shape: Sequence[int], minor_to_major: Sequence[int]) 
     >>> print(linearize_physical_map((4, 8), (0, 1)))
     (d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]
 
-    Source: spec/1 3.9 "Layout maps".
+    Source: docs/reference/1 3.9 "Layout maps".
     """
     offset = _offset(_indices(shape), physical_strides(shape, minor_to_major))
     return IndexingMap((offset,), dims_of(shape)).simplify()
@@ -226,7 +226,7 @@ def bitcast_map(
     >>> print(bitcast_map((8, 4), (1, 0), (4, 8), (0, 1)))
     (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]
 
-    Source: spec/1 3.5 "Bitcast decomposition".
+    Source: docs/reference/1 3.5 "Bitcast decomposition".
     """
     _check_element_counts(output_shape, input_shape)
     output, input = (output_shape, output_minor_to_major), (input_shape, input_minor_to_major)

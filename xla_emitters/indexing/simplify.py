@@ -23,7 +23,7 @@ whose bounds then say it (d0 * 7 + 3 in [10, 52] is d0 in [1, 7]), by dropping w
 congruences. Constraints are simplified by bounds alone, never by each other: two that imply each other would both go.
 Results may use both. The value of a result at a point of the domain and the set of points never change; outside the
 domain anything may.
-Source: spec/1 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
+Source: docs/reference/1 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Ranges:
     >>> Ranges([Interval(0, 99)], {}).of(x // 8 * 2 + 1)
     Interval(lower=1, upper=25)
 
-    Source: spec/1 2.4 "Range evaluation of an expression over a map's domain".
+    Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
     """
 
     def __init__(self, bounds: Sequence[Interval], constraints: Mapping[Expr, Interval]) -> None:
@@ -129,7 +129,7 @@ class Simplifier:
     >>> str(simplifier.simplify((x * 12 + y) % 36)), str(simplifier.simplify((x * 12 + y) // 12))
     ('(v0 mod 3) * 12 + v1', 'v0')
 
-    Source: spec/1 2.6 "Simplify (domain-aware)".
+    Source: docs/reference/1 2.6 "Simplify (domain-aware)".
     """
 
     def __init__(self, ranges: Ranges, replace_points: bool) -> None:
@@ -289,7 +289,7 @@ def settle_constraints(domain: Domain) -> Domain | None:
     >>> settle_constraints(Domain((Interval(0, 9),), ((x, Interval(5, 20)), (Expr.constant(3), Interval(0, 3)))))
     Domain(bounds=(Interval(lower=5, upper=9),), constraints=())
 
-    Source: spec/1 2.1 "AddConstraint".
+    Source: docs/reference/1 2.1 "AddConstraint".
     """
     if not domain.constraints:
         return domain if all(interval.is_feasible for interval in domain.bounds) else None
@@ -311,7 +311,7 @@ def settle_constraints(domain: Domain) -> Domain | None:
 def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | None:
     """The same points said more simply; None if there are none.
 
-    Source: spec/1 2.6 "Map simplification order", steps 1 and 2, repeated until nothing changes.
+    Source: docs/reference/1 2.6 "Map simplification order", steps 1 and 2, repeated until nothing changes.
     """
     while domain.constraints:
         simpler = _simplify_constraints(domain, replace_points)
@@ -398,7 +398,7 @@ def merge_mod_constraints(domain: Domain) -> Domain:
     >>> merge_mod_constraints(Domain((Interval(1, 50),), ((x % 4, zero), (x % 6, zero)))).bounds
     (Interval(lower=12, upper=48),)
 
-    Source: spec/1 2.6 "MergeModConstraints". Negative bounds are rounded down, where XLA rounds toward 0.
+    Source: docs/reference/1 2.6 "MergeModConstraints". Negative bounds are rounded down, where XLA rounds toward 0.
     """
     moduli: dict[tuple[Expr, int], int] = {}
     for e, interval in domain.constraints:

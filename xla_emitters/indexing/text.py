@@ -14,7 +14,7 @@ Both spellings of floor division are read; the printer writes the one it is aske
 end, which older compilers print, is read and means nothing. What is printed reads back as the same map: products and
 sums keep their shape by parentheses, two variables of one name are told apart, and an empty domain is written as one
 (XLA prints KNOWN EMPTY, which nothing can read).
-Source: spec/1 1.8 "indexing_map attribute text"; seed document, "Loop emitter".
+Source: docs/reference/1 1.8 "indexing_map attribute text"; seed document, "Loop emitter".
 """
 
 from __future__ import annotations

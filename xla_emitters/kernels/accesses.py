@@ -15,7 +15,7 @@ right only where the elements cannot meet. Three questions answer that:
   that carries `later` to a later iteration.
 
 Everything errs on one side: True is a proof, False means "not known".
-Source: spec/2 3.3 (the conditions of vectorize-loads-stores and lower-tensors), made explicit.
+Source: docs/reference/2 3.3 (the conditions of vectorize-loads-stores and lower-tensors), made explicit.
 """
 
 from __future__ import annotations

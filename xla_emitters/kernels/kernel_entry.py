@@ -14,8 +14,8 @@ XLA prints has no such attributes; there the ids say the launch:
     nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 960>                  960 blocks in x
 
 The attributes win. An id's range is its whole extent, and an id that nothing reads has extent 1: XLA drops those.
-Source: spec/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; spec/1 1.6 "Static range of an SSA value"; spec/2 3.3
-"xla-gpu-lower-xla-shared".
+Source: docs/reference/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; docs/reference/1 1.6 "Static range of an SSA
+value"; docs/reference/2 3.3 "xla-gpu-lower-xla-shared".
 """
 
 from __future__ import annotations

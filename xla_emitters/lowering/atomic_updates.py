@@ -25,7 +25,7 @@ Maximum of floats: of two numbers above zero the greater has the greater bits as
 integers all below zero are less. So the greatest comes out of signed maximum for x >= 0, of unsigned minimum for x < 0, and NaN, if it
 is written as the NaN with these bits, stays: 0x7fc00000 is above all numbers, as 0xffc00000 is below all for minimum. What is read
 before decides whether there is anything to do.
-Source: spec/2 3.4; XLA lower_tensors.cc; PTX ISA "atom".
+Source: docs/reference/2 3.4; XLA lower_tensors.cc; PTX ISA "atom".
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ An answer is within a few units in the last place of its modulus of the exact on
 atan2's is one of 1 at least and grows where x^2 + y^2 cancels. Special values are those of C's Annex G. MLIR's pass of this name is less
 exact near 1 (log), 0 (sin, cos) and the poles (tan, tanh); fastmath flags are permissions, and not used.
 Not for vectors of complex numbers, which do not exist; loops, branches, calls and selects carry complex numbers as before.
-Source: spec/2 3.3; MLIR 22, convert-complex-to-standard (div, abs, exp); Kahan, "Branch cuts for complex elementary functions".
+Source: docs/reference/2 3.3; MLIR 22, convert-complex-to-standard (div, abs, exp); Kahan, "Branch cuts for complex elementary functions".
 """
 
 from __future__ import annotations

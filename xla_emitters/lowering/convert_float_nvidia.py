@@ -9,7 +9,7 @@
 The instructions convert two numbers, of which one is used, and give the largest finite value for what is beyond it: a select puts infinity
 there (f8E4M3FN has NaN in its place). Left to xla-expand-float-ops: the other formats; f64, which would be rounded twice by way of f32;
 conversions between narrow floats; f4E2M1FN, whose instructions only chips with an `a` to their name have, and no target here is one.
-Source: spec/2 3.3 "xla-gpu-convert-float-nvidia"; PTX ISA, "cvt".
+Source: docs/reference/2 3.3 "xla-gpu-convert-float-nvidia"; PTX ISA, "cvt".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 Sums, differences, products, quotients and remainders are converted; casts from and back to index around them meet and vanish.
 Comparisons, selects, loop bounds and block arguments stay `index` (xla-lower-to-llvm-gpu gives them the same width), with a cast at
 the border. The flags `nsw` and `nuw` go: they were proven for index, and the seed's listings have none.
-Source: spec/2 3.3 "xla-gpu-convert-index-type"; XLA convert_index_type.cc.
+Source: docs/reference/2 3.3 "xla-gpu-convert-index-type"; XLA convert_index_type.cc.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction 
 and the bit counts) stays for xla-lower-to-llvm-gpu. sqrt does not: LLVM's is rounded correctly and takes 30 instructions, libdevice's is
 `sqrt.approx.f32`, as XLA's; nor does round, which NVPTX makes of compares and selects, and libdevice of an addition that rounds to zero.
 Vectors stay; no emitter makes them. A declaration is located at all ops that it was made for.
-Source: spec/2 3.3 "xla-lower-to-llvm-gpu"; names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm);
+Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm);
 NVIDIA's libdevice user guide.
 """
 

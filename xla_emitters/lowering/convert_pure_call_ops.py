@@ -5,7 +5,7 @@
     %x = func.call @f(%in, %i) {noinline} : (tensor<64xf32>, index) -> f32
 
 From here on nothing knows that the callee has no side effects: what merging, moving or erasing its calls could gain has been gained.
-Source: spec/2 3.3 "xla-convert-pure-call-ops".
+Source: docs/reference/2 3.3 "xla-convert-pure-call-ops".
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@
 
 Blocks stand in the order in which they would run: a test before its body, branches before what follows them. The CPU executor
 counts on that (it always runs the earliest block that has live threads). Of scf, forall, parallel and execute_region are refused.
-Source: spec/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
+Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
 """
 
 from __future__ import annotations

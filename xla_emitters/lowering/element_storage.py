@@ -6,7 +6,7 @@
     complex                             a vector of two, which one access moves: the real part, then the imaginary
     i4, i2, f4                          packed, the first element in the low bits of its byte
 
-Source: XLA lower_tensors.cc; spec/2 3.3.
+Source: XLA lower_tensors.cc; docs/reference/2 3.3.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ The answers of these two differ from the ones before this pass, by 6 units in th
 
 No op computes in a narrow float after this pass, but for vectors of them, which no emitter computes with; loads, stores and selects
 move them, and become integers with xla-lower-to-llvm-gpu.
-Source: spec/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math-to-polynomial approximation, after Eigen (tanh's).
+Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math-to-polynomial approximation, after Eigen (tanh's).
 """
 
 from __future__ import annotations

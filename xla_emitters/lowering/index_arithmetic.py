@@ -16,7 +16,7 @@ Division and remainder come in two forms, the caller chooses:
 Maps speak of whole numbers, ops of an index of 32 or 64 bits. A sum or product that wraps is still right in its low bits; what is divided
 or compared must not have wrapped, so the ranges must say that it cannot have (`overflowing_part`).
 
-Source: spec/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is allowed), MLIR's documentation of affine.apply
+Source: docs/reference/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is allowed), MLIR's documentation of affine.apply
 (floordiv, ceildiv and mod round as above).
 """
 

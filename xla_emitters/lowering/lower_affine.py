@@ -11,7 +11,7 @@ floordiv and ceildiv likewise, by a division of something that is not negative; 
 carries nsw where the map's ranges allow it. affine.apply too, of which nothing is known. Refused are a divisor that is not a positive
 constant, and a dividend that the index type may not hold. After this pass there is no apply_indexing and no affine.apply.
 xDSL's own lower-affine gives a bare remsi for mod, which is wrong below zero; hence this pass.
-Source: spec/2 3.1 (lower-affine, rows 34 and 40), spec/3 trap 3; MLIR's documentation of the affine dialect.
+Source: docs/reference/2 3.1 (lower-affine, rows 34 and 40), docs/reference/3 trap 3; MLIR's documentation of the affine dialect.
 """
 
 from __future__ import annotations

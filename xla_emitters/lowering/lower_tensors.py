@@ -30,7 +30,7 @@ prove. Loads of arguments that the kernel never writes are `invariant`. Indices 
 one); they are not negative, and tensors of 2^31 elements or more need 64.
 A tensor in shared memory is a private global of address space 3, one for each `allocate_shared`; `sync_threads` is a barrier.
 How elements are changed in one step stands in `atomic_updates.py`.
-Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; spec/2 3.3, 4.1 (alignment, invariance).
+Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/reference/2 3.3, 4.1 (alignment, invariance).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ arithmetic stays in its type: the backend widens it for chips that lack it. Narr
 are moved.
 
 `device` is checked against the launch: a block larger than it can run is refused here, not by the driver.
-Source: spec/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
+Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
 """
 
 from __future__ import annotations

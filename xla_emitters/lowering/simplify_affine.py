@@ -10,7 +10,7 @@ mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: on
 Where the ranges do not prove that, the op is left for xla-lower-affine, which is longer and always right; `--remarks` says so.
 affine.apply is treated likewise when the ranges of all its operands are known. Before, the map is simplified once more, with the
 operands' own ranges when those are tighter than the map's.
-Source: spec/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
+Source: docs/reference/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ environment, then from PATH and the CUDA toolkit's directories.
 
 mlir-opt answers 0 for a chip or a feature that it does not know, and for a missing libdevice. So the answer is checked: what the
 backend said on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
-Source: spec/2 4.2 (XLA's LLVM options), spec/3 section 6 (which of them both ways accept, and the traps).
+Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (which of them both ways accept, and the traps).
 """
 
 from __future__ import annotations

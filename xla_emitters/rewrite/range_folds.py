@@ -5,7 +5,7 @@
 
 Ranges are those of signed values (`dialects/ranges.py`). An unsigned comparison is decided only where neither operand can be negative:
 there the two orders agree. (XLA evaluates unsigned predicates on signed intervals.)
-Source: spec/2 3.3 "xla-simplify-arith".
+Source: docs/reference/2 3.3 "xla-simplify-arith".
 """
 
 from __future__ import annotations

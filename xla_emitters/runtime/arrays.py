@@ -8,7 +8,7 @@ says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an el
 
 In a file, `p0, p1, ...` are inputs by parameter number and `r0, r1, ...` results; a type that NumPy lacks is stored as its bit pattern
 (`uint8` or `uint16`, one sub-byte element per byte) beside a key `p0.dtype` that names it in HLO's spelling. Nothing is ever unpickled.
-Source: design.md 4 "Arrays" and "Arrays on disk".
+Source: docs/reference/contracts "Arrays" and "Arrays on disk".
 """
 
 from __future__ import annotations

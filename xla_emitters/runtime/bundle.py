@@ -9,7 +9,7 @@
       gelu/expected.npz           r0.positions, r0.low, r0.high: where results are compared and what is admissible there
 
 Results up to 1 MiB are compared whole; of larger ones 65,536 positions: the first and last elements and a seeded choice.
-Nothing in a bundle is pickled. Source: design.md 4 "Bundle".
+Nothing in a bundle is pickled. Source: docs/reference/contracts "Bundle".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 A parameter is used in place when it is contiguous and as aligned as the kernel promises; else it is copied. Types that CuPy lacks (bf16,
 f8 ...) are arrays of their bit pattern on the device; those below eight bits have an element in a byte there too, and the host packs them
-for the kernel. Source: design.md 4 "Arrays".
+for the kernel. Source: docs/reference/contracts "Arrays".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 An entry is written beside its place and renamed into it, so that a reader sees all of it or none; processes may share the directory.
 Whatever is not what was written (cut short, changed, of another schema) is a miss and goes away. Beyond `limit` bytes the entries
 that were not used for longest go first. A directory that cannot be written is no error: then nothing is kept on disk.
-Source: conventions.md "Cache".
+Source: docs/reference/contracts "Cache".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
                  weighted means cancel
 
 Each result of a reduction of several arrays has its own row. Elements are known up to bounds of their own: sums take the sums of these.
-Source: design "Numbers": reductions are off by the longest chain of additions; Higham, "Accuracy and Stability", 4.2.
+Source: docs/reference/contracts "Numbers": reductions are off by the longest chain of additions; Higham, "Accuracy and Stability", 4.2.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     others       what the reference gives, and an ulp for each update of the element
 
 An element without updates is as it was. Where the program promises that no element gets two updates, there is one order.
-Source: design "Numbers"; Higham, "Accuracy and Stability", 4.2.
+Source: docs/reference/contracts "Numbers"; Higham, "Accuracy and Stability", 4.2.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dtypes import Array, Kind, NumpyType, dtype_of
 
-# Ulps of the op's own result type, by opcode: f32, f64, and the 16- and 8-bit floats (design.md 4 "Numbers").
+# Ulps of the op's own result type, by opcode: f32, f64, and the 16- and 8-bit floats (docs/reference/contracts "Numbers").
 _ROUGH = frozenset({"divide", "sqrt", "rsqrt"})
 _TRANSCENDENTAL = frozenset(
     "acos acosh asin asinh atan2 atanh cbrt cosine cosh erf exponential exponential-minus-one log log-plus-one logistic power"

@@ -3,7 +3,7 @@
     XLA_EMITTERS_MLIR_OPT=/opt/llvm/bin/mlir-opt xla-emitters compile gelu.hlo
     xla-emitters compile gelu.hlo --mlir-opt /opt/llvm/bin/mlir-opt               # the same
 
-Source: conventions.md "Environment".
+Source: docs/reference/contracts "Environment".
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs one verb; returns the exit code of conventions.md."""
+    """Runs one verb; returns the exit code of docs/reference/contracts."""
     # Loading the compiler makes half a million objects that stay, and a compilation leaves next to none that only the collector finds:
     # to look every 700 is a fifth of the time, every 100,000 a tenth.
     gc.set_threshold(1_000_000, 50, 50)

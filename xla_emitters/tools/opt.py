@@ -166,7 +166,7 @@ def _is_pass(name: str) -> bool:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs the driver; returns the exit code of conventions.md."""
+    """Runs the driver; returns the exit code of docs/reference/contracts."""
 
     def run() -> int:
         words = pass_flags(sys.argv[1:] if args is None else args, _is_pass)

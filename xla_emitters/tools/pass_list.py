@@ -7,7 +7,7 @@
 Nesting says on which ops a pass runs; ours run on the whole module, so it is read and has no effect. An option of MLIR's or XLA's pass
 that ours does not have is taken where its value asks for what is done anyway, and else refused by name. XLA's pipelines for tests have
 their names too. Passes that have nothing to do here are left out.
-Source: spec/2 3.1 (names and options), MLIR's documentation of textual pass pipelines.
+Source: docs/reference/2 3.1 (names and options), MLIR's documentation of textual pass pipelines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xla_emitters.device import DEVICES, device_running
 from xla_emitters.errors import UsageError
 from xla_emitters.text_proto import parse_text_proto
 
-# MLIR's and XLA's names for passes of ours that have another one, or that xDSL would otherwise answer to (design.md 2.4).
+# MLIR's and XLA's names for passes of ours that have another one, or that xDSL would otherwise answer to.
 MLIR_NAMES = {
     "canonicalize": "xla-canonicalize",
     "cse": "xla-cse",

@@ -13,7 +13,7 @@ A forall of another form is left alone. The launch is read off the ranges of ids
 XLA emits, and if not, threads are left out that would do the same again.
 The parser makes the seed's ops of upstream's names by itself (`dialects/xla_gpu/xla.py`); here those that xla-to-upstream-spelling has made
 follow.
-Source: spec/1 section 0 and 1.1; XLA's own IR before and after it lowers scf.forall.
+Source: docs/reference/1 section 0 and 1.1; XLA's own IR before and after it lowers scf.forall.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ One `scf.for` per range variable, the first outermost. An iteration outside the 
 constraints first, then each dim's bounds, all signed; a range variable's bounds are the loop's. A map that is known empty is no loop at
 all; one without any variable is its body. Each result that the body uses is one `apply_indexing` with all of the map's variables and
 bounds: flatten-tensors composes them, ranges decide the checks later. Constants stand at the function's entry.
-Source: seed document, "xla_gpu to scf conversion"; XLA lower_xla_loops_to_scf.cc; spec/1 5.6.
+Source: seed document, "xla_gpu to scf conversion"; XLA lower_xla_loops_to_scf.cc; docs/reference/1 5.6.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Shuffles move 32 bits. A value of another width goes as one or more words:
 
 What lies between is the low end of the word: 24 bits go in 32, 40 in 64. Whether the partner exists is not asked: who has none keeps
 its own value, which nobody uses. `warp_size` is the number of lanes.
-Source: spec/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
+Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 """
 
 from __future__ import annotations

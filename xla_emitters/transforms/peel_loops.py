@@ -7,7 +7,7 @@ Range variables are looked at from the last, while the loops inside of them run 
 is unrolled later. A variable whose loop without its last iteration would still be checked is left, and so is one that no constraint
 mentions. The last iterations of an inner variable come after all others of the outer ones: what a loop hands on may not depend on
 the order, as in reductions, or where each iteration writes elsewhere.
-Source: spec/2 3.3 "xla-gpu-peel-loops"; XLA peel_loops.cc.
+Source: docs/reference/2 3.3 "xla-gpu-peel-loops"; XLA peel_loops.cc.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ An argument takes `xla.slice_index`, and `xla.invariant` if the entry's has it, 
 of a function that has learnt its own. Callers that disagree, or that pass something computed, leave it without (and a remark says so);
 then nothing is merged and nothing is assumed invariant. XLA copies by position instead, and relies on every subgraph function taking
 the entry's parameters in the entry's order; where that holds the result is the same.
-Source: spec/2 3.3; XLA propagate_slice_indices.cc.
+Source: docs/reference/2 3.3; XLA propagate_slice_indices.cc.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 The ops stay what they are to every pass (see `dialects/xla_gpu/xla.py`). Thread and block ids stay: XLA reads both these and its
 xla.workgroup_id. Our own printer needs no pass for this: `--spelling upstream`.
-Source: spec/1 section 0 "Spelling policy".
+Source: docs/reference/1 section 0 "Spelling policy".
 """
 
 from __future__ import annotations

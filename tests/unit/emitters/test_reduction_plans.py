@@ -64,7 +64,7 @@ def test_launch_and_shared_memory_of_real_fusions():
 def test_worked_examples(
     is_row: bool, dims: tuple[int, int, int], bits: int, name: str, grid: int, block: int, tile: tuple[int, ...] | None
 ):
-    """Source: spec/2 8 "Worked examples", 2.4.4-2.4.7."""
+    """Source: docs/reference/2 8 "Worked examples", 2.4.4-2.4.7."""
     made = plan(is_row, dims, bits)
     assert (made.name, made.launch.grid, made.launch.block) == (name, (grid, 1, 1), (block, 1, 1))
     assert (made.shared.tile if made.shared else None) == tile

@@ -22,7 +22,7 @@ EMPTY = "KNOWN EMPTY"
 GRID = "domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]"
 
 # (whether simplifying changes the map as read, map, normal form), in upstream's spelling. Computed by an independent
-# implementation that agrees with XLA's own assertions (spec/1 Appendix A).
+# implementation that agrees with XLA's own assertions (docs/reference/1 Appendix A).
 NORMAL_FORMS = [
     (
         True,

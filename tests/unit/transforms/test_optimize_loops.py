@@ -85,7 +85,7 @@ def test_other_loops_stay(lower: int, upper: int, step: int):
     ],
 )
 def test_factor(upper: int, padding: int, factor: int):
-    """As many copies as 400 / size allows, a divisor of the trip count; all of up to four iterations. Source: spec/2 3.3."""
+    """As many copies as 400 / size allows, a divisor of the trip count; all of up to four iterations. Source: docs/reference/2 3.3."""
     text = kernel(0, upper, 1, padding)
     loop = loop_of(parse_ir(text))
     assert loop is not None

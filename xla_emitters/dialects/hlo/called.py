@@ -3,7 +3,7 @@
     on_elements(op, @add, call)([x, y])      x, y f32[8,64]: @add of every x[i, j], y[i, j]
 
 A body of elementwise ops only is evaluated once, on whole arrays, in which every element stands for a call; any other once per element.
-Source: spec/1 5.5 "map", "reduce".
+Source: docs/reference/1 5.5 "map", "reduce".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     %r = hlo.all_reduce %x {name = "r", replica_groups = "{{0,1}}", to_apply = @add} : tensor<8xf32>
 
 Rows of `rule_ops`: they parse, verify and print; they are not code of one device.
-Source: spec/1 6.8.
+Source: docs/reference/1 6.8.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     reciprocal_sqrt(z)    conj(sqrt z) / |z|                0 at infinity; (inf, NaN) at 0
 
 All but `product` take and give complex128; what computes in complex64 rounds their value once. Special values are those of C's
-Annex G. Source: spec/1 5.2, 5.3; C 23, Annex G; Kahan, "Branch cuts for complex elementary functions".
+Annex G. Source: docs/reference/1 5.2, 5.3; C 23, Annex G; Kahan, "Branch cuts for complex elementary functions".
 """
 
 from __future__ import annotations

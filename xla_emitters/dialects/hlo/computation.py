@@ -13,7 +13,7 @@
 
 A computation has one block without arguments: its inputs are `hlo.parameter` ops, as in HLO. `hlo.return` names the root, which need not
 be the last instruction. One computation of a module is its entry. Computations are named by symbols, exactly as in HLO.
-Source: spec/1 6.2, 6.10.
+Source: docs/reference/1 6.2, 6.10.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
            : (tensor<8x64xf32>, tensor<64x4xf32>) -> tensor<8x4xf32>
 
 Products are added one after the other, in the order of the maps' range variables. Narrow floats are summed in f32 and rounded once.
-Source: spec/1 3.2, 3.6, 5.5, 6.8.
+Source: docs/reference/1 3.2, 3.6, 5.5, 6.8.
 """
 
 from __future__ import annotations

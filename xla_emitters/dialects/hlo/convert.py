@@ -10,7 +10,7 @@
 
 "Once" matters: f64 to bf16 by way of f32 rounds twice and is off by one unit for one value in 2^29; so does s64 to f32 by way
 of f64. NumPy and ml_dtypes do that; `round_once` and `_exact_float64` do not.
-Source: spec/1 5.4 "convert rules".
+Source: docs/reference/1 5.4 "convert rules".
 """
 
 from __future__ import annotations

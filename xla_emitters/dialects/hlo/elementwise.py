@@ -12,7 +12,7 @@ computed in complex128, and ordered by the real part, then by the imaginary one.
 A type without code (asin of a complex number) is refused by name.
 
 To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.
-Source: spec/1 5.2-5.4.
+Source: docs/reference/1 5.2-5.4.
 """
 
 from __future__ import annotations

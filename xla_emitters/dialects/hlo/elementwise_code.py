@@ -9,7 +9,7 @@ Every function takes the place to put ops (`Inserter`), the HLO type that decide
 kernels hold them: pred is an i8 that is 0 or 1, unsigned integers are signless. It returns the result; an i1 is extended to
 pred's byte by the caller. Division guards its divisor and shifts mask their result, for what the hardware does with 0,
 overflow or a too large amount is not HLO's answer. Floats of eight bits never come here: they are computed in f32.
-Source: spec/1 5.2 and 5.3.
+Source: docs/reference/1 5.2 and 5.3.
 """
 
 from __future__ import annotations

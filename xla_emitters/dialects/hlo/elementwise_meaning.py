@@ -7,7 +7,7 @@ Every function takes the HLO type that decides (the first operand's) and the ope
     shift        by the width or more gives 0, or the sign  power      2^-1 = 0       (-1)^-3 = -1
     maximum      NaN if either is;  max(-0, +0) = +0        sign       sign(-0) = -0  sign(NaN) = NaN
 
-Source: spec/1 5.3 "Exact semantics of the non-trivial ones"; where XLA's emitter departs from HLO's own definition (integer power
+Source: docs/reference/1 5.3 "Exact semantics of the non-trivial ones"; where XLA's emitter departs from HLO's own definition (integer power
 with more than six exponent bits, sign of unsigned), HLO's.
 """
 

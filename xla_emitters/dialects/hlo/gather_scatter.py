@@ -11,7 +11,7 @@ indices. Which of them go to an element only the run knows: the code of one elem
       %is_inside = arith.cmpi eq, %row, %i : index
       %1 = scf.if %is_inside -> (f32) { %iter + the update } else { %iter }
 
-Source: spec/1 3.2, 5.5, 6.8.
+Source: docs/reference/1 3.2, 5.5, 6.8.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     %c = hlo.custom_call %x {custom_call_target = "\\22my_target\\22", name = "c"} : tensor<8xf32>
 
 Rows of `rule_ops`: they parse, verify and print; XLA runs them without emitters.
-Source: spec/1 6.8.
+Source: docs/reference/1 6.8.
 """
 
 from __future__ import annotations

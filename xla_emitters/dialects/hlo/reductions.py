@@ -4,7 +4,7 @@
     %w = hlo.reduce_window %x, %zero {name = "w", to_apply = @add, window = #hlo.window<size = [2, 1]>} : (...) -> tensor<7x64xf32>
 
 The order is the row-major one of what is combined, and the initial value comes first. What a window's padding covers is left out.
-Source: spec/1 3.2, 3.6, 5.5; spec/2 2.7.
+Source: docs/reference/1 3.2, 3.6, 5.5; docs/reference/2 2.7.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     %l = hlo.cholesky %a {lower = true, name = "l"} : tensor<4x3x3xf32>
 
 Rows of `rule_ops`: they parse, verify and print.
-Source: spec/1 6.8.
+Source: docs/reference/1 6.8.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 Where each element of the result is one element of the operand, wherever it lies, the op is a `MoveOp`: its indexing map is all that
 emission needs.
-Source: spec/1 3.2, 5.5, 6.8.
+Source: docs/reference/1 3.2, 5.5, 6.8.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
 
 A layout lists dimensions minor first, as HLO does; the default is row major, `{n-1, ..., 0}`. What follows the colon of an HLO layout
 (tiles, element bits, memory space) is kept as written and means nothing here.
-Source: spec/1 6.3; MLIR's tensor encoding.
+Source: docs/reference/1 6.3; MLIR's tensor encoding.
 """
 
 from __future__ import annotations

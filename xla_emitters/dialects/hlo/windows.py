@@ -5,7 +5,7 @@
 One entry a dimension in every list (pad: low and high). What is left out has its default: stride 1, no padding, no dilation, not reversed.
     lhs_dilate (base dilation)    the array has lhs_dilate - 1 holes between neighbours
     rhs_dilate (window dilation)  the window's elements stand rhs_dilate apart
-Source: spec/1 3.6, 6.8 "window".
+Source: docs/reference/1 3.6, 6.8 "window".
 """
 
 from __future__ import annotations

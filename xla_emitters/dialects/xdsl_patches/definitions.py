@@ -11,7 +11,7 @@ xDSL checks beyond its fields stays checked, unless the row brings a `verify_`.
 A pass that rebuilds one of these ops keeps `properties` as they are; a row's property is read by `op.properties.get("isExact")`.
 
 `sample` is text that xDSL's own definition refuses or prints otherwise: a test sees by it when xDSL has caught up and the row can go.
-Source: MLIR 22, the ops' definitions; spec/3 section 2.
+Source: MLIR 22, the ops' definitions; docs/reference/3 section 2.
 """
 
 from __future__ import annotations

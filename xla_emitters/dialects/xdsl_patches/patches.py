@@ -7,7 +7,7 @@ is never hoisted. xDSL leaves one or the other off many ops that compute and do 
 xDSL's passes and `isinstance` still match; ops that need new fields are declared anew in the dialect's own file instead.
 
 Each row says what is missing. `CAUGHT_UP` lists the rows that xDSL no longer needs: a test holds it empty, so that rows go when they can.
-Source: spec/3 section 0, trap 5 (enumerated by experiment); MLIR's op definitions for what each op may claim.
+Source: docs/reference/3 section 0, trap 5 (enumerated by experiment); MLIR's op definitions for what each op may claim.
 """
 
 from __future__ import annotations

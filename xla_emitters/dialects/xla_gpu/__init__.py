@@ -10,7 +10,7 @@
 The ops stand in `xla_gpu_loops.py` (apply_indexing, loop, atomic_rmw, yield), `xla_gpu_calls.py` (pure_call, shuffle_reduce, reduce),
 `xla_gpu_tensors.py` (guarded elements, shared memory, waiting) and `xla_gpu_tiles.py` (indexed vectors); import them from here.
 All are written as in the seed; the generic form and today's XLA's `xla.loop` (`xla.py`) are read too.
-Source: seed document, "MLIR Conversion"; spec/1 1.1-1.8.
+Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.8.
 """
 
 from __future__ import annotations

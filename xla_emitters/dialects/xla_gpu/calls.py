@@ -9,7 +9,7 @@ A combiner takes the values so far, then the values to add to them, and gives th
 the first lane of each run of 2 * max_distance lanes has the values of all of them.
 `reduce` combines the elements along the dimensions named. Today's XLA has it for an experiment; it is read, never emitted here.
 Import the ops from `xla_gpu.py`.
-Source: spec/1 1.1-1.3.
+Source: docs/reference/1 1.1-1.3.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ once. That ends: each makes symbols, variables, or chains of apply_indexing fewe
 
 A loop's domain is a check at run time, an apply_indexing's is a promise. So where a loop's dim is replaced by an expression, the dim's
 bounds stay as a constraint on it, and a dim that the results do not need is dropped only when its operand surely lies in the bounds.
-Source: spec/1 1.5 "Canonicalization patterns"; where it marks an upstream defect, this keeps the constraints.
+Source: docs/reference/1 1.5 "Canonicalization patterns"; where it marks an upstream defect, this keeps the constraints.
 """
 
 from __future__ import annotations

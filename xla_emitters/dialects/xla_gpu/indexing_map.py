@@ -7,7 +7,7 @@ Adjacent string literals are one string, with nothing put between them. Everythi
 attribute only wraps one, so equal maps are equal attributes (names of variables do not count, but are kept and printed).
 Upstream's spelling `#xla.indexing_map` is read into this same attribute, see `xla.py`.
 A map with runtime variables is no attribute: the ops have no operands for them.
-Source: seed document, "MLIR Conversion"; spec/1 1.8 "Attributes, types".
+Source: seed document, "MLIR Conversion"; docs/reference/1 1.8 "Attributes, types".
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@
 the other iterations hand the iter args on unchanged. Block arguments: induction variables, map results, iter args.
 `atomic_rmw` replaces one element, or as many from it on as the block argument's vector has, by what its body makes of the old value, while
 no other thread does; between the elements of a vector another thread may. Import the ops from `xla_gpu.py`.
-Source: seed document, "MLIR Conversion"; spec/1 1.1-1.4.
+Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.4.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ the fallback. An index may lie outside the tensor where the condition does not h
 `allocate_shared` gives a tensor that all threads of the block share, with anything in it. `sync_threads` waits for all threads of the
 block; its results hold what all of them have written.
 `pdl_wait` and `pdl_launch_dependents` are read from today's XLA and never emitted here. Import the ops from `xla_gpu.py`.
-Source: spec/1 1.1-1.3.
+Source: docs/reference/1 1.1-1.3.
 """
 
 from __future__ import annotations

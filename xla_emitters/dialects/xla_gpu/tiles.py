@@ -7,7 +7,7 @@
 `!xla_gpu.indexed_vector<32x64xf32, #map>` is a 32x64 vector of which the map says which elements a thread holds. `materialize` calls a
 function for each of them; `insert` puts them into a tensor where another map says. They are read and kept, never emitted here.
 `#xla_gpu.layout` is the encoding of a tensor in registers or shared memory. Import all from `xla_gpu.py`.
-Source: spec/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 for `materialize`, which is gone since.
+Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 for `materialize`, which is gone since.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ An op that XLA has moved here is made as the `xla_gpu` op that it is, in both te
 printer with `spelling="upstream"`, and by any printer after the pass xla-to-upstream-spelling, which makes ops of the classes
 `UPSTREAM_OPS` here. They are `xla_gpu` ops too (`isinstance`), so every pass knows them. The attributes `#xla.backend_kind<gpu>` and
 `#xla.symbolic_map<"(d0)[s0] -> (d0 + s0)">` are read and kept.
-Source: spec/1 section 0 "Spelling policy" and 1.1.
+Source: docs/reference/1 section 0 "Spelling policy" and 1.1.
 """
 
 from __future__ import annotations

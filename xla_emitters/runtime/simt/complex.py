@@ -6,7 +6,7 @@
 Sums, products and the like are done by parts, as `convert-complex-to-standard` writes them out, so that they keep their bits when
 it has; NumPy's own product may be fused. Quotients and functions are what the `hlo` ops mean: computed in complex128, rounded once; the
 ones that the pass writes out are within tolerances of them.
-Source: MLIR 22, complex dialect; spec/1 5.2.
+Source: MLIR 22, complex dialect; docs/reference/1 5.2.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ argument's type is at this stage. The blocks run in chunks, all threads of a chu
 
 A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an
 array is packed for the run where the argument is a pointer, and unpacked afterwards. Buffers that are written end with a whole word there.
-Source: design.md 2.5 and 4; spec/2 4.1 "ABI".
+Source: docs/reference/contracts "Passes" and "Numbers"; docs/reference/2 4.1 "ABI".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 NumPy stands for libdevice: it is within the tolerances of the HLO op, not bit-equal to the GPU. A function is given contiguous
 arrays only: NumPy's vector loops and its loops for scattered data may round differently.
-Source: design.md 4 "Numbers" and 2.5; libdevice's names from the CUDA libdevice user's guide.
+Source: docs/reference/contracts "Numbers" and "Passes"; libdevice's names from the CUDA libdevice user's guide.
 """
 
 from __future__ import annotations

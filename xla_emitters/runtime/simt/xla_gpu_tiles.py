@@ -5,7 +5,7 @@
 
 A thread's part of an indexed vector is a tuple with one element per point of the map's range variables, the last fastest. Points outside of
 the map's domain are poison, and are not inserted.
-Source: spec/1 1.1-1.3; spec/2 3.3 "xla-lower-xla-to-scf".
+Source: docs/reference/1 1.1-1.3; docs/reference/2 3.3 "xla-lower-xla-to-scf".
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ text forms of every op are those of MLIR 22. Declared anew, with the reason:
   call_intrinsic, masked.store    no operand bundles; floats only
   inline_asm    parts in an order that MLIR does not read
 The ops stand in the files `llvm_*.py` beside this one, by what they are about; import them from here.
-Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; spec/3 sections 0 and 2.
+Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; docs/reference/3 sections 0 and 2.
 """
 
 from __future__ import annotations
