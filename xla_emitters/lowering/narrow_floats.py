@@ -17,7 +17,7 @@ What lies beyond the largest finite value, and NaN:
 
 f8E8M0FNU is an exponent and nothing else: no sign, no zero. Ties go up; zero, negative numbers, infinity and NaN are its NaN, 255.
 Every function gives bit for bit what `ml_dtypes`, and so XLA, gives. Scalars only.
-Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating point and microscaling formats; ml_dtypes. How it is computed is ours.
+Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating point and microscaling formats; ml_dtypes.
 """
 
 from __future__ import annotations

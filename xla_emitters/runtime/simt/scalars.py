@@ -16,7 +16,8 @@ square root. bf16 is held as float32 because most of a kernel's values are bf16 
 Integers have no sign of their own: an op asks for the signed or the unsigned reading of its operands.
 
 These functions know arrays and forms, never an op. They take arrays of any shape and never write into what they are given.
-Source: docs/reference/contracts "Numbers"; docs/reference/1 5.4; the LLVM language reference for what is undefined (see `shift_left`, `to_integer`).
+Source: docs/reference/contracts "Numbers"; docs/reference/1 5.4; the LLVM language reference for what is undefined (see `shift_left`,
+`to_integer`).
 """
 
 from __future__ import annotations
