@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -102,3 +103,21 @@ def test_importing_the_package_imports_neither_numpy_nor_xdsl() -> None:
     code = "import sys, xla_emitters; print([m for m in ('numpy', 'xdsl') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_drawing_of_the_imports_is_of_this_tree() -> None:
+    """docs/rooms.svg is what `python docs/rooms.py` makes now, and its arrows agree with LAYERS."""
+    drawn = runpy.run_path(str(PACKAGE.parent / "docs" / "rooms.py"))
+    graph = drawn["imports"]()
+    assert drawn["DRAWING"].read_text() == drawn["drawing"](graph), "run: python docs/rooms.py"
+    assert graph.keys() == {room_of(path) for path in files()}
+    assert all(RANK[other] < RANK[room] for room, others in graph.items() for other in others)
+
+
+def test_an_arrow_that_follows_from_others_is_not_drawn() -> None:
+    drawn = runpy.run_path(str(PACKAGE.parent / "docs" / "rooms.py"))
+    graph = {"a": set(), "b": {"a"}, "c": {"a", "b"}}
+    assert drawn["layers"](graph) == [["a"], ["b"], ["c"]]
+    assert drawn["needed"](graph) == [("b", "a"), ("c", "b")]
+    with pytest.raises(ValueError, match="in a circle: a, b"):
+        drawn["layers"]({"a": {"b"}, "b": {"a"}})
