@@ -28,6 +28,10 @@ from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
+from xla_emitters.runtime.npz import Archive, Header, opened
+
+LONGEST_DTYPE_NAME = 4 * 32
+"""Bytes of a member `p0.dtype`: 32 characters."""
 
 
 def checked(array: Array, spec: ArraySpec, what: str) -> Array:
@@ -35,12 +39,17 @@ def checked(array: Array, spec: ArraySpec, what: str) -> Array:
 
     raises DataError naming `what`, what was wanted and what came.
     """
-    wanted = dtype(spec.dtype).numpy
-    if array.dtype != wanted:
-        raise DataError(f"{what} is {array.dtype}, but {spec} is wanted ({wanted})", stage="arrays")
-    if array.shape != spec.shape:
-        raise DataError(f"{what} has shape {list(array.shape)}, but {spec} is wanted", stage="arrays")
+    check_fits(array.dtype, array.shape, spec, what)
     return array
+
+
+def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, what: str) -> None:
+    """raises DataError where `what`, an array of that type and shape, is not what `spec` says."""
+    wanted = dtype(spec.dtype).numpy
+    if found != wanted:
+        raise DataError(f"{what} is {found}, but {spec} is wanted ({wanted})", stage="arrays")
+    if shape != spec.shape:
+        raise DataError(f"{what} has shape {list(shape)}, but {spec} is wanted", stage="arrays")
 
 
 def to_buffer(array: Array, spec: ArraySpec) -> Array:
@@ -132,44 +141,47 @@ class StandardInput(BytesIO):
 def load_arrays(path: str | Path | StandardInput, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:
     """Reads what `save_arrays` writes and checks it against `specs`.
 
-    raises DataError naming the key for a file that is no `.npz`, a missing key, a pickled object, a wrong type or shape.
+    Types and shapes of all arrays are compared before the data of any is unpacked.
+    raises DataError naming the key for a missing key, a pickled object, a wrong type or shape, and for damaged data; for a file that is no
+    `.npz`; OSError for one that cannot be opened.
     """
-    try:
-        loaded: Any = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise DataError(f"{path} is a single array, not an .npz file", stage="arrays")
-        with loaded as archive:
-            entries: dict[str, Array] = {}
-            for number in range(len(specs)):
-                for key in (f"{prefix}{number}", f"{prefix}{number}.dtype"):
-                    if key in archive.files:
-                        entries[key] = archive[key]
-            present = ", ".join(archive.files)
-    except (DataError, MemoryError):
-        raise
-    except Exception as error:
-        # What zipfile, its decompressors and NumPy raise for an archive that is cut, damaged or encrypted has no common base.
-        if isinstance(error, OSError) and error.filename is not None:
-            raise  # It is the file that cannot be opened.
-        # To NumPy all that begins like no archive and no array is a pickle, which it would have the user trust.
-        reason = "it holds Python objects, or no arrays at all" if "allow_pickle" in str(error) else error
-        raise DataError(f"{path} is not an .npz file of plain arrays: {reason}", stage="arrays") from error
-    arrays: list[Array] = []
-    for number, spec in enumerate(specs):
-        key = f"{prefix}{number}"
-        if key not in entries:
-            raise DataError(f"{path} has no '{key}' for {spec}; it has: {present}", stage="arrays")
-        array = entries[key]
-        wanted = dtype(spec.dtype).numpy
-        if f"{key}.dtype" in entries:
-            named = str(entries[f"{key}.dtype"])
-            if named != spec.dtype:
-                raise DataError(f"'{key}' in {path} is {named}, but {spec} is wanted", stage="arrays")
-            if array.dtype != np.dtype(f"u{wanted.itemsize}"):
-                raise DataError(
-                    f"'{key}' in {path} holds {array.dtype}, but the bit pattern of {named} is u{wanted.itemsize}",
-                    stage="arrays",
-                )
-            array = array.view(wanted)
-        arrays.append(checked(array, spec, f"'{key}' in {path}"))
-    return arrays
+    with opened(path) as archive:
+        keys = [f"{prefix}{number}" for number in range(len(specs))]
+        headers = [_checked_header(archive, key, spec) for key, spec in zip(keys, specs, strict=True)]
+        return [
+            archive.data(key, header).view(dtype(spec.dtype).numpy)
+            for key, header, spec in zip(keys, headers, specs, strict=True)
+        ]
+
+
+def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
+    """The header of `key`, when the archive has it and it says type and shape of `spec`; no data is read. raises DataError."""
+    if key not in archive.members:
+        present = ", ".join(archive.keys)
+        raise DataError(f"{archive.path} has no '{key}' for {spec}; it has: {present}", stage="arrays")
+    what, header, wanted = f"'{key}' in {archive.path}", archive.header(key), dtype(spec.dtype).numpy
+    stored = wanted
+    if f"{key}.dtype" in archive.members:
+        named = _dtype_name(archive, f"{key}.dtype")
+        if named != spec.dtype:
+            raise DataError(f"{what} is {named}, but {spec} is wanted", stage="arrays")
+        stored = np.dtype(f"u{wanted.itemsize}")
+        if header.dtype != stored:
+            raise DataError(
+                f"{what} holds {header.dtype}, but the bit pattern of {named} is u{wanted.itemsize}", stage="arrays"
+            )
+    check_fits(wanted if header.dtype == stored else header.dtype, header.shape, spec, what)
+    archive.check_size(key, header)
+    refuse_beyond_memory(spec.shape, dtype(spec.dtype), what)
+    return header
+
+
+def _dtype_name(archive: Archive, key: str) -> str:
+    """The text in the member `key`, which names a type. raises DataError where it is anything but a short text."""
+    header = archive.header(key)
+    if header.dtype.kind != "U" or header.shape or header.data_size > LONGEST_DTYPE_NAME:
+        raise DataError(
+            f"'{key}' in {archive.path} is {header.dtype}{list(header.shape)}, but the name of a type is wanted",
+            stage="arrays",
+        )
+    return str(archive.data(key, header))
