@@ -15,7 +15,7 @@ INDEX_BITS = (32, 64)
 def index_width(op: Operation) -> int:
     """Bits of `index` where `op` stands: 32 for `dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>` on its outermost module, 64 without.
 
-    raises Unsupported for any other number
+    raises Unsupported for any other number, and for what is no integer
     """
     outermost = op
     while (parent := outermost.parent_op()) is not None:
@@ -30,5 +30,9 @@ def index_width(op: Operation) -> int:
                             raise Unsupported(f"an index of {bits} bits", stage="data-layout", help="it has 32 or 64")
                         return bits
                     case _:
-                        break
+                        raise Unsupported(
+                            f"a data layout in which index is {entry.value}",
+                            stage="data-layout",
+                            help="index = 32 : i32",
+                        )
     return DEFAULT_INDEX_BITS

@@ -25,9 +25,14 @@ def mlir_opt() -> str:
 
 
 def generic_text(modules: Sequence[str]) -> list[str]:
-    """Each module as `mlir-opt` reads it, in its generic form. One process for all."""
+    """Each module as `mlir-opt` reads it, in its generic form."""
+    return mlir_opt_says(modules, "--mlir-print-op-generic", "--allow-unregistered-dialect")
+
+
+def mlir_opt_says(modules: Sequence[str], *flags: str) -> list[str]:
+    """What `mlir-opt` makes of each module. One process for all."""
     done = subprocess.run(
-        [mlir_opt(), "--split-input-file", "--mlir-print-op-generic", "--allow-unregistered-dialect"],
+        [mlir_opt(), "--split-input-file", *flags],
         input=f"\n{SEPARATOR}\n".join(modules),
         capture_output=True,
         text=True,

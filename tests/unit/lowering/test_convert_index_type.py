@@ -8,7 +8,7 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 
 TEXT = """
-module attributes {{dlti.dl_spec = #dlti.dl_spec<index = {width} : i32>}} {{
+module attributes {{dlti.dl_spec = #dlti.dl_spec<{entry}>}} {{
   func.func @f(%x: index) -> i{width} {{
     %c3 = arith.constant 3 : index loc("a"("x.hlo":1:1))
     %0 = arith.muli %x, %c3 : index loc("b"("x.hlo":2:1))
@@ -21,9 +21,10 @@ module attributes {{dlti.dl_spec = #dlti.dl_spec<index = {width} : i32>}} {{
 """
 
 
+@pytest.mark.parametrize("entry", ["index = {width} : i32", "#dlti.dl_entry<index, {width} : i32>"])
 @pytest.mark.parametrize("width", [32, 64])
-def test_chain_is_converted_once(width: int) -> None:
-    module = parse_ir(TEXT.format(width=width))
+def test_chain_is_converted_once(width: int, entry: str) -> None:
+    module = parse_ir(TEXT.format(width=width, entry=entry.format(width=width)))
     ConvertIndexTypePass().apply(make_context(), module)
     module.verify()
     ops = [op for op in module.walk() if op.name.startswith("arith.")]

@@ -22,6 +22,7 @@ from xdsl import irdl
 from xdsl.dialects import affine, arith, func, gpu, llvm, memref, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
     ComplexType,
     IndexType,
     IndexTypeConstr,
@@ -29,6 +30,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
 )
+from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
 from xdsl.ir import Attribute, Operation, OpTraits, Region
 from xdsl.irdl import AttrConstraint, IRDLOperation, OptPropertyDef
 from xdsl.parser import AttrParser, Parser
@@ -373,6 +375,19 @@ def _parse_if(parser: Parser) -> scf.IfOp:
     return scf.IfOp(condition, types, then, otherwise, parser.parse_optional_attr_dict())
 
 
+def _parse_entries(parser: AttrParser) -> tuple[ArrayAttr[DataLayoutEntryAttr]]:
+    """`<index = 32 : i32, #dlti.dl_entry<i64, 8 : i32>>`: entries in either spelling, as MLIR reads them. xDSL reads the first one."""
+
+    def parse_entry() -> DataLayoutEntryAttr:
+        first = parser.parse_attribute()
+        if isinstance(first, DataLayoutEntryAttr):
+            return first
+        parser.parse_punctuation("=")
+        return DataLayoutEntryAttr.new((first, parser.parse_attribute()))
+
+    return (ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)),)
+
+
 # A string literal, as xDSL's lexer has it but for the possessive `++` and `*+`: without them the time to see that the closing quote is
 # missing doubles with every character.
 _STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
@@ -398,6 +413,7 @@ METHODS: tuple[tuple[Any, str, Any], ...] = (
     (AttrParser, "_parse_optional_builtin_parametrized_attr", _parse_optional_builtin_attribute),
     (irdl, "irdl_to_attr_constraint", _constraint_of),
     (scf.IfOp, "parse", _parse_if),
+    (DLTIEntryMap, "parse_parameters", _parse_entries),
 )
 XDSLS_OWN: dict[str, Any] = {name: getattr(holder, name) for holder, name, _ in METHODS}
 """The methods as xDSL has them, so that a test can see whether they have been put right there."""

@@ -80,6 +80,7 @@ LINKAGE = "module attributes {c = #llvm.linkage<internal>} {}"
         ("print_parameters", LINKAGE, True),
         ("_parse_optional_builtin_parametrized_attr", "module attributes {c = distinct[0]<>} {}", False),
         ("parse", IF, False),
+        ("parse_parameters", "module attributes {t.x = #dlti.map<#dlti.dl_entry<index, 32 : i32>>} {}", False),
     ],
 )
 def test_xdsls_own_methods_are_still_wrong(method: str, text: str, readable: bool, monkeypatch: pytest.MonkeyPatch):
