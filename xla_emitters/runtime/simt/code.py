@@ -22,7 +22,7 @@ of the lanes that computed it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -37,7 +37,9 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
+from xla_emitters.runtime.simt.rounds import Rounds
 from xla_emitters.runtime.simt.scalars import Form, form_of
+from xla_emitters.runtime.simt.shared_calls import FunctionOp, SharedFunctions
 
 Step: TypeAlias = Callable[[Machine, Frame], None]
 Kernel: TypeAlias = Callable[..., Any]
@@ -170,7 +172,6 @@ class Body:
         return [frame[slot] for slot in self.results]
 
     def run_steps(self, machine: Machine, frame: Frame) -> None:
-        machine.spend(len(self.steps) + 1)
         for step, dying in self.steps:
             step(machine, frame)
             for slot in dying:
@@ -181,9 +182,11 @@ class Body:
 class Branch:
     """How a block ends: to which block, with which operands; (None, slots) is a return.
 
+    op       the terminator
     choose   machine, frame -> which lanes go which way
     """
 
+    op: Operation
     ways: list[tuple[int | None, tuple[int, ...]]]
     choose: Callable[[Machine, Frame], Parts]
 
@@ -206,6 +209,7 @@ class Graph:
     def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
         """Runs until every active lane has returned; returns what they returned."""
         entered, checks_stamps = machine.active, machine.checks_stamps
+        rounds, latest = Rounds(machine, self.nodes[0].branch.op), -1
         everyone = np.ones((1, 1), bool) if entered is None else entered
         # The lanes that wait in front of each node: None is nobody, the very mask `everyone` is all of them.
         waiting: list[Array | None] = [everyone, *[None] * (len(self.nodes) - 1)]
@@ -217,6 +221,9 @@ class Graph:
                 assert lanes is not None
                 waiting[number] = None
                 machine.active = entered if lanes is everyone else lanes
+                if number <= latest:
+                    rounds.begin([number, *[frame[slot] for slot in node.body.arguments], *frame], waiting)
+                latest = number
                 # Where lanes are apart, one stamp cannot say what each of them has seen.
                 machine.checks_stamps = checks_stamps and lanes is everyone
                 before = [frame[slot] for slot in node.shared]
@@ -258,42 +265,89 @@ def _together(going: Array, waiting: Array | None, everyone: Array) -> Array:
 
 @dataclass
 class Function:
-    """A function of the module. `code` is None until it is compiled, and for a declaration."""
+    """A function of the module. `code` is None until it is compiled, and for a declaration.
+
+    places      that use it
+    is_shared   whether equal calls are computed once: see `shared_calls`
+    """
 
     name: str
     slots: int = 0
     code: Body | Graph | None = None
+    places: int = 1
+    is_shared: bool = False
 
     def call(self, machine: Machine, arguments: Sequence[Value]) -> list[Value]:
+        """The function's results for the active lanes: computed, or known from an equal call."""
+        return self._shared(machine, arguments) if self.is_shared else self._run(machine, arguments)
+
+    def _run(self, machine: Machine, arguments: Sequence[Value]) -> list[Value]:
         """Runs the function for the active lanes in a frame of its own."""
         if self.code is None:
             raise InternalError(f"function @{self.name} has no body", stage="simt")
-        return self.code.run(machine, [None] * self.slots, arguments)
+        round_start = machine.known.round_start
+        results = self.code.run(machine, [None] * self.slots, arguments)
+        machine.known.round_start = round_start
+        return results
+
+    def _shared(self, machine: Machine, arguments: Sequence[Value]) -> list[Value]:
+        """Runs the function for those of the active lanes for which no equal call did."""
+        known, memory, active = machine.known, machine.memory, machine.active
+        key = known.key(self.name, arguments)
+        found = known.find(key, memory.changes)
+        reads = memory.changeable_reads
+        if found is None:
+            results, lanes = self._run(machine, arguments), active
+        else:
+            memory.changeable_reads += found.changes is not None
+            missing = found.missing(active)
+            if missing is None:
+                known.release(key)
+                return list(found.results)
+            with machine.only(missing):
+                results = merged(missing, self._run(machine, arguments), found.results)
+            lanes = missing | found.lanes
+        is_everyone = lanes is None or bool(lanes.all())
+        changes = None if memory.changeable_reads == reads else memory.changes
+        known.keep(key, results, None if is_everyone else lanes, changes)
+        return list(results)
 
 
 # ---------------------------------------------------------------------------------------------- compiling
 
-FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
+
+def symbols_of(module: ModuleOp) -> dict[str, FunctionOp | llvm.GlobalOp]:
+    """Functions and globals of the module, by name, those inside a `gpu.module` too."""
+    found: dict[str, FunctionOp | llvm.GlobalOp] = {}
+    pending: list[Operation] = [module]
+    while pending:
+        for region in pending.pop().regions:
+            for op in region.ops:
+                if isinstance(op, func.FuncOp | llvm.FuncOp | llvm.GlobalOp):
+                    found[op.sym_name.data] = op
+                else:
+                    pending.append(op)
+    return found
 
 
 @dataclass
 class Compiler:
     """Compiles the functions of one module when they are first called.
 
-    symbols   functions and globals of the module, by name, those inside a `gpu.module` too
+    symbols   see `symbols_of`
+    shared    which functions keep their results
     """
 
     rules: Rules
-    symbols: dict[str, FunctionOp | llvm.GlobalOp] = field(default_factory=dict[str, "FunctionOp | llvm.GlobalOp"])
+    symbols: Mapping[str, FunctionOp | llvm.GlobalOp]
+    shared: SharedFunctions
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
 
     @staticmethod
     def of(module: ModuleOp, rules: Rules) -> Compiler:
-        compiler = Compiler(rules)
-        for op in module.walk():
-            if isinstance(op, func.FuncOp | llvm.FuncOp | llvm.GlobalOp):
-                compiler.symbols[op.sym_name.data] = op
-        return compiler
+        symbols = symbols_of(module)
+        defined = {name: op for name, op in symbols.items() if isinstance(op, FunctionOp) and op.body.blocks}
+        return Compiler(rules, symbols, SharedFunctions(defined))
 
     def has_body(self, name: str) -> bool:
         """Whether the module defines the function `name`."""
@@ -301,11 +355,14 @@ class Compiler:
         return isinstance(op, func.FuncOp | llvm.FuncOp) and bool(op.body.blocks)
 
     def function(self, name: str) -> Function:
-        """The function `name`, compiled.
+        """The function `name`, compiled: for one more place that uses it.
 
         raises Unsupported when the module does not define it, or for an op without a rule
         """
         if found := self.functions.get(name):
+            found.places += 1
+            if found.places == 2:
+                found.is_shared = name in self.shared
             return found
         op = self.symbols.get(name)
         if not isinstance(op, func.FuncOp | llvm.FuncOp) or not op.body.blocks:
@@ -397,7 +454,8 @@ class Scope:
             ]
             body = self.body(block, frozenset(shared))
             results = tuple(value for value in shared if value not in block.args)
-            nodes.append(Node(body, self._branch(block, numbers), self.slots(results)))
+            branch = self._branch(block, numbers)
+            nodes.append(Node(body, branch, self.slots(results)))
         return Graph(nodes)
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> Branch:
@@ -406,7 +464,7 @@ class Scope:
             raise InternalError("a block of a function does not end in a terminator", stage="simt")
         rule = self.compiler.rules.branches.get(op.name)
         if rule is None and not op.successors:
-            return Branch([(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
+            return Branch(op, [(None, self.slots(op.operands))], lambda machine, frame: [(None, 0)])
         if rule is None:
             raise Unsupported(f"the executor has no rule for the branch '{op.name}'", stage="simt")
         selectors, decide, operands = rule(op)
@@ -414,7 +472,7 @@ class Scope:
         ways: list[tuple[int | None, tuple[int, ...]]] = [
             (numbers[successor], self.slots(values)) for successor, values in zip(op.successors, operands, strict=True)
         ]
-        return Branch(ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
+        return Branch(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
 
 
 def _user_in(block: Block, user: Operation) -> Operation | None:

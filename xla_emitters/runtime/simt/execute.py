@@ -14,7 +14,9 @@ Source: docs/reference/contracts "Passes" and "Numbers"; docs/reference/2 4.1 "A
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,10 +57,11 @@ from xla_emitters.runtime.simt import (
     xla_gpu_tiles,
 )
 from xla_emitters.runtime.simt import complex as complex_numbers
-from xla_emitters.runtime.simt.code import Compiler, Function, FunctionOp, Rules
+from xla_emitters.runtime.simt.code import Compiler, Function, Rules, symbols_of
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, form_of
+from xla_emitters.runtime.simt.shared_calls import FunctionOp
 from xla_emitters.runtime.simt.tensor import tensor_strides
 
 RULES = Rules(
@@ -73,9 +76,6 @@ RULES = Rules(
 LANES = 1 << 17
 """Threads of one chunk, about: NumPy's overhead per op is small from here on, and memory stays small."""
 
-MAX_OPS = 20_000_000
-"""Ops that one chunk may execute: a guard against endless loops."""
-
 
 def execute(
     module: ModuleOp,
@@ -86,7 +86,7 @@ def execute(
     results: int | None = None,
     launch: Launch | None = None,
     watchers: Sequence[Watcher] = (),
-    max_ops: int = MAX_OPS,
+    max_rounds: int | None = None,
 ) -> list[Array]:
     """Runs the module's entry for all blocks of its grid, or for `blocks`, and returns the result arrays, which it writes in place.
 
@@ -96,19 +96,43 @@ def execute(
     results       how many of the last arguments are results; by default as many as the entry returns or, where it returns
                   nothing, the last arguments that are not marked `xla.invariant`
     launch        overrides what the module says
-    watchers     told of each access to memory and of each barrier; the buffer of argument n has number n
+    watchers      told of each access to memory and of each barrier; the buffer of argument n has number n
+    max_rounds    rounds that a loop without a known end may have (scf.while, branches back); by default any number
     raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule;
-                  ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, more than
-                  `max_ops` ops in a chunk
+                  ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, a loop
+                  that provably never ends (see `rounds`) or has more than `max_rounds` rounds, calls without end
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), _deep_calls(module):
         entry = Entry.of(module, launch, results)
         bound = entry.bind(arguments)
         for chunk in _chunks(entry.launch, blocks, chunk_blocks):
-            entry.run(Memory(entry.launch, chunk, watchers), bound, max_ops)
+            entry.run(Memory(entry.launch, chunk, watchers), bound, max_rounds)
     for argument in bound:
         argument.unpack()
     return [argument.array for argument in bound[len(bound) - entry.results :]]
+
+
+_FRAMES_PER_FUNCTION = 100
+_MOST_FRAMES = 20_000
+"""Of Python. A frame is small, but some need the thread's own stack too."""
+
+
+@contextmanager
+def _deep_calls(module: ModuleOp) -> Generator[None]:
+    """Room for each function of `module` to be called by another. raises ExecutionError for calls that are deeper."""
+    before = sys.getrecursionlimit()
+    functions = sum(isinstance(op, FunctionOp) for op in symbols_of(module).values())
+    sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_FUNCTION * functions, _MOST_FRAMES)))
+    try:
+        yield
+    except RecursionError as error:
+        raise ExecutionError(
+            "the kernel's functions call each other too deeply",
+            stage="simt",
+            help="does a function call itself for ever?",
+        ) from error
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def written_elements(
@@ -289,9 +313,9 @@ class Entry:
             raise DataError(f"{what} is {wanted} bytes, but the array has {data.size}", stage="simt")
         return Argument(array, data, bits, None, alignment, writable, padding)
 
-    def run(self, memory: Memory, arguments: Sequence[Argument], max_ops: int) -> None:
+    def run(self, memory: Memory, arguments: Sequence[Argument], max_rounds: int | None) -> None:
         """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
-        machine = Machine(self.launch, memory.blocks, memory, max_ops)
+        machine = Machine(self.launch, memory.blocks, memory, max_rounds)
         values: list[Value] = []
         for number, argument in enumerate(arguments):
             buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)

@@ -329,5 +329,6 @@ def meet(machine: Machine, op: Operation) -> None:
         active = np.broadcast_to(machine.active, machine.shape)
         apart = active.any(axis=1, keepdims=True) & ~active
         machine.memory.refuse(op, apart, None, "is not there when other threads of its block are")
+    machine.memory.changes += 1
     for watcher in machine.memory.watchers:
         watcher.barrier(machine.memory, machine.active)

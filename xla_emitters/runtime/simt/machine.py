@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, Union
 
 import numpy as np
@@ -31,6 +31,7 @@ from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.program import Launch
 from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
 from xla_emitters.runtime.simt.scalars import Form
+from xla_emitters.runtime.simt.shared_calls import KnownResults
 
 
 @dataclass(frozen=True)
@@ -57,30 +58,24 @@ class Machine:
     """The state that ops act on.
 
     active         lanes that run now, bool (blocks or 1, threads or 1); None is all. At least one lane is always active.
-    fuel           ops that may still run: an endless loop ends with an error
+    max_rounds     rounds that one loop without a known end may have; None: any number
     checks_stamps  whether using a tensor that was overwritten is an error
+    known          results of calls, so that equal ones are computed once
     """
 
     launch: Launch
     blocks: Array
     memory: Memory
-    fuel: int
+    max_rounds: int | None = None
     active: Array | None = None
     checks_stamps: bool = True
     last_stamp: int = 0
+    known: KnownResults = field(default_factory=KnownResults)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(blocks, threads) of this chunk."""
         return len(self.blocks), self.launch.threads
-
-    def spend(self, ops: int) -> None:
-        """Counts `ops` executed ops. raises ExecutionError when the budget is used up."""
-        self.fuel -= ops
-        if self.fuel < 0:
-            raise ExecutionError(
-                "the kernel runs too many ops; does it end?", stage="simt", help="raise max_ops if it does"
-            )
 
     def block_id(self, dimension: int) -> Array:
         """Coordinate `dimension` (0 = x) of each lane's block, int64 (blocks, 1)."""

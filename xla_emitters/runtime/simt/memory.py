@@ -112,7 +112,9 @@ class Memory:
 
     launch     grid and block, to name threads
     blocks     linear numbers of the blocks in the chunk, int64 (blocks,)
-    watchers  told of each access
+    watchers   told of each access
+    changes    writes and barriers so far: while it stays, so does what memory holds
+    changeable_reads   reads so far of buffers that can be written
     """
 
     launch: Launch
@@ -120,6 +122,8 @@ class Memory:
     watchers: Sequence[Watcher] = ()
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
+    changes: int = 0
+    changeable_reads: int = 0
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""
@@ -182,6 +186,7 @@ class Memory:
         returns (blocks or 1, threads or 1[, elements of a row])
         """
         index = self._checked(op, buffer, index, rows, active, False)
+        self.changeable_reads += buffer.writable
         if rows.shape[0] == 0:
             return np.zeros((*index.shape, *rows.shape[1:]), rows.dtype)
         return rows.take(index, axis=0, mode="clip")
@@ -195,6 +200,7 @@ class Memory:
         """
         _check_writable(op, buffer)
         index = self._checked(op, buffer, index, rows, active, True)
+        self.changes += active is None or bool(active.any())
         if rows.ndim == 2:
             unit = _SCATTER_UNITS.get(rows.itemsize * rows.shape[1])
             if unit is None:
@@ -221,6 +227,7 @@ class Memory:
         """
         _check_writable(op, buffer)
         index = self._checked(op, buffer, index, rows, active, True)
+        self.changes += 1
         shape = (len(self.blocks), self.launch.threads)
         index, values = np.broadcast_to(index, shape), np.broadcast_to(values, shape + rows.shape[1:])
         if active is not None:

@@ -28,6 +28,7 @@ from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Rules, Scope, Step, merged, write
 from xla_emitters.runtime.simt.gpu import thread_numbers
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
+from xla_emitters.runtime.simt.rounds import Rounds
 from xla_emitters.runtime.simt.scalars import form_of
 from xla_emitters.runtime.simt.tensor import Slice
 
@@ -61,10 +62,12 @@ def for_(op: scf.ForOp, scope: Scope) -> Step:
         first, end, stride = (machine.uniform(bound) for bound in (low, high, step))
         if first is not None and end is not None and stride is not None:
             for number in range(first, end, stride):
+                machine.known.begin_round()
                 values = body.run(machine, frame, [scalars.constant(form, number), *values])
         else:
             counter = scalars.wrap(form, low)
             while machine.split(unfinished := reading(counter) < high) is not False:
+                machine.known.begin_round()
                 advance = partial(body.run, machine, frame, [counter, *values])
                 values = machine.choose(unfinished, advance, values.copy)
                 counter = scalars.wrap(form, reading(counter) + step)
@@ -81,8 +84,10 @@ def while_(op: scf.WhileOp, scope: Scope) -> Step:
     def run(machine: Machine, frame: Frame) -> None:
         values: list[Value] = [frame[slot] for slot in inits]
         entered, outcome = machine.active, list[Value]()
+        rounds = Rounds(machine, op)
         try:
             while True:
+                rounds.begin(values)
                 condition, *forwarded = before.run(machine, frame, values)
                 lanes = machine.active
                 outcome = forwarded if lanes is None or lanes is entered else merged(lanes, forwarded, outcome)

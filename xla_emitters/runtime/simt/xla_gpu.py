@@ -74,6 +74,7 @@ def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
         point: list[Array] = [frame[slot] for slot in dims]
         inside = in_bounds(map, point)
         for numbers in product(*ranges):
+            machine.known.begin_round()
             symbols = [scalars.constant(INDEX, number) for number in numbers]
             in_domain = inside & map.constraints_satisfied(point, symbols)
 

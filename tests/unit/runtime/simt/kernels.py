@@ -12,7 +12,6 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.runtime.simt import execute
-from xla_emitters.runtime.simt.execute import MAX_OPS
 
 THREADS = 32
 
@@ -69,7 +68,7 @@ def per_thread(
     result_type: str,
     threads: int = THREADS,
     declarations: str = "",
-    max_ops: int = MAX_OPS,
+    max_rounds: int | None = None,
     **inputs: tuple[str, Array],
 ) -> Array:
     """The value of %r for each element of the inputs, which are (IR type, flat array) by name of the value that `ops` uses.
@@ -84,5 +83,5 @@ def per_thread(
         for ir_type, array in inputs.values()
     ]
     result = np.zeros(padded, numpy_type(result_type))
-    execute(module, [*arrays, result], max_ops=max_ops)
+    execute(module, [*arrays, result], max_rounds=max_rounds)
     return result[:elements]

@@ -7,6 +7,7 @@ from unit.runtime.simt.kernels import launch
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import ExecutionError
 from xla_emitters.runtime.simt import execute
+from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 
 THREADS, BLOCKS, BINS = 16, 6, 5
 LANES = THREADS * BLOCKS
@@ -46,6 +47,15 @@ func.func @main(%bins: tensor<{LANES}xindex>, %values: tensor<{LANES}x{ir_type}>
 }}""")
     (found,) = execute(module, [bins, values, out], results=1, **options)
     return found
+
+
+class Stores(Watcher):
+    """Counts accesses to the buffer of the result."""
+
+    count = 0
+
+    def access(self, memory: Memory, access: Access) -> None:
+        self.count += access.buffer.number == 2
 
 
 def one_by_one(combine, values: np.ndarray, out: np.ndarray, lanes=range(LANES)) -> np.ndarray:
@@ -193,10 +203,10 @@ func.func @main(%out: tensor<{BLOCKS}xi32>) -> tensor<{BLOCKS}xi32> attributes {
 
 
 def test_one_element_for_all_needs_no_turns():
-    """A budget of few ops: turns take one round of the body per lane."""
+    """All lanes go in one access: turns take a read and a write per lane."""
     values, everywhere_0 = np.ones(LANES, np.float32), np.zeros(LANES, np.int64)
     adding, taking = ("%new = arith.addf %old, %value : f32", "%new = arith.subf %old, %value : f32")
-    got = scatter(adding, "f32", values, np.zeros(BINS, np.float32), bins=everywhere_0, max_ops=40)
-    assert got[0] == LANES
-    with pytest.raises(ExecutionError, match="runs too many ops"):
-        scatter(taking, "f32", values, np.zeros(BINS, np.float32), bins=everywhere_0, max_ops=40)
+    for body, total, accesses in ((adding, LANES, 1), (taking, -LANES, 2 * LANES)):
+        stores = Stores()
+        got = scatter(body, "f32", values, np.zeros(BINS, np.float32), bins=everywhere_0, watchers=[stores])
+        assert (got[0], stores.count) == (total, accesses)

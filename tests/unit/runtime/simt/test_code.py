@@ -101,7 +101,7 @@ func.func @main(%a: index, %b: index) -> index attributes {{xla.entry, {launch(2
 }}""")
     function = Compiler.of(module, RULES).function("main")
     launched = Launch((1, 1, 1), (2, 1, 1))
-    machine = Machine(launched, np.zeros(1, np.int64), Memory(launched, np.zeros(1, np.int64)), 1000)
+    machine = Machine(launched, np.zeros(1, np.int64), Memory(launched, np.zeros(1, np.int64)))
     frame = [None] * function.slots
     one = np.ones((1, 1), np.int64)
     (result,) = function.code.run(machine, frame, [one, one])

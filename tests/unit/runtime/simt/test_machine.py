@@ -16,7 +16,7 @@ BYTE = integer(8)
 def machine() -> Machine:
     launch = Launch((6, 2, 1), (2, 2, 2))
     blocks = np.array([0, 7, 11])
-    return Machine(launch, blocks, Memory(launch, blocks), fuel=100)
+    return Machine(launch, blocks, Memory(launch, blocks))
 
 
 def flags(*rows: str) -> np.ndarray:
@@ -120,10 +120,3 @@ def test_uniform_looks_at_active_lanes():
     assert m.uniform(np.array([[3, 3, 4]])) is None
     with m.only(flags("110")):
         assert m.uniform(np.array([[3, 3, 4]])) == 3
-
-
-def test_fuel():
-    m = machine()
-    m.spend(100)
-    with pytest.raises(ExecutionError, match="does it end"):
-        m.spend(1)

@@ -1,0 +1,95 @@
+"""Loops without a known end: a round that begins exactly as an earlier one did proves that there is none.
+
+    scf.while in block 0, thread 3 never ends: round 128 begins with the values of round 64, and nothing was written between them
+
+Lanes run in lockstep and nothing else acts on their memory, so a round is decided by the values that it begins with, by which lanes are
+active, and by memory. No loop that ends is ever refused. A loop that goes on with other values for ever, such as a counter, is found only
+by a limit of rounds, which the caller may set: `execute(..., max_rounds=...)`.
+Source: Brent, "An improved Monte Carlo factorization algorithm" (1980), cycle detection: compare with the last power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError
+from xla_emitters.rewrite.locations import place_of
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.shared_calls import integers_of
+
+UNWATCHED = 64
+"""Rounds of a loop that are not compared: most loops have fewer."""
+
+State: TypeAlias = Value | int | None
+
+_EVERYONE = np.ones((1, 1), np.bool_)
+
+
+class Rounds:
+    """The rounds of one loop that is running.
+
+    op   names the loop in messages
+    """
+
+    def __init__(self, machine: Machine, op: Operation) -> None:
+        self.machine = machine
+        self.op = op
+        self.count = 0
+        self._saved_at = 0
+        self._saved: Sequence[State] = ()
+        self._saved_lanes: Sequence[Array | None] = ()
+        self._saved_changes = -1
+
+    def begin(self, state: Sequence[State], waiting: Sequence[Array | None] = ()) -> None:
+        """Another round begins for the machine's active lanes.
+
+        state    the values that it begins with: arrays, tuples, tensors, None; those most likely to differ first
+        waiting  lanes that will go on elsewhere, place by place
+        raises   ExecutionError where it begins as an earlier one, and where it is beyond the caller's limit
+        """
+        machine = self.machine
+        machine.known.begin_round()
+        self.count += 1
+        if machine.max_rounds is not None and self.count > machine.max_rounds:
+            raise ExecutionError(
+                f"{self.op.name} goes on for more than {machine.max_rounds} rounds",
+                stage="simt",
+                details=(f"at {place_of(self.op) or str(self.op).splitlines()[0]}",),
+                help="raise max_rounds if it ends",
+            )
+        if self.count < UNWATCHED:
+            return
+        places = [machine.active, *waiting]
+        lanes = (
+            None if machine.active is None else reduce(np.logical_or, [place for place in places if place is not None])
+        )
+        if (
+            machine.memory.changes == self._saved_changes
+            and all(_same(now, then, None) for now, then in zip(places, self._saved_lanes, strict=True))
+            and all(_same(now, then, lanes) for now, then in zip(state, self._saved, strict=True))
+        ):
+            rounds = f"round {self.count} begins with the values of round {self._saved_at}"
+            machine.refuse(self.op, _EVERYONE, f"never ends: {rounds}, and nothing was written between them")
+        if self.count & (self.count - 1) == 0:
+            self._saved_at, self._saved, self._saved_lanes = self.count, list(state), places
+            self._saved_changes = machine.memory.changes
+
+
+def _same(now: State, then: State, lanes: Array | None) -> bool:
+    """Whether two values have the same bits in all those lanes."""
+    if now is then:
+        return True
+    if isinstance(now, np.ndarray) and isinstance(then, np.ndarray):
+        if now.dtype != then.dtype or now.shape != then.shape:
+            return False
+        differs = [one != two for one, two in zip(integers_of(now), integers_of(then), strict=True)]
+        return not any((part if lanes is None else part & lanes).any() for part in differs)
+    if isinstance(now, tuple) and isinstance(then, tuple):
+        return all(_same(one, two, lanes) for one, two in zip(now, then, strict=True))
+    return bool(now == then) if type(now) is type(then) else False
