@@ -6,7 +6,7 @@
 
 What is known needs no check: `needed` leaves out guards that follow from facts or from guards before them.
 A guard of JAX's shape_assertion has JAX's own message, whose {0}, {1} ... are the sizes that the assertion gives.
-Source: docs/reference/4 2.1, 7; conventions.md "Modules and programs".
+Source: docs/reference/4 2.1, 7.
 """
 
 from __future__ import annotations

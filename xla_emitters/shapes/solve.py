@@ -8,7 +8,7 @@ The plan is made once for a program. It finds a symbol from an axis that is line
 has only symbols that are known by then. JAX does the same, and what it cannot solve we cannot. Everything else becomes a check.
 In each run, in this order: ranks; each symbol with what is known of it alone (an exact division, at least 1); the axes that
 found no symbol; the other facts.
-Source: docs/reference/4 2.1, 7; conventions.md "Modules and programs"; behaviour of jax.export 0.10.2.
+Source: docs/reference/4 2.1, 7; behaviour of jax.export 0.10.2.
 """
 
 from __future__ import annotations
