@@ -15,7 +15,7 @@ import xla_emitters
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
     ("errors", "extras"),
-    ("dtypes", "text_proto"),
+    ("dtypes", "functions", "text_proto"),
     ("trace",),
     ("indexing", "shapes", "device"),
     ("program",),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 
 from xdsl.context import Context
@@ -48,6 +49,13 @@ REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
 
 DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS, **REPLACED_DIALECTS}
 """Every dialect that there is here, by name."""
+
+
+@cache
+def op_named(name: str) -> type[Operation]:
+    """The class of an op, such as `math.tanh`, that one of `DIALECTS` has."""
+    dialect = DIALECTS[name.partition(".")[0]]()
+    return next(op for op in dialect.operations if op.name == name)
 
 
 def make_context(*, allow_unregistered: bool = False) -> Context:

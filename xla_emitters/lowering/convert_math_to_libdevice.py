@@ -26,41 +26,11 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder
 
-# op -> (name in libdevice, whether there is a __nv_fast_ variant for f32)
-_FUNCTIONS: dict[str, tuple[str, bool]] = {
-    "arith.remf": ("fmod", False),
-    "math.acos": ("acos", False),
-    "math.acosh": ("acosh", False),
-    "math.asin": ("asin", False),
-    "math.asinh": ("asinh", False),
-    "math.atan": ("atan", False),
-    "math.atan2": ("atan2", False),
-    "math.atanh": ("atanh", False),
-    "math.cbrt": ("cbrt", False),
-    "math.cos": ("cos", True),
-    "math.cosh": ("cosh", False),
-    "math.erf": ("erf", False),
-    "math.erfc": ("erfc", False),
-    "math.exp": ("exp", True),
-    "math.exp2": ("exp2", False),
-    "math.expm1": ("expm1", False),
-    "math.fpowi": ("powi", False),
-    "math.log": ("log", True),
-    "math.log10": ("log10", True),
-    "math.log1p": ("log1p", False),
-    "math.log2": ("log2", True),
-    "math.powf": ("pow", True),
-    "math.round": ("round", False),
-    "math.rsqrt": ("rsqrt", False),
-    "math.sin": ("sin", True),
-    "math.sinh": ("sinh", False),
-    "math.sqrt": ("sqrt", False),
-    "math.tan": ("tan", True),
-    "math.tanh": ("tanh", False),
-}
+_CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is Gpu.LIBDEVICE}
 
 
 @dataclass(frozen=True)
@@ -70,7 +40,7 @@ class ConvertMathToLibdevicePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         declared = {found.sym_name.data: found for found in op.body.ops if isinstance(found, func.FuncOp)}
         for found in list(op.walk()):
-            if found.name not in _FUNCTIONS:
+            if found.name not in _CALLED:
                 continue
             if isinstance(found.results[0].type, Float16Type | BFloat16Type | Float32Type | Float64Type):
                 _convert(found, op, declared)
@@ -80,11 +50,12 @@ class ConvertMathToLibdevicePass(KernelPass):
 
 def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
     type = op.results[0].type
-    name, has_fast = _FUNCTIONS[op.name]
+    function = _CALLED[op.name]
+    name = function.libdevice
     if isinstance(type, Float64Type):
         symbol = f"__nv_{name}"
     else:
-        symbol = f"__nv_fast_{name}f" if has_fast and _allows_approximation(op) else f"__nv_{name}f"
+        symbol = f"__nv_fast_{name}f" if function.has_fast and _allows_approximation(op) else f"__nv_{name}f"
 
     builder = located_builder(InsertPoint.before(op), op)
     is_narrow = isinstance(type, Float16Type | BFloat16Type)

@@ -69,6 +69,7 @@ from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GridDepActionKind
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
@@ -114,16 +115,8 @@ _RENAMED = {
     "arith.trunci": "llvm.trunc",
     "arith.uitofp": "llvm.uitofp",
     "arith.xori": "llvm.xor",
-    "math.absf": "llvm.intr.fabs",
-    "math.ceil": "llvm.intr.ceil",
-    "math.copysign": "llvm.intr.copysign",
     "math.ctpop": "llvm.intr.ctpop",
-    "math.floor": "llvm.intr.floor",
-    "math.fma": "llvm.intr.fma",
-    "math.round": "llvm.intr.round",
-    "math.roundeven": "llvm.intr.roundeven",
-    "math.sqrt": "llvm.intr.sqrt",
-    "math.trunc": "llvm.intr.trunc",
+    **{op: row.intrinsics[0] for op, row in BY_OP.items() if row.size is Size.SMALL and row.intrinsics},
     "ub.poison": "llvm.mlir.poison",
     "vector.fma": "llvm.intr.fma",
 }

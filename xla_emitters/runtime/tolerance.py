@@ -32,15 +32,9 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dtypes import Array, Kind, NumpyType, dtype_of
+from xla_emitters.functions import BY_OPCODE
 
-# Ulps of the op's own result type, by opcode: f32, f64, and the 16- and 8-bit floats (docs/reference/contracts "Numbers").
-_ROUGH = frozenset({"divide", "sqrt", "rsqrt"})
-_TRANSCENDENTAL = frozenset(
-    "acos acosh asin asinh atan2 atanh cbrt cosine cosh erf exponential exponential-minus-one log log-plus-one logistic power"
-    " sine sinh tan tanh".split()
-)
-"""Opcodes that libdevice or a polynomial computes."""
-_OF_COMPLEX = (_ROUGH | _TRANSCENDENTAL | {"abs", "sign"}) - {"cbrt", "erf"}
+_OF_COMPLEX = frozenset(opcode for opcode, row in BY_OPCODE.items() if row.takes_complex) | {"sign"}
 _ULPS_OF_COMPLEX = 16
 
 
@@ -87,13 +81,8 @@ def ulps_of(opcode: str, element: str, bits: int) -> int:
     element  kind of the result: only "float" ops round
     bits     width of the result type
     """
-    if element != Kind.FLOAT.value:
-        return 0
-    if opcode in _ROUGH:
-        return 2
-    if opcode in _TRANSCENDENTAL:
-        return {64: 4, 32: 6}.get(bits, 1)
-    return 0
+    function = BY_OPCODE.get(opcode)
+    return function.ulps.of(bits) if function and element == Kind.FLOAT.value else 0
 
 
 def widen(array: Array, ulps: int, direction: int) -> Array:

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import func, scf
-from xdsl.dialects import math as math_dialect
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -35,6 +34,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.kernels.accesses import constant_of
 from xla_emitters.rewrite.effects import is_constant
@@ -44,32 +44,9 @@ from xla_emitters.rewrite.locations import located_builder
 DEFAULT_UNROLL_FACTOR = 4
 SIZE_MAX = 400
 MATH_WEIGHT = 20
-# Float functions that are an instruction or two; every other one is a call or a polynomial.
-CHEAP_MATH = (
-    math_dialect.AbsFOp,
-    math_dialect.CeilOp,
-    math_dialect.CopySignOp,
-    math_dialect.FloorOp,
-    math_dialect.FmaOp,
-    math_dialect.RoundEvenOp,
-    math_dialect.RoundOp,
-    math_dialect.RsqrtOp,
-    math_dialect.SqrtOp,
-    math_dialect.TruncOp,
-)
 # What a loop must not hold to be unrolled.
-HEAVY: frozenset[type[Operation]] = frozenset(
-    (
-        scf.ForOp,
-        func.CallOp,
-        math_dialect.AcosOp,
-        math_dialect.AcoshOp,
-        math_dialect.AsinOp,
-        math_dialect.AsinhOp,
-        math_dialect.AtanhOp,
-        math_dialect.SinhOp,
-    )
-)
+HEAVY = frozenset({"scf.for", "func.call", *(op for op, row in BY_OP.items() if row.size is Size.LARGE)})
+CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is Size.SMALL and op.startswith("math."))
 
 
 @dataclass(frozen=True)
@@ -91,7 +68,7 @@ class OptimizeLoopsPass(KernelPass):
             return self.skip(loop, trips)
         if trips < 2:
             return self.skip(loop, "it runs at most once")
-        if heavy := next((op for op in loop.body.walk() if type(op) in HEAVY), None):
+        if heavy := next((op for op in loop.body.walk() if op.name in HEAVY), None):
             return self.skip(loop, f"it holds {heavy.name}")
         size = body_size(loop)
         factor = unroll_factor(trips, size, self.max_unroll_factor or DEFAULT_UNROLL_FACTOR)
@@ -139,7 +116,7 @@ def weight(op: Operation) -> int:
         return 0
     result = op.results[0].type if op.results else None
     elements = math.prod(result.get_shape()) if isa(result, VectorType) else 1
-    is_function = op.name.startswith("math.") and not isinstance(op, CHEAP_MATH) and _is_float(result)
+    is_function = op.name.startswith("math.") and op.name not in CHEAP_MATH and _is_float(result)
     return elements * (MATH_WEIGHT if is_function else 1)
 
 

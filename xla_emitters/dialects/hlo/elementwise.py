@@ -11,6 +11,9 @@ bit where the function is not transcendental; floats of eight bits or fewer are 
 computed in complex128, and ordered by the real part, then by the imaginary one.
 A type without code (asin of a complex number) is refused by name.
 
+A function of real numbers has a row in `functions.py`, with its names and the ops that compute it, and a row here: what it means where
+NumPy has no such function, the code of other kinds than floats and complex numbers.
+
 To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.
 Source: docs/reference/1 5.2-5.4.
 """
@@ -23,13 +26,15 @@ from functools import lru_cache
 from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
-from xdsl.dialects import arith, complex, math
+from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerAttr, IntegerType, StringAttr, f32, i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.math import CountLeadingZerosOp, CtPopOp
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo import elementwise_code as code
 from xla_emitters.dialects.hlo import elementwise_meaning as meaning
@@ -50,8 +55,8 @@ from xla_emitters.dialects.hlo.convert import (
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, type_text
-from xla_emitters.dialects.mlir.arith import RemfOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
+from xla_emitters.functions import BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
 
@@ -110,6 +115,36 @@ def _integer(signed: Code, unsigned: Code | None = None) -> dict[Kind, Code]:
 
 
 X, XY = ("operand",), ("lhs", "rhs")
+
+
+def _function(
+    opcode: str,
+    means: Meaning | None = None,
+    codes: Mapping[Kind, Code] | None = None,
+    *,
+    float_code: Callable[[Callable[..., Operation]], Code] = op,
+    result: Callable[[DType], DType] = same_type,
+) -> Row:
+    """The row of a real function, from the row of `functions.py` with that opcode.
+
+    means       by default the function that NumPy has, for every type
+    codes       of kinds other than floats and complex numbers, or of a function that no op computes
+    float_code  makes the code of a float from the class of the function's op
+    """
+    row = BY_OPCODE[opcode]
+    found = dict(codes or {})
+    if row.op:
+        found[FLOAT] = float_code(op_named(row.op))
+    if row.complex_op:
+        found[COMPLEX] = op(op_named(row.complex_op))
+    if means is None:
+        assert row.numpy, f"{opcode}: NumPy has no such function"
+        means = numpy(getattr(np, row.numpy))
+    kinds = {FLOAT, *found, *([COMPLEX] if row.takes_complex else [])}
+    takes = tuple(kind for kind in NUMBERS if kind in kinds)
+    return Row(opcode, X if row.operands == 1 else XY, takes, means, found, result)
+
+
 # fmt: off
 ROWS: tuple[Row, ...] = (
     # arithmetic
@@ -121,19 +156,14 @@ ROWS: tuple[Row, ...] = (
     Row("multiply", XY, (*NUMBERS, PRED), meaning.multiply,
         {FLOAT: op(arith.MulfOp), **_integer(op(arith.MuliOp)), PRED: op(arith.AndIOp),
          COMPLEX: op(complex.MulOp)}),
-    Row("divide", XY, NUMBERS, meaning.divide,
-        {FLOAT: op(arith.DivfOp), **_integer(code.divide), COMPLEX: op(complex.DivOp)}),
-    Row("remainder", XY, (FLOAT, *INTEGERS), meaning.remainder,
-        {FLOAT: op(RemfOp), **_integer(code.remainder)}),
-    Row("power", XY, NUMBERS, meaning.power,
-        {FLOAT: op(math.PowFOp), **_integer(code.power), COMPLEX: op(complex.PowOp)}),
+    _function("divide", meaning.divide, _integer(code.divide)),
+    _function("remainder", meaning.remainder, _integer(code.remainder)),
+    _function("power", meaning.power, _integer(code.power)),
     Row("mulhi", XY, INTEGERS, meaning.multiply_high, _integer(code.multiply_high)),
-    Row("atan2", XY, REAL, meaning.arc_tangent_of_quotient,
-        {FLOAT: op(math.Atan2Op), COMPLEX: op(complex.Atan2Op)}),
+    _function("atan2", meaning.arc_tangent_of_quotient),
     Row("negate", X, NUMBERS, numpy(np.negative),
         {FLOAT: op(arith.NegfOp), **_integer(code.negate), COMPLEX: op(complex.NegOp)}),
-    Row("abs", X, WITH_SIGN, numpy(np.abs),
-        {FLOAT: op(math.AbsFOp), SIGNED: code.absolute, COMPLEX: op(complex.AbsOp)}, result=real_part),
+    _function("abs", None, {SIGNED: code.absolute}, result=real_part),
     Row("sign", X, WITH_SIGN, meaning.sign,
         {FLOAT: code.sign_of_float, SIGNED: code.sign_of_integer, COMPLEX: op(complex.SignOp)}),
 
@@ -165,41 +195,36 @@ ROWS: tuple[Row, ...] = (
     Row("shift-left", XY, INTEGERS, meaning.shift_left, _integer(code.shift_left)),
     Row("shift-right-logical", XY, INTEGERS, meaning.shift_right_logical, _integer(code.shift_right_logical)),
     Row("shift-right-arithmetic", XY, INTEGERS, meaning.shift_right_arithmetic, _integer(code.shift_right_arithmetic)),
-    Row("popcnt", X, INTEGERS, meaning.population_count, _integer(op(math.CtPopOp))),
-    Row("count-leading-zeros", X, INTEGERS, meaning.count_leading_zeros, _integer(op(math.CountLeadingZerosOp))),
+    Row("popcnt", X, INTEGERS, meaning.population_count, _integer(op(CtPopOp))),
+    Row("count-leading-zeros", X, INTEGERS, meaning.count_leading_zeros, _integer(op(CountLeadingZerosOp))),
 
     # rounding
-    Row("ceil", X, (FLOAT,), numpy(np.ceil), {FLOAT: op(math.CeilOp)}),
-    Row("floor", X, (FLOAT,), numpy(np.floor), {FLOAT: op(math.FloorOp)}),
-    Row("round-nearest-afz", X, (FLOAT,), meaning.round_half_away, {FLOAT: op(math.RoundOp)}),
-    Row("round-nearest-even", X, (FLOAT,), numpy(np.rint), {FLOAT: op(math.RoundEvenOp)}),
+    _function("ceil"),
+    _function("floor"),
+    _function("round-nearest-afz", meaning.round_half_away),
+    _function("round-nearest-even"),
 
     # functions
-    Row("exponential", X, REAL, numpy(np.exp),
-        {FLOAT: code.approximate(math.ExpOp), COMPLEX: op(complex.ExpOp)}),
-    Row("exponential-minus-one", X, REAL, meaning.exp_minus_one,
-        {FLOAT: op(math.ExpM1Op), COMPLEX: op(complex.Expm1Op)}),
-    Row("log", X, REAL, numpy(np.log),
-        {FLOAT: code.approximate(math.LogOp), COMPLEX: op(complex.LogOp)}),
-    Row("log-plus-one", X, REAL, meaning.log_plus_one,
-        {FLOAT: op(math.Log1pOp), COMPLEX: op(complex.Log1pOp)}),
-    Row("logistic", X, REAL, meaning.logistic, {FLOAT: code.logistic, COMPLEX: code.logistic_of_complex}),
-    Row("sqrt", X, REAL, numpy(np.sqrt), {FLOAT: op(math.SqrtOp), COMPLEX: op(complex.SqrtOp)}),
-    Row("rsqrt", X, REAL, meaning.reciprocal_sqrt,
-        {FLOAT: op(math.RsqrtOp), COMPLEX: op(complex.RsqrtOp)}),
-    Row("cbrt", X, (FLOAT,), numpy(np.cbrt), {FLOAT: op(math.CbrtOp)}),
-    Row("erf", X, (FLOAT,), meaning.error_function, {FLOAT: op(math.ErfOp)}),
-    Row("sine", X, REAL, numpy(np.sin), {FLOAT: op(math.SinOp), COMPLEX: op(complex.SinOp)}),
-    Row("cosine", X, REAL, numpy(np.cos), {FLOAT: op(math.CosOp), COMPLEX: op(complex.CosOp)}),
-    Row("tan", X, REAL, numpy(np.tan), {FLOAT: op(math.TanOp), COMPLEX: op(complex.TanOp)}),
-    Row("sinh", X, REAL, numpy(np.sinh), {FLOAT: op(math.SinhOp)}),
-    Row("cosh", X, REAL, numpy(np.cosh), {FLOAT: op(math.CoshOp)}),
-    Row("tanh", X, REAL, numpy(np.tanh), {FLOAT: op(math.TanhOp), COMPLEX: op(complex.TanhOp)}),
-    Row("asin", X, REAL, numpy(np.arcsin), {FLOAT: op(math.AsinOp)}),
-    Row("acos", X, REAL, numpy(np.arccos), {FLOAT: op(math.AcosOp)}),
-    Row("asinh", X, REAL, numpy(np.arcsinh), {FLOAT: op(math.AsinhOp)}),
-    Row("acosh", X, REAL, numpy(np.arccosh), {FLOAT: op(math.AcoshOp)}),
-    Row("atanh", X, REAL, numpy(np.arctanh), {FLOAT: op(math.AtanhOp)}),
+    _function("exponential", float_code=code.approximate),
+    _function("exponential-minus-one", meaning.exp_minus_one),
+    _function("log", float_code=code.approximate),
+    _function("log-plus-one", meaning.log_plus_one),
+    _function("logistic", meaning.logistic, {FLOAT: code.logistic, COMPLEX: code.logistic_of_complex}),
+    _function("sqrt"),
+    _function("rsqrt", meaning.reciprocal_sqrt),
+    _function("cbrt"),
+    _function("erf", meaning.error_function),
+    _function("sine"),
+    _function("cosine"),
+    _function("tan"),
+    _function("sinh"),
+    _function("cosh"),
+    _function("tanh"),
+    _function("asin"),
+    _function("acos"),
+    _function("asinh"),
+    _function("acosh"),
+    _function("atanh"),
 )
 # fmt: on
 

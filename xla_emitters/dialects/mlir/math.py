@@ -33,13 +33,17 @@ from xla_emitters.dialects.mlir.op_family import op_of_family
 from xla_emitters.dialects.xdsl_patches import patches as patches
 from xla_emitters.dialects.xdsl_patches.definitions import BOOL_LIKE, FLOAT_LIKE
 from xla_emitters.dialects.xdsl_patches.syntax import condition_type
+from xla_emitters.functions import BY_OP
 
 
-@irdl_op_definition
-class ErfcOp(upstream.FloatingPointLikeUnaryMathOperation):
-    """The complementary error function."""
+class RealFunctionOp(upstream.FloatingPointLikeUnaryMathOperation):
+    """A function of one float, of `functions.py`, that xDSL has no op for."""
 
-    name = "math.erfc"
+    traits = traits_def(Pure(), SameOperandsAndResultType())
+
+
+class BinaryRealFunctionOp(upstream.FloatingPointLikeBinaryMathOperation):
+    """The same of two floats."""
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
 
@@ -125,8 +129,15 @@ IsInfOp = op_of_family(ClassificationOp, "math.isinf")
 IsNaNOp = op_of_family(ClassificationOp, "math.isnan")
 IsNormalOp = op_of_family(ClassificationOp, "math.isnormal")
 
+_UPSTREAM = {op.name for op in upstream.Math.operations}
+ADDED_FUNCTIONS = tuple(
+    op_of_family(RealFunctionOp if row.operands == 1 else BinaryRealFunctionOp, op)
+    for op, row in BY_OP.items()
+    if op.startswith("math.") and op not in _UPSTREAM
+)
+
 MATH = Dialect(
     "math",
-    [*upstream.Math.operations, ErfcOp, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp],
+    [*upstream.Math.operations, *ADDED_FUNCTIONS, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp],
     list(upstream.Math.attributes),
 )

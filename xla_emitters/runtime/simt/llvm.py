@@ -29,9 +29,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import (
@@ -52,9 +54,9 @@ from xla_emitters.runtime.simt.cf import by_case, by_condition, everyone
 from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.math import function
+from xla_emitters.runtime.simt.math import kernel_of
 from xla_emitters.runtime.simt.memory import Buffer, Space
-from xla_emitters.runtime.simt.scalars import INDEX, Form, exact, form_of, signed, unsigned
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector import (
     Elements,
     columns,
@@ -106,38 +108,9 @@ for _op, _name in {
 for _op, _name in {llvm.SDivOp: "divs", llvm.UDivOp: "divu", llvm.SRemOp: "rems", llvm.URemOp: "remu"}.items():
     RULES.op(_op)(partial(division, name=_name))
 
-for _op, _name in {
-    llvm.FAcosOp: "acos",
-    llvm.FAsinOp: "asin",
-    llvm.FAtanOp: "atan",
-    llvm.FAtan2Op: "atan2",
-    llvm.FCeilOp: "ceil",
-    llvm.FCosOp: "cos",
-    llvm.FCoshOp: "cosh",
-    llvm.FExpOp: "exp",
-    llvm.FExp2Op: "exp2",
-    llvm.FExp10Op: "exp10",
-    llvm.FFloorOp: "floor",
-    llvm.FLogOp: "log",
-    llvm.FLog2Op: "log2",
-    llvm.FLog10Op: "log10",
-    llvm.FNearbyIntOp: "nearbyint",
-    llvm.FPowOp: "pow",
-    llvm.FRintOp: "rint",
-    llvm.FRoundOp: "round",
-    llvm.FRoundEvenOp: "rint",
-    llvm.FSinOp: "sin",
-    llvm.FSinhOp: "sinh",
-    llvm.FSqrtOp: "sqrt",
-    llvm.FTanOp: "tan",
-    llvm.FTanhOp: "tanh",
-    llvm.FTruncOp: "trunc",
-}.items():
-    RULES.of_form(partial(function, name=_name), _op)
+for _name, _row in BY_LIBDEVICE.items():
+    RULES.of_form(partial(kernel_of, name=_name), *map(op_named, _row.intrinsics))
 
-RULES.of_form(lambda form: exact(form, np.abs), llvm.FAbsOp)
-RULES.of_form(lambda form: exact(form, np.copysign), llvm.FCopySignOp)
-RULES.of_form(lambda form: partial(scalars.fused_multiply_add, form), llvm.FMAOp, llvm.FMulAddOp)
 RULES.of_form(lambda form: partial(scalars.leading_zeros, form), llvm.CountLeadingZerosOp)
 RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), llvm.CountTrailingZerosOp)
 RULES.of_form(lambda form: partial(scalars.population_count, form), llvm.CtPopOp)

@@ -22,8 +22,10 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.mlir import math as more_math
 from xla_emitters.dtypes import Array
+from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary, Unary, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
@@ -110,46 +112,18 @@ def integer_exponent_power(base: Array, exponent: Array) -> Array:
     return np.power(base, exponent.astype(base.dtype))
 
 
-FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "ceil": np.ceil,
-    "copysign": np.copysign,
-    "cos": np.cos,
-    "cosh": np.cosh,
+_OWN: dict[str, Callable[..., Array]] = {
     "erf": erf,
     "erfc": erfc,
-    "exp": np.exp,
     "exp10": exp10,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "fabs": np.abs,
-    "floor": np.floor,
-    "fmax": np.fmax,
-    "fmin": np.fmin,
-    "fmod": np.fmod,
-    "log": np.log,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "log2": np.log2,
-    "nearbyint": np.rint,
-    "pow": np.power,
     "powi": integer_exponent_power,
-    "rint": np.rint,
     "round": round_half_away,
     "rsqrt": rsqrt,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "trunc": np.trunc,
+}
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    name: getattr(np, row.numpy) if row.numpy else _OWN[name]
+    for name, row in BY_LIBDEVICE.items()
+    if row.numpy or name in _OWN
 }
 """libdevice's name without `__nv_` and the type's suffix -> a function of float32 or float64 arrays."""
 
@@ -175,40 +149,32 @@ def libdevice(callee: str) -> Kernel | None:
     return function(form_of(f32), stem) if stem else None
 
 
-for _op, _name in {
-    math.AcosOp: "acos",
-    math.AcoshOp: "acosh",
-    math.AsinOp: "asin",
-    math.AsinhOp: "asinh",
-    math.AtanOp: "atan",
-    math.Atan2Op: "atan2",
-    math.AtanhOp: "atanh",
-    math.CbrtOp: "cbrt",
-    math.CeilOp: "ceil",
-    math.CosOp: "cos",
-    math.CoshOp: "cosh",
-    math.ErfOp: "erf",
-    more_math.ErfcOp: "erfc",
-    math.ExpOp: "exp",
-    math.Exp2Op: "exp2",
-    math.ExpM1Op: "expm1",
-    math.FloorOp: "floor",
-    math.LogOp: "log",
-    math.Log10Op: "log10",
-    math.Log1pOp: "log1p",
-    math.Log2Op: "log2",
-    math.PowFOp: "pow",
-    math.RoundOp: "round",
-    math.RoundEvenOp: "rint",
-    math.RsqrtOp: "rsqrt",
-    math.SinOp: "sin",
-    math.SinhOp: "sinh",
-    math.SqrtOp: "sqrt",
-    math.TanOp: "tan",
-    math.TanhOp: "tanh",
-    math.TruncOp: "trunc",
-}.items():
-    RULES.of_form(partial(function, name=_name), _op)
+def kernel_of(form: Form, name: str) -> Kernel:
+    """libdevice's function `name` on lanes of `form`. A sign is moved without rounding, and `fma` rounds once in every form."""
+    match name:
+        case "fma":
+            return partial(scalars.fused_multiply_add, form)
+        case "fabs" | "copysign":
+            return exact(form, FUNCTIONS[name])
+        case _:
+            return function(form, name)
+
+
+def integer_power_of_float(op: Operation) -> Binary:
+    form, exponent_form = (form_of(operand.type) for operand in op.operands)
+
+    def run(base: Array, exponent: Array) -> Array:
+        power = integer_exponent_power(scalars.widen(form, base), scalars.signed(exponent_form, exponent))
+        return scalars.narrow(form, power)
+
+    return run
+
+
+for _name, _row in BY_LIBDEVICE.items():
+    if _name == "powi":
+        RULES.elementwise(math.FPowIOp)(integer_power_of_float)
+    elif _row.op and _row.op.startswith("math."):
+        RULES.of_form(partial(kernel_of, name=_name), op_named(_row.op))
 
 
 def _normal(form: Form, value: Array) -> Array:
@@ -249,24 +215,8 @@ def sincos(op: more_math.SincosOp) -> Kernel:
     return run
 
 
-RULES.of_form(lambda form: exact(form, np.abs), math.AbsFOp)
-RULES.of_form(lambda form: exact(form, np.copysign), math.CopySignOp)
-RULES.of_form(lambda form: partial(scalars.fused_multiply_add, form), math.FmaOp)
 RULES.of_form(lambda form: partial(scalars.absolute, form), math.AbsIOp)
 RULES.of_form(lambda form: partial(scalars.leading_zeros, form), math.CountLeadingZerosOp)
 RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), math.CountTrailingZerosOp)
 RULES.of_form(lambda form: partial(scalars.population_count, form), math.CtPopOp)
 RULES.of_form(lambda form: partial(scalars.integer_power, form), math.IPowIOp)
-
-
-def integer_power_of_float(op: Operation) -> Binary:
-    form, exponent_form = (form_of(operand.type) for operand in op.operands)
-
-    def run(base: Array, exponent: Array) -> Array:
-        power = integer_exponent_power(scalars.widen(form, base), scalars.signed(exponent_form, exponent))
-        return scalars.narrow(form, power)
-
-    return run
-
-
-RULES.elementwise(math.FPowIOp)(integer_power_of_float)
