@@ -1,0 +1,160 @@
+"""The table of real functions: every name in it exists, no other file repeats it, and two rows add a function."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tools_here import PTX, needs
+
+import xla_emitters
+from xla_emitters.dialects.context import op_named
+from xla_emitters.functions import BY_LIBDEVICE, BY_OP, BY_OPCODE, FUNCTIONS, Gpu, RealFunction, Ulps
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(xla_emitters.__file__).parent
+TABLE, HLO_ROWS = "functions.py", "dialects/hlo/elementwise.py"
+
+NAMED_ELSEWHERE = {
+    # Declarations of dialects: MLIR's own lists of ops.
+    "dialects/mlir/arith.py": {"arith.remf"},
+    "dialects/mlir/llvm/intrinsics.py": {name for row in FUNCTIONS for name in row.intrinsics},
+    # Kinds of atomic updates and of reductions of vectors.
+    "dialects/mlir/llvm/atomics.py": {"fmax", "fmin"},
+    "dialects/mlir/llvm/vectors.py": {"fmax", "fmin"},
+    "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
+    # Renamed with the rest of arith; vector.fma becomes LLVM's too.
+    "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
+    # Formulas of the executor, and kernels that round in a way of their own.
+    "runtime/simt/math.py": {
+        *("erf", "erfc", "exp10", "powi", "round", "rsqrt"),
+        *("copysign", "fabs", "fma"),
+        *("sin", "cos"),  # math.sincos
+    },
+    # sincos, lrint and lround, vector reductions.
+    "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "rint", "round", "sin"},
+    # How an error of a complex function grows.
+    "runtime/tolerance.py": {"atan2", "divide", "logistic", "power"},
+}
+"""File of the package -> names of the table that it may repeat, beside the table and HLO's rows."""
+
+
+def names_of(row: RealFunction) -> set[str]:
+    names = {row.libdevice, row.op, row.opcode, row.numpy, row.complex_op, *row.intrinsics}
+    return {name for name in names if name} | ({f"__nv_{row.libdevice}"} if row.libdevice else set())
+
+
+def literals(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_every_name_is_in_one_row() -> None:
+    for table, field in ((BY_OPCODE, "opcode"), (BY_OP, "op"), (BY_LIBDEVICE, "libdevice")):
+        assert len(table) == sum(getattr(row, field) is not None for row in FUNCTIONS), field
+    intrinsics = [name for row in FUNCTIONS for name in row.intrinsics]
+    assert len(intrinsics) == len(set(intrinsics))
+
+
+@pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: row.libdevice or row.opcode)
+def test_every_name_exists(row: RealFunction) -> None:
+    for name in (row.op, row.complex_op, *row.intrinsics):
+        assert name is None or op_named(name).name == name
+    if row.numpy:
+        function = getattr(np, row.numpy)
+        assert isinstance(function, np.ufunc)
+        assert function.nin == row.operands
+    assert row.takes_complex or row.complex_op is None
+    assert row.op is None or row.gpu is Gpu.INSTRUCTIONS or row.libdevice
+
+
+def test_no_file_repeats_a_name_of_the_table() -> None:
+    """HLO's rows have the opcodes alone."""
+    names = set().union(*map(names_of, FUNCTIONS))
+    repeated = dict[str, set[str]]()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        file = path.relative_to(PACKAGE).as_posix()
+        allowed = set(BY_OPCODE) if file == HLO_ROWS else NAMED_ELSEWHERE.get(file, set())
+        if file != TABLE and (found := {text for text in literals(path) if text in names} - allowed):
+            repeated[file] = found
+    assert repeated == {}
+
+
+def test_the_table_imports_nothing() -> None:
+    imported = re.findall(r"^(?:import|from) (\S+)", (PACKAGE / TABLE).read_text(), re.MULTILINE)
+    assert imported == ["__future__", "dataclasses", "enum"]
+
+
+@pytest.mark.parametrize(("bits", "wanted"), [(64, 4), (32, 6), (16, 1), (8, 1), (4, 1)])
+def test_ulps_by_width(bits: int, wanted: int) -> None:
+    assert Ulps(4, 6, 1).of(bits) == wanted
+
+
+# ---- the recipe of docs/extending.md ----------------------------------------------------------------------------------------------------
+
+HYPOTENUSE = """HloModule m
+
+fused {
+  x = TYPE[1000] parameter(0)
+  y = TYPE[1000] parameter(1)
+  s = TYPE[1000] add(x, y)
+  ROOT h = TYPE[1000] hypot(s, y)
+}
+
+ENTRY main {
+  a = TYPE[1000] parameter(0)
+  b = TYPE[1000] parameter(1)
+  ROOT f = TYPE[1000] fusion(a, b), kind=kLoop, calls=fused
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package, each line of the recipe in its table."""
+    folder = tmp_path_factory.mktemp("extended")
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    recipe = re.findall(r"^```diff\n (.*\n)\+(.*\n)```", (ROOT / "docs/extending.md").read_text(), re.MULTILINE)
+    for file, (head, line) in zip((TABLE, HLO_ROWS), recipe, strict=True):
+        path = folder / PACKAGE.name / file
+        before, after = path.read_text().split(head)
+        path.write_text(before + head + line + after)
+    for type in ("bf16", "f32", "f64"):
+        (folder / f"{type}.hlo").write_text(HYPOTENUSE.replace("TYPE", type))
+    return folder
+
+
+def xla_emitters_in(folder: Path, *words: str) -> str:
+    """Output of the command line of the package in `folder`, which must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from xla_emitters.tools.main import main; sys.exit(main())", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "XLA_EMITTERS_CACHE_DIR": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_two_rows_add_a_function(extended: Path) -> None:
+    """Parsed, emitted, lowered to a call of libdevice, and equal to NumPy's at every stage."""
+    files = [f"{type}.hlo" for type in ("bf16", "f32", "f64")]
+    assert xla_emitters_in(extended, "check", *files).count("ok") >= 3
+    assert "@__nv_hypotf" in xla_emitters_in(extended, "compile", "bf16.hlo", "--stage", "llvm-dialect")
+
+
+@needs(*PTX)
+def test_a_function_of_two_rows_has_code(extended: Path) -> None:
+    assert ".visible .entry" in xla_emitters_in(extended, "compile", "f32.hlo")
