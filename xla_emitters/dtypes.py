@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from math import ldexp
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -41,6 +42,120 @@ class Kind(Enum):
     COMPLEX = "complex"
 
 
+class Specials(Enum):
+    """What a float format has beside numbers, and in which patterns.
+
+    IEEE      the largest exponent: infinity with fraction 0, else NaN
+    TOP_NAN   NaN is all ones; there is no infinity
+    ZERO_NAN  NaN is what would be -0; there is no infinity and no -0
+    NONE      every pattern is a number
+    """
+
+    IEEE = "ieee"
+    TOP_NAN = "top_nan"
+    ZERO_NAN = "zero_nan"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """The bits of a float type: sign, exponent, fraction. With exponent 0 a number is subnormal.
+
+    bias      what the exponent field is above the power of two
+    has_sign  a type without sign, f8e8m0fnu, has no zero and no subnormal numbers either
+
+    Patterns are integers, the sign's bit left out.
+
+    >>> half = dtype("f16").float_format
+    >>> hex(half.sign), hex(half.one), hex(half.largest), hex(half.beyond), half.max, half.smallest_normal
+    ('0x8000', '0x3c00', '0x7bff', '0x7c00', 65504.0, 6.103515625e-05)
+    """
+
+    exponent_bits: int
+    fraction_bits: int
+    bias: int
+    specials: Specials = Specials.IEEE
+    has_sign: bool = True
+
+    @property
+    def bits(self) -> int:
+        return self.has_sign + self.exponent_bits + self.fraction_bits
+
+    @property
+    def _patterns(self) -> int:
+        return 1 << self.exponent_bits + self.fraction_bits
+
+    @property
+    def sign(self) -> int:
+        """The bit; 0 in a type without sign."""
+        return self._patterns if self.has_sign else 0
+
+    @property
+    def one(self) -> int:
+        """The pattern of 1.0."""
+        return self.bias << self.fraction_bits
+
+    @property
+    def largest(self) -> int:
+        """The pattern of the largest finite value."""
+        match self.specials:
+            case Specials.IEEE:
+                return self._patterns - (1 << self.fraction_bits) - 1
+            case Specials.TOP_NAN:
+                return self._patterns - 2
+            case Specials.ZERO_NAN | Specials.NONE:
+                return self._patterns - 1
+
+    @property
+    def beyond(self) -> int:
+        """The pattern that a larger value is rounded to: infinity, NaN, or the largest finite value."""
+        return self.largest if self.specials is Specials.NONE else self.largest + 1
+
+    @property
+    def nan(self) -> int:
+        """The pattern that NaN is rounded to: a quiet NaN, or in a type without NaN the sign's bit, for a zero."""
+        match self.specials:
+            case Specials.IEEE:
+                return self.beyond | 1 << self.fraction_bits - 1
+            case Specials.TOP_NAN:
+                return self._patterns - 1
+            case Specials.ZERO_NAN | Specials.NONE:
+                return self.sign
+
+    @property
+    def below(self) -> int:
+        """The pattern that what is too small is rounded to: zero, or NaN in a type without zero."""
+        return 0 if self.has_sign else self.nan
+
+    @property
+    def has_infinity(self) -> bool:
+        return self.specials is Specials.IEEE
+
+    @property
+    def has_signed_nan(self) -> bool:
+        """Whether there is NaN of either sign."""
+        return self.has_sign and self.specials in (Specials.IEEE, Specials.TOP_NAN)
+
+    @property
+    def has_minus_zero(self) -> bool:
+        return self.has_sign and self.specials is not Specials.ZERO_NAN
+
+    @property
+    def max(self) -> float:
+        """The largest finite value."""
+        return self._value(self.largest)
+
+    @property
+    def smallest_normal(self) -> float:
+        return self._value(1 << self.fraction_bits if self.has_sign else 0)
+
+    def _value(self, pattern: int) -> float:
+        """What a pattern of a normal number is."""
+        implicit = 1 << self.fraction_bits
+        power = (pattern >> self.fraction_bits) - self.bias - self.fraction_bits
+        return ldexp(pattern % implicit + implicit, power)
+
+
 @dataclass(frozen=True)
 class DType:
     """One HLO element type.
@@ -50,6 +165,7 @@ class DType:
     ir_type       element type in the `hlo` dialect
     storage_type  element type in kernels: signless; pred, s1 and u1 are i8
     numpy         what one logical array holds; sub-byte types take one byte an element
+    format        what the bits of a float are; None for other kinds
     """
 
     name: str
@@ -58,6 +174,7 @@ class DType:
     ir_type: Attribute
     storage_type: Attribute
     numpy: NumpyType
+    format: FloatFormat | None = None
 
     @property
     def bytes(self) -> int:
@@ -77,12 +194,31 @@ class DType:
     def is_integer(self) -> bool:
         return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
 
+    @property
+    def is_narrow_float(self) -> bool:
+        """A float of eight bits or fewer: conversions alone compute with it."""
+        return self.kind is Kind.FLOAT and self.bits < 16
+
+    @property
+    def float_format(self) -> FloatFormat:
+        """`format` of a float type."""
+        assert self.format is not None, f"{self.name} is no float type"
+        return self.format
+
+    @property
+    def part(self) -> DType:
+        """The type of a complex number's parts; a real type is its own."""
+        return {"c64": dtype("f32"), "c128": dtype("f64")}.get(self.name, self)
+
 
 def _rows() -> tuple[DType, ...]:
     def row(
         name: str, kind: Kind, bits: int, ir: Attribute, numpy: npt.DTypeLike, storage: Attribute | None = None
     ) -> DType:
         return DType(name, kind, bits, ir, storage or ir, np.dtype(numpy))
+
+    def floating(name: str, ir: Attribute, numpy: npt.DTypeLike, format: FloatFormat, bits: int = 0) -> DType:
+        return DType(name, Kind.FLOAT, bits or format.bits, ir, ir, np.dtype(numpy), format)
 
     def signless(bits: int) -> Attribute:
         return builtin.IntegerType(bits)
@@ -91,7 +227,9 @@ def _rows() -> tuple[DType, ...]:
         return builtin.IntegerType(bits, builtin.Signedness.UNSIGNED)
 
     i8 = signless(8)
-    f, s, u, c = Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED, Kind.COMPLEX
+    s, u, c = Kind.SIGNED, Kind.UNSIGNED, Kind.COMPLEX
+    top_nan, zero_nan, none = Specials.TOP_NAN, Specials.ZERO_NAN, Specials.NONE
+    e4m3b11fnuz, e8m0fnu = FloatFormat(4, 3, 11, zero_nan), FloatFormat(8, 0, 127, top_nan, has_sign=False)
     return (
         row("pred", Kind.PRED, 8, signless(1), np.bool_, i8),
         row("s1", s, 8, builtin.IntegerType(1, builtin.Signedness.SIGNED), ml_dtypes.int1, i8),
@@ -108,26 +246,30 @@ def _rows() -> tuple[DType, ...]:
         row("u16", u, 16, unsigned(16), np.uint16, signless(16)),
         row("u32", u, 32, unsigned(32), np.uint32, signless(32)),
         row("u64", u, 64, unsigned(64), np.uint64, signless(64)),
-        row("f16", f, 16, builtin.f16, np.float16),
-        row("bf16", f, 16, builtin.bf16, ml_dtypes.bfloat16),
-        row("f32", f, 32, builtin.f32, np.float32),
-        row("f64", f, 64, builtin.f64, np.float64),
-        row("f8e5m2", f, 8, builtin.Float8E5M2Type(), ml_dtypes.float8_e5m2),
-        row("f8e4m3", f, 8, builtin.Float8E4M3Type(), ml_dtypes.float8_e4m3),
-        row("f8e4m3fn", f, 8, builtin.Float8E4M3FNType(), ml_dtypes.float8_e4m3fn),
-        row("f8e4m3b11fnuz", f, 8, builtin.Float8E4M3B11FNUZType(), ml_dtypes.float8_e4m3b11fnuz),
-        row("f8e3m4", f, 8, builtin.Float8E3M4Type(), ml_dtypes.float8_e3m4),
-        row("f8e5m2fnuz", f, 8, builtin.Float8E5M2FNUZType(), ml_dtypes.float8_e5m2fnuz),
-        row("f8e4m3fnuz", f, 8, builtin.Float8E4M3FNUZType(), ml_dtypes.float8_e4m3fnuz),
-        row("f8e8m0fnu", f, 8, builtin.Float8E8M0FNUType(), ml_dtypes.float8_e8m0fnu),
-        row("f4e2m1fn", f, 4, builtin.Float4E2M1FNType(), ml_dtypes.float4_e2m1fn),
-        row("f6e3m2fn", f, 8, builtin.Float6E3M2FNType(), ml_dtypes.float6_e3m2fn),
-        row("f6e2m3fn", f, 8, builtin.Float6E2M3FNType(), ml_dtypes.float6_e2m3fn),
+        floating("f16", builtin.f16, np.float16, FloatFormat(5, 10, 15)),
+        floating("bf16", builtin.bf16, ml_dtypes.bfloat16, FloatFormat(8, 7, 127)),
+        floating("f32", builtin.f32, np.float32, FloatFormat(8, 23, 127)),
+        floating("f64", builtin.f64, np.float64, FloatFormat(11, 52, 1023)),
+        floating("f8e5m2", builtin.Float8E5M2Type(), ml_dtypes.float8_e5m2, FloatFormat(5, 2, 15)),
+        floating("f8e4m3", builtin.Float8E4M3Type(), ml_dtypes.float8_e4m3, FloatFormat(4, 3, 7)),
+        floating("f8e4m3fn", builtin.Float8E4M3FNType(), ml_dtypes.float8_e4m3fn, FloatFormat(4, 3, 7, top_nan)),
+        floating("f8e4m3b11fnuz", builtin.Float8E4M3B11FNUZType(), ml_dtypes.float8_e4m3b11fnuz, e4m3b11fnuz),
+        floating("f8e3m4", builtin.Float8E3M4Type(), ml_dtypes.float8_e3m4, FloatFormat(3, 4, 3)),
+        floating(
+            "f8e5m2fnuz", builtin.Float8E5M2FNUZType(), ml_dtypes.float8_e5m2fnuz, FloatFormat(5, 2, 16, zero_nan)
+        ),
+        floating("f8e4m3fnuz", builtin.Float8E4M3FNUZType(), ml_dtypes.float8_e4m3fnuz, FloatFormat(4, 3, 8, zero_nan)),
+        floating("f8e8m0fnu", builtin.Float8E8M0FNUType(), ml_dtypes.float8_e8m0fnu, e8m0fnu),
+        floating("f4e2m1fn", builtin.Float4E2M1FNType(), ml_dtypes.float4_e2m1fn, FloatFormat(2, 1, 1, none)),
+        floating("f6e3m2fn", builtin.Float6E3M2FNType(), ml_dtypes.float6_e3m2fn, FloatFormat(3, 2, 3, none), bits=8),
+        floating("f6e2m3fn", builtin.Float6E2M3FNType(), ml_dtypes.float6_e2m3fn, FloatFormat(2, 3, 1, none), bits=8),
         row("c64", c, 64, builtin.ComplexType(builtin.f32), np.complex64),
         row("c128", c, 128, builtin.ComplexType(builtin.f64), np.complex128),
     )
 
 
+WIDE_FLOATS = (builtin.Float16Type, builtin.BFloat16Type, builtin.Float32Type, builtin.Float64Type)
+"""The classes of the IR's float types that a GPU computes in."""
 DTYPES: tuple[DType, ...] = _rows()
 _BY_NAME = {row.name: row for row in DTYPES}
 _BY_IR_TYPE = {row.ir_type: row for row in DTYPES}

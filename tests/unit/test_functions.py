@@ -79,7 +79,7 @@ def test_every_name_exists(row: RealFunction) -> None:
 
 def test_no_file_repeats_a_name_of_the_table() -> None:
     """HLO's rows have the opcodes alone."""
-    names = set().union(*map(names_of, FUNCTIONS))
+    names = {name for row in FUNCTIONS for name in names_of(row)}
     repeated = dict[str, set[str]]()
     for path in sorted(PACKAGE.rglob("*.py")):
         file = path.relative_to(PACKAGE).as_posix()

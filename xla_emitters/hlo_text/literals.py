@@ -18,7 +18,6 @@ from functools import lru_cache
 from math import copysign, isinf, isnan
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, TupleType
 from xdsl.ir import Attribute
@@ -26,16 +25,10 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.constant import Dense, dense, undense
 from xla_emitters.dialects.hlo.convert import round_once
 from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, is_array, type_text
-from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
+from xla_emitters.dtypes import Array, DType, Kind, Specials, dtype, dtype_of
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
-
-# Mantissa bits of the types that have IEEE's NaNs: all exponent bits set, any mantissa but 0. The others have one NaN, or none, but
-# f8e4m3fn has one of either sign: all bits set but the sign's.
-_NAN_PAYLOAD_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52, "f8e5m2": 2, "f8e4m3": 3, "f8e3m4": 4}
-_SIGNED_NAN = {"f8e4m3fn": 0x7F}
-
 
 # Runs of plain numbers; one that a letter, a digit or a point follows is not taken whole.
 _FLOATS = re.compile(
@@ -49,7 +42,7 @@ _PLAIN_LENGTH = 18
 
 def integer_range(element: DType) -> range:
     """The values of an integer type."""
-    bits = 1 if element.name in ("s1", "u1") else element.bits
+    bits = element.significant_bits
     return range(-(1 << bits - 1), 1 << bits - 1) if element.kind is Kind.SIGNED else range(1 << bits)
 
 
@@ -96,7 +89,7 @@ class _Reader:
     def __init__(self, cursor: Cursor, element: DType):
         self.cursor = cursor
         self.element = element
-        self.part = _real_part(element)
+        self.part = element.part
         self.numbers: list[Any] = []
         self.starts: list[int] = []
         self.nans: list[tuple[int, Token]] = []
@@ -246,7 +239,7 @@ class _Reader:
         self.cursor.expect(")", "after the parts of a complex number")
 
     def _out_of_range(self, token: Token) -> ParseError:
-        largest = _largest(self.part)
+        largest = self.part.float_format.max
         return self.cursor.error(
             f"{token} is out of range for {self.element.name}", token, details=(f"it goes to {largest:g} either way",)
         )
@@ -262,8 +255,8 @@ class _Reader:
             back = rounded.astype(np.float64)
         # A finite number that became infinite, NaN, or (in a type with neither) the largest; an infinity that the type lacks.
         lost = np.isnan(back) & ~np.isnan(exact) | np.isinf(back) & np.isfinite(exact)
-        if self.part.name.startswith(("f4", "f6e")):
-            lost |= ~(np.abs(exact) <= _largest(self.part))
+        if self.part.float_format.specials is Specials.NONE:
+            lost |= ~(np.abs(exact) <= self.part.float_format.max)
         if lost.any():
             start = self.starts[int(np.argmax(lost))]
             raise self._out_of_range(self._token_at(start))
@@ -280,14 +273,15 @@ class _Reader:
 
     def _set_nan(self, array: Array, i: int, token: Token) -> None:
         """Puts the bits of `nan`, `-nan` or `nan(0x7)` at a place of a flat array."""
-        bits = _NAN_PAYLOAD_BITS.get(self.part.name)
+        form = self.part.float_format
         sign, _, rest = token.text.rpartition("nan")
-        if bits is None:
+        if not form.has_infinity:
             if rest:
                 raise self.cursor.error(f"a NaN of {self.part.name} has no payload", token)
-            if (pattern := _SIGNED_NAN.get(self.part.name)) is not None:
-                array.view(np.uint8)[i] = pattern | bool(sign) << 7
+            if form.has_signed_nan:
+                array.view(np.uint8)[i] = form.nan | bool(sign) * form.sign
             return
+        bits = form.fraction_bits
         payload = int(rest[1:-1], 16) if rest else 1 << bits - 1
         if not 0 < payload < 1 << bits:
             raise self.cursor.error(
@@ -295,13 +289,7 @@ class _Reader:
                 token,
                 details=(f"got {token}",),
             )
-        exponent = (1 << self.part.bits - 1) - (1 << bits)
-        pattern = (bool(sign) << self.part.bits - 1) | exponent | payload
-        array.view(f"u{self.part.bytes}")[i] = pattern
-
-
-def _real_part(element: DType) -> DType:
-    return {"c64": dtype("f32"), "c128": dtype("f64")}.get(element.name, element)
+        array.view(f"u{self.part.bytes}")[i] = bool(sign) * form.sign | form.beyond | payload
 
 
 # ----------------------------------------------------------------------------------------------------------- values to text
@@ -341,7 +329,7 @@ def _item_texts(flat: Array, element: DType) -> list[str]:
         case Kind.FLOAT:
             return _float_texts(flat, element)
         case Kind.COMPLEX:
-            part = _real_part(element)
+            part = element.part
             texts = _float_texts(flat.view(part.numpy), part)
             return [f"({re}, {im})" for re, im in zip(texts[::2], texts[1::2], strict=True)]
         case _:
@@ -352,7 +340,7 @@ def _float_texts(flat: Array, element: DType) -> list[str]:
     if element.name in ("f32", "f64"):
         # As NumPy writes them, the shortest; what is special, or nearly too large to be read back, by itself.
         with np.errstate(all="ignore"):
-            plain = (flat != 0) & (np.abs(flat) < _largest(element) * 0.99)
+            plain = (flat != 0) & (np.abs(flat) < element.float_format.max * 0.99)
         texts = [text.removesuffix(".0") for text in flat.astype(str).tolist()]
         patterns = np.ascontiguousarray(flat).view(f"u{element.bytes}")
         for i in np.flatnonzero(~plain).tolist():
@@ -375,7 +363,7 @@ def _float_text(pattern: int, name: str) -> str:
     if value == 0:
         return "-0.0" if copysign(1, value) < 0 else "0"
     text = str(number[0]) if name in ("f32", "f64") else _shortest(value, element)
-    if abs(float(text)) > _largest(element):
+    if abs(float(text)) > element.float_format.max:
         text = repr(value)  # XLA refuses a number beyond the largest, even one that rounds to it
     return text.removesuffix(".0")
 
@@ -392,17 +380,11 @@ def _shortest(value: float, element: DType) -> str:
     return repr(value)
 
 
-def _largest(element: DType) -> float:
-    finfo: Any = ml_dtypes.finfo
-    return float(finfo(element.numpy).max)
-
-
 def _nan_text(pattern: int, element: DType) -> str:
-    bits = _NAN_PAYLOAD_BITS.get(element.name)
-    if bits is None and element.name not in _SIGNED_NAN:
+    form = element.float_format
+    if not form.has_signed_nan:
         return "nan"
-    sign = "-" if pattern >> element.bits - 1 else ""
-    if bits is None:
-        return f"{sign}nan"
-    payload = pattern & (1 << bits) - 1
-    return f"{sign}nan" if payload == 1 << bits - 1 else f"{sign}nan(0x{payload:x})"
+    sign = "-" if pattern & form.sign else ""
+    payload = pattern % (1 << form.fraction_bits)
+    is_plain = not form.has_infinity or payload == form.nan - form.beyond
+    return f"{sign}nan" if is_plain else f"{sign}nan(0x{payload:x})"

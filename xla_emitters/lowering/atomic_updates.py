@@ -62,6 +62,7 @@ from xla_emitters.dialects.mlir.llvm.memory import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import add_floats, can_add
 from xla_emitters.dialects.mlir.vector import BitcastOp, FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
 from xla_emitters.rewrite.locations import located_builder, place_of
@@ -268,9 +269,9 @@ def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatEx
     old = builder.insert(
         llvm.LoadOp(address, type, alignment=type.bitwidth // 8, ordering=MONOTONIC)
     ).dereferenced_value
-    nan_bits = 0x7FC00000 if type.bitwidth == 32 else 0x7FF8000000000000
+    form = dtype_of(type).float_format
     lasting = builder.insert(
-        arith.ConstantOp(IntegerAttr(nan_bits - (1 << type.bitwidth - 1 if way.is_negative_nan else 0), integer))
+        arith.ConstantOp(IntegerAttr(form.nan - (form.sign if way.is_negative_nan else 0), integer))
     ).result
     nan = builder.insert(arith.BitcastOp(lasting, type)).result
     is_nan = builder.insert(arith.CmpfOp(value, value, "uno")).result

@@ -23,7 +23,6 @@ from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
-    Float32Type,
     Float64Type,
     IntegerAttr,
     IntegerType,
@@ -40,7 +39,8 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.vector import FromElementsOp
-from xla_emitters.lowering.narrow_floats import FORMATS, Format, is_narrow
+from xla_emitters.dtypes import WIDE_FLOATS, FloatFormat
+from xla_emitters.lowering.narrow_floats import FORMATS, is_narrow
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -48,7 +48,6 @@ from xla_emitters.rewrite.locations import located_builder
 FIRST_PTX = (((9, 0), (7, 8)), ((8, 9), (8, 1)))
 _NAMES = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
 _PAIR = VectorType(f16, [2])
-_WIDE = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def _refusal(op: Operation, source: Attribute, target: Attribute) -> str | None:
     if isinstance(source, Float64Type):
         return "it would round twice"
     wide = source if target.name in _NAMES else target
-    if isinstance(wide, _WIDE) and {source.name, target.name} & _NAMES.keys():
+    if isinstance(wide, WIDE_FLOATS) and {source.name, target.name} & _NAMES.keys():
         return None
     return f"there is no instruction from {source} to {target}"
 
@@ -157,10 +156,10 @@ def _narrowed(b: Builder, x: SSAValue, target: Attribute) -> SSAValue:
     return b.insert(arith.BitcastOp(b.insert(arith.SelectOp(too_large, special, code)).result, target)).result
 
 
-def _tie(form: Format) -> float:
+def _tie(form: FloatFormat) -> float:
     """Half a unit above the largest finite value."""
-    one = 1 << form.fraction
-    exponent = (form.largest >> form.fraction) - form.bias - form.fraction
+    one = 1 << form.fraction_bits
+    exponent = (form.largest >> form.fraction_bits) - form.bias - form.fraction_bits
     return ((form.largest & one - 1) + one + 0.5) * 2.0**exponent
 
 

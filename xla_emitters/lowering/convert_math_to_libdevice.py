@@ -21,11 +21,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, f32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, ModuleOp, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder
@@ -42,7 +43,7 @@ class ConvertMathToLibdevicePass(KernelPass):
         for found in list(op.walk()):
             if found.name not in _CALLED:
                 continue
-            if isinstance(found.results[0].type, Float16Type | BFloat16Type | Float32Type | Float64Type):
+            if isinstance(found.results[0].type, WIDE_FLOATS):
                 _convert(found, op, declared)
             else:
                 self.skip(found, f"libdevice has no function on {found.results[0].type}")
@@ -58,14 +59,14 @@ def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) 
         symbol = f"__nv_fast_{name}f" if function.has_fast and _allows_approximation(op) else f"__nv_{name}f"
 
     builder = located_builder(InsertPoint.before(op), op)
-    is_narrow = isinstance(type, Float16Type | BFloat16Type)
-    computed_in = f32 if is_narrow else type
+    is_half = isinstance(type, Float16Type | BFloat16Type)
+    computed_in = f32 if is_half else type
     arguments = [
-        builder.insert(arith.ExtFOp(operand, f32)).result if is_narrow and operand.type == type else operand
+        builder.insert(arith.ExtFOp(operand, f32)).result if is_half and operand.type == type else operand
         for operand in op.operands
     ]
     call = builder.insert(func.CallOp(symbol, arguments, [computed_in]))
-    result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_narrow else call.res[0]
+    result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_half else call.res[0]
     if symbol not in declared:
         declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
     declared[symbol].location = fuse_locations(declared[symbol].location, op.location)

@@ -50,7 +50,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
-from xla_emitters.lowering.narrow_floats import CONVERSIONS, FORMATS, Specials, is_narrow, is_number_op, narrow, widen
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -126,11 +127,11 @@ class ExpandFloatOpsPass(KernelPass):
 
 def _bits_of_absolute(type: Attribute) -> int | None:
     """The bits of a number that its absolute value has too; None where it takes more than that, or is an instruction."""
-    if isinstance(type, BFloat16Type):
-        return 0x7FFF
-    form = FORMATS.get(type.name)
-    # Without infinities and a sign of zero, the sign alone is NaN.
-    return None if form is None or form.specials is Specials.ZERO_NAN else form.sign - 1
+    if not isinstance(type, BFloat16Type) and not is_narrow(type):
+        return None
+    form = dtype_of(type).float_format
+    # Without a zero of each sign, the sign's bit alone is NaN.
+    return form.sign - 1 if form.has_minus_zero else None
 
 
 def _masked(op: math.AbsFOp, kept: int) -> SSAValue:

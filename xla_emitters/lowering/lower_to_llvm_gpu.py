@@ -35,14 +35,10 @@ from xdsl.dialects import arith, cf, func, gpu, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
-    BFloat16Type,
     ComplexType,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -67,7 +63,7 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GridDepActionKind, ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dtypes import dtype_of
+from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
@@ -127,7 +123,6 @@ _WITH_POISON_FLAG = {
     "math.cttz": ("llvm.intr.cttz", "is_zero_poison"),
 }
 _SIZES = ("x", "y", "z")
-_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
 _WARP = 32
 _STAGE = "xla-lower-to-llvm-gpu"
 
@@ -261,7 +256,7 @@ class _FunctionLowering:
                 return type
             case VectorType() if type.get_num_dims() == 1 and not any(type.scalable_dims.data):
                 return VectorType(self.type_of(type.element_type), type.get_shape())
-            case _ if isinstance(type, _FLOATS) or type.name.startswith("llvm."):
+            case _ if isinstance(type, WIDE_FLOATS) or type.name.startswith("llvm."):
                 return type
             case ComplexType():
                 part = self.type_of(type.element_type)

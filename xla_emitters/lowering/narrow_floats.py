@@ -13,7 +13,7 @@ What lies beyond the largest finite value, and NaN:
     IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4: the highest exponent is theirs
     TOP_NAN    NaN; NaN          f8E4M3FN: all ones is NaN
     ZERO_NAN   NaN; NaN          f8E5M2FNUZ, f8E4M3FNUZ, f8E4M3B11FNUZ: what would be -0 is NaN, zero has no sign
-    SATURATE   largest; a zero   f4E2M1FN
+    NONE       largest; a zero   f4E2M1FN
 
 f8E8M0FNU is an exponent and nothing else: no sign, no zero. Ties go up; zero, negative numbers, infinity and NaN are its NaN, 255.
 Every function gives bit for bit what `ml_dtypes`, and so XLA, gives. Scalars only.
@@ -23,7 +23,6 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating poin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
@@ -31,82 +30,21 @@ from xdsl.dialects.builtin import AnyFloat, Float64Type, FloatAttr, IntegerAttr,
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
-SIGN = 1 << 31
-FRACTION, BIAS = 23, 127
-INFINITY, QUIET_NAN = 0x7F800000, 0x7FC00000
+from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
 
+_F32 = dtype("f32").float_format
+SIGN, FRACTION, BIAS = _F32.sign, _F32.fraction_bits, _F32.bias
+INFINITY, QUIET_NAN = _F32.beyond, _F32.nan
 
-class Specials(Enum):
-    """Where a format keeps infinity and NaN; see the head of the file."""
-
-    IEEE = "ieee"
-    TOP_NAN = "top_nan"
-    ZERO_NAN = "zero_nan"
-    SATURATE = "saturate"
-
-
-@dataclass(frozen=True)
-class Format:
-    """A narrow float with a sign.
-
-    bits      in all
-    fraction  bits of it
-    bias      what its exponent is above the power of two
-    """
-
-    bits: int
-    fraction: int
-    bias: int
-    specials: Specials
-
-    @property
-    def sign(self) -> int:
-        return 1 << self.bits - 1
-
-    @property
-    def largest(self) -> int:
-        """The pattern of the largest finite value."""
-        match self.specials:
-            case Specials.IEEE:
-                return self.sign - (1 << self.fraction) - 1
-            case Specials.TOP_NAN:
-                return self.sign - 2
-            case Specials.ZERO_NAN | Specials.SATURATE:
-                return self.sign - 1
-
-    @property
-    def beyond(self) -> int:
-        """The pattern, without sign, of what is larger."""
-        return self.largest if self.specials is Specials.SATURATE else self.largest + 1
-
-    @property
-    def nan(self) -> int:
-        """The pattern that NaN is rounded to, its sign apart."""
-        match self.specials:
-            case Specials.IEEE:
-                return self.beyond | 1 << self.fraction - 1
-            case Specials.TOP_NAN:
-                return self.sign - 1
-            case Specials.ZERO_NAN | Specials.SATURATE:
-                return self.sign
-
-
-FORMATS: dict[str, Format] = {
-    "f8E5M2": Format(8, 2, 15, Specials.IEEE),
-    "f8E4M3": Format(8, 3, 7, Specials.IEEE),
-    "f8E3M4": Format(8, 4, 3, Specials.IEEE),
-    "f8E4M3FN": Format(8, 3, 7, Specials.TOP_NAN),
-    "f8E5M2FNUZ": Format(8, 2, 16, Specials.ZERO_NAN),
-    "f8E4M3FNUZ": Format(8, 3, 8, Specials.ZERO_NAN),
-    "f8E4M3B11FNUZ": Format(8, 3, 11, Specials.ZERO_NAN),
-    "f4E2M1FN": Format(4, 1, 1, Specials.SATURATE),
+FORMATS = {
+    row.ir_type.name: row.float_format for row in DTYPES if row.is_narrow_float and row.bits == row.float_format.bits
 }
-EXPONENT_ONLY = "f8E8M0FNU"
+"""By the IR's name, the formats that are integers here: those that fill their storage."""
 
 
 def is_narrow(type: Attribute) -> bool:
     """Whether `type` is one of the formats that are integers here."""
-    return type.name == EXPONENT_ONLY or type.name in FORMATS
+    return type.name in FORMATS
 
 
 CONVERSIONS = (arith.ExtFOp, arith.TruncFOp)
@@ -125,19 +63,19 @@ def widen(b: Builder, x: SSAValue) -> SSAValue:
     assert isinstance(x.type, AnyFloat)
     bits = _Integers(b)
     code = b.insert(arith.ExtUIOp(b.insert(arith.BitcastOp(x, IntegerType(x.type.bitwidth))).result, i32)).result
-    if x.type.name == EXPONENT_ONLY:
+    form = FORMATS[x.type.name]
+    if not form.has_sign:
         value = bits.shift_left(code, FRACTION)
         value = bits.select("eq", code, 0, bits.constant(1 << FRACTION - 1), value)
         return bits.as_float(bits.select("eq", code, 255, bits.constant(QUIET_NAN), value))
 
-    form = FORMATS[x.type.name]
     magnitude = bits.and_(code, form.sign - 1)
-    shifted = bits.shift_left(magnitude, FRACTION - form.fraction)
+    shifted = bits.shift_left(magnitude, FRACTION - form.fraction_bits)
     normal = bits.add(shifted, BIAS - form.bias << FRACTION)
     with_one = bits.as_float(bits.or_(shifted, bits.constant(BIAS + 1 - form.bias << FRACTION)))
     one = b.insert(arith.ConstantOp(FloatAttr(2.0 ** (1 - form.bias), f32))).result
     subnormal = bits.of_float(b.insert(arith.SubfOp(with_one, one)).result)
-    value = bits.select("ult", magnitude, 1 << form.fraction, subnormal, normal)
+    value = bits.select("ult", magnitude, 1 << form.fraction_bits, subnormal, normal)
     match form.specials:
         case Specials.IEEE:
             special = bits.or_(shifted, bits.constant(INFINITY))
@@ -146,7 +84,7 @@ def widen(b: Builder, x: SSAValue) -> SSAValue:
             value = bits.select("eq", magnitude, form.nan, bits.constant(QUIET_NAN), value)
         case Specials.ZERO_NAN:
             value = bits.select("eq", code, form.nan, bits.constant(QUIET_NAN), value)
-        case Specials.SATURATE:
+        case Specials.NONE:
             pass
     sign = bits.shift_left(bits.and_(code, form.sign), 32 - form.bits)
     return bits.as_float(bits.or_(value, sign))
@@ -157,31 +95,31 @@ def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
     bits = _Integers(b)
     pattern = _rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
     magnitude = bits.and_(pattern, SIGN - 1)
-    if target.name == EXPONENT_ONLY:
+    form = FORMATS[target.name]
+    if not form.has_sign:
         value = _exponent(bits, pattern, magnitude)
     else:
-        form = FORMATS[target.name]
         value = _rounded(bits, magnitude, form)
         sign = bits.and_(bits.shift_right(pattern, 32 - form.bits), form.sign)
         signed = bits.or_(value, sign)
         nan = bits.constant(form.nan)
         if form.specials is Specials.ZERO_NAN:
             signed = bits.select("eq", value, 0, value, signed)
-        elif form.specials is Specials.SATURATE:
+        elif form.specials is Specials.NONE:
             nan = b.insert(arith.XOrIOp(sign, nan)).result
         value = bits.select("ugt", magnitude, INFINITY, nan, signed)
     code = b.insert(arith.TruncIOp(value, IntegerType(target.bitwidth))).result
     return b.insert(arith.BitcastOp(code, target)).result
 
 
-def _rounded(bits: _Integers, magnitude: SSAValue, form: Format) -> SSAValue:
+def _rounded(bits: _Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValue:
     """The pattern, without sign, of the magnitude that f32 has as `magnitude`; anything for NaN."""
-    dropped = FRACTION - form.fraction
+    dropped = FRACTION - form.fraction_bits
     odd = bits.and_(bits.shift_right(magnitude, dropped), 1)
     raised = bits.add(bits.add(magnitude, (1 << dropped - 1) - 1 - (BIAS - form.bias << FRACTION)), odd)
     normal = bits.shift_right(raised, dropped)
     # 2^last is the last bit of a subnormal, and of a sum that lies above 2^(last + FRACTION).
-    last = 1 - form.bias - form.fraction
+    last = 1 - form.bias - form.fraction_bits
     anchor = bits.b.insert(arith.ConstantOp(FloatAttr(2.0 ** (last + FRACTION), f32))).result
     total = bits.of_float(bits.b.insert(arith.AddfOp(bits.as_float(magnitude), anchor)).result)
     subnormal = bits.add(total, -(BIAS + last + FRACTION << FRACTION))

@@ -26,11 +26,7 @@ from xdsl.context import Context
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import (
-    BFloat16Type,
     DenseIntOrFPElementsAttr,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -44,6 +40,7 @@ from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
+from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant
 from xla_emitters.rewrite.locations import UNKNOWN
 
@@ -461,8 +458,6 @@ def _fold_index_castui(op: IndexCastUIOp, constants: Constants) -> SSAValue | At
 
 # Floats ------------------------------------------------------------------------------------------------------------------
 
-COMPUTED_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type)
-
 
 def float_attr(value: float, float_type: Attribute) -> FloatAttr:
     """An attribute of `float_type` with `value` rounded once to nearest, ties to even; beyond the largest value: infinity."""
@@ -513,7 +508,7 @@ FLOAT_UNIT: dict[type[Operation], float] = {arith.AddfOp: -0.0, arith.SubfOp: 0.
 
 def _fold_float(op: arith.FloatingPointLikeBinaryOperation, constants: Constants) -> SSAValue | Attribute | None:
     right = _float_of(constants[1])
-    if right is None or not isinstance(op.result.type, COMPUTED_FLOATS):
+    if right is None or not isinstance(op.result.type, WIDE_FLOATS):
         return None
     if (left := _float_of(constants[0])) is not None:
         return float_attr(FLOAT_BINARY[type(op)](left, right), op.result.type)
@@ -525,7 +520,7 @@ def _fold_float(op: arith.FloatingPointLikeBinaryOperation, constants: Constants
 
 def _fold_negf(op: arith.NegfOp, constants: Constants) -> SSAValue | Attribute | None:
     value = _float_of(constants[0])
-    if value is None or not isinstance(op.result.type, COMPUTED_FLOATS):
+    if value is None or not isinstance(op.result.type, WIDE_FLOATS):
         return None
     return float_attr(-value, op.result.type)
 
@@ -554,9 +549,7 @@ def _fold_cmpf(op: arith.CmpfOp, constants: Constants) -> SSAValue | Attribute |
 
 def _fold_extf(op: arith.ExtFOp, constants: Constants) -> SSAValue | Attribute | None:
     value = _float_of(constants[0])
-    return (
-        None if value is None or not isinstance(op.result.type, COMPUTED_FLOATS) else float_attr(value, op.result.type)
-    )
+    return None if value is None or not isinstance(op.result.type, WIDE_FLOATS) else float_attr(value, op.result.type)
 
 
 def _fold_truncf(op: arith.TruncFOp, constants: Constants) -> SSAValue | Attribute | None:
@@ -566,14 +559,12 @@ def _fold_truncf(op: arith.TruncFOp, constants: Constants) -> SSAValue | Attribu
     if not rounds_to_nearest_even(op):
         return None
     value = _float_of(constants[0])
-    return (
-        None if value is None or not isinstance(op.result.type, COMPUTED_FLOATS) else float_attr(value, op.result.type)
-    )
+    return None if value is None or not isinstance(op.result.type, WIDE_FLOATS) else float_attr(value, op.result.type)
 
 
 def _fold_integer_to_float(op: arith.SIToFPOp | arith.UIToFPOp, constants: Constants) -> SSAValue | Attribute | None:
     value, bits = _signed_of(constants[0]), width(op.input.type)
-    if value is None or bits is None or not isinstance(op.result.type, COMPUTED_FLOATS):
+    if value is None or bits is None or not isinstance(op.result.type, WIDE_FLOATS):
         return None
     if isinstance(op, arith.UIToFPOp):
         value &= (1 << bits) - 1

@@ -28,7 +28,7 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp, VectorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -115,13 +115,9 @@ def weight(op: Operation) -> int:
     if is_constant(op):
         return 0
     result = op.results[0].type if op.results else None
-    elements = math.prod(result.get_shape()) if isa(result, VectorType) else 1
-    is_function = op.name.startswith("math.") and op.name not in CHEAP_MATH and _is_float(result)
+    elements, element = (math.prod(result.get_shape()), result.element_type) if isa(result, VectorType) else (1, result)
+    is_function = op.name.startswith("math.") and op.name not in CHEAP_MATH and isinstance(element, AnyFloat)
     return elements * (MATH_WEIGHT if is_function else 1)
-
-
-def _is_float(type_: Attribute | None) -> bool:
-    return isinstance(type_.element_type if isa(type_, VectorType) else type_, AnyFloat)
 
 
 def unroll_fully(loop: scf.ForOp, trips: int) -> None:

@@ -1,6 +1,4 @@
-"""The layouts of the narrow floats against ml_dtypes, and ops other than conversions. Values: tests/runtime/test_conversions.py."""
-
-from typing import Any, cast
+"""Ops of narrow floats other than conversions. Formats: tests/unit/test_dtypes.py; values: tests/runtime/test_conversions.py."""
 
 import ml_dtypes
 import numpy as np
@@ -8,25 +6,20 @@ import pytest
 from unit.runtime.simt.kernels import kernel
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dtypes import DTYPES
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
-from xla_emitters.lowering.narrow_floats import EXPONENT_ONLY, FORMATS, is_number_op
+from xla_emitters.lowering.narrow_floats import FORMATS, is_number_op
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt import execute
 
-NUMPY = {name: getattr(ml_dtypes, f"float{name[1]}_{name[2:].lower()}") for name in (*FORMATS, EXPONENT_ONLY)}
+NUMPY = {name: getattr(ml_dtypes, f"float{name[1]}_{name[2:].lower()}") for name in FORMATS}
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_layout(name: str) -> None:
-    form, about = FORMATS[name], cast("Any", ml_dtypes.finfo(NUMPY[name]))
-    assert (form.bits, form.fraction) == (about.bits, about.nmant)
-    assert 2.0 ** (1 - form.bias) == float(about.smallest_normal)
-    codes = np.array([form.largest, form.nan], np.uint8).view(NUMPY[name])
-    assert codes[0] == about.max
-    infinite = np.array([np.inf], np.float32).astype(NUMPY[name]).view(np.uint8)
-    assert infinite[0] == form.beyond
-    if name != "f4E2M1FN":
-        assert np.isnan(codes[1])
+def test_six_bits_have_no_code() -> None:
+    assert {row.name for row in DTYPES if row.is_narrow_float} - {name.lower() for name in FORMATS} == {
+        "f6e2m3fn",
+        "f6e3m2fn",
+    }
 
 
 def expanded(ops: str, arguments: str) -> str:

@@ -86,16 +86,11 @@ def wrap(x: Array, target: DType) -> Array:
     """Integers of any width reduced modulo 2^bits into the integer type `target`."""
     if target.bits >= 8 and target.numpy.itemsize * 8 == target.bits:
         return x.astype(target.numpy)
-    bits = np.iinfo(np.int8).bits - integer_bits(target)
+    bits = np.iinfo(np.int8).bits - target.significant_bits
     low = x.astype(np.uint8) << np.uint8(bits)
     if target.kind is Kind.SIGNED:
         return (low.view(np.int8) >> np.int8(bits)).astype(target.numpy)
     return (low >> np.uint8(bits)).astype(target.numpy)
-
-
-def integer_bits(target: DType) -> int:
-    """Bits a type computes with: its storage bits, but 1 for s1 and u1."""
-    return 1 if target.name in ("s1", "u1") else target.bits
 
 
 def round_once(x: Array, target: np.dtype[Any]) -> Array:
@@ -144,7 +139,7 @@ def _exact_float64(x: Array) -> Array:
 
 def _saturate(x: Array, target: DType) -> Array:
     """Floats to the nearest integer toward zero that `target` holds; NaN gives 0."""
-    bits = integer_bits(target)
+    bits = target.significant_bits
     signed = target.kind is Kind.SIGNED
     lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     wide = np.dtype(np.int64 if signed else np.uint64)
@@ -192,9 +187,9 @@ def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAV
         return _convert_complex(e, x, source, target)
     if target.kind is Kind.PRED:
         return _to_pred(e, x, source)
-    if integer_bits(target) == 1:
+    if target.significant_bits == 1:
         return _to_one_bit(e, x, source, target)
-    if integer_bits(source) == 1:
+    if source.significant_bits == 1:
         x = low_bit(e, x)
     if source.kind is Kind.FLOAT:
         return emit_float_cast(e, x, target.storage_type) if target.kind is Kind.FLOAT else _to_int(e, x, target)
@@ -226,7 +221,7 @@ def _to_one_bit(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAVa
     """s1 and u1: a byte of which the low bit counts; the others are 0, as pred's are."""
     if source.kind is Kind.FLOAT:
         x = _to_int(e, x, target)
-    elif source.kind is Kind.PRED or integer_bits(source) == 1:
+    elif source.kind is Kind.PRED or source.significant_bits == 1:
         return x
     return extend_i1(e, low_bit(e, x))
 
@@ -245,7 +240,7 @@ def _to_pred(e: Inserter, x: SSAValue, source: DType) -> SSAValue:
 
 def at_least_f16(e: Inserter, x: SSAValue) -> SSAValue:
     """Floats of eight bits or fewer as f32: nothing computes in them. Wider ones as they are."""
-    return emit_float_cast(e, x, f32) if float_bits(x.type) < 16 else x
+    return emit_float_cast(e, x, f32) if dtype_of(x.type).is_narrow_float else x
 
 
 def float_bits(type: Attribute) -> int:
@@ -270,7 +265,7 @@ def _to_int(e: Inserter, x: SSAValue, target: DType) -> SSAValue:
     x = at_least_f16(e, x)
     float_type, int_type = x.type, target.storage_type
     assert isa(int_type, IntegerType)
-    bits = integer_bits(target)
+    bits = target.significant_bits
     if target.kind is Kind.SIGNED:
         raw = e.insert(arith.FPToSIOp(x, int_type)).result
         lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -295,7 +290,7 @@ def nearest(value: int, type: Attribute) -> float:
 
 def _int_to_float(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
     # No hardware converts to eight bits. By way of f32 is exact: what f32 cannot hold overflows f8 anyway, but for f8e8m0fnu.
-    through = f32 if target.bits < 16 else target.storage_type
+    through = f32 if target.is_narrow_float else target.storage_type
     if target.name == "f8e8m0fnu" and source.bits > 16:
         x, through = _exact_in_f64(e, x), f64
     assert isa(through, AnyFloat)

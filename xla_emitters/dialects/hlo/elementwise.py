@@ -46,7 +46,6 @@ from xla_emitters.dialects.hlo.convert import (
     emit_convert,
     emit_float_cast,
     extend_i1,
-    integer_bits,
     low_bit,
     round_once,
     widen,
@@ -74,8 +73,7 @@ def same_type(deciding: DType) -> DType:
 
 
 def real_part(deciding: DType) -> DType:
-    """The type of a complex number's parts; a real type is its own."""
-    return {"c64": dtype("f32"), "c128": dtype("f64")}.get(deciding.name, deciding)
+    return deciding.part
 
 
 def complex_of(part: DType) -> DType:
@@ -330,10 +328,10 @@ class ElementwiseOp(HloOp):
                 help=f"'{self.opcode}' has code for: {_kinds(tuple(self.ROW.code)) or 'no type'}",
             )
         values = [e.operand(i, () if self._is_scalar(i) else None) for i in range(len(self.operands))]
-        in_f32 = deciding.kind is FLOAT and deciding.bits < 16
+        in_f32 = deciding.is_narrow_float
         if in_f32:
             values = [emit_float_cast(e, value, f32) for value in values]
-        elif integer_bits(deciding) == 1:
+        elif deciding.significant_bits == 1:
             values = [low_bit(e, value) for value in values]
         value = emit(e, deciding, *values)
         if value.type == i1:
@@ -495,7 +493,7 @@ class CompareOp(ElementwiseOp):
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         deciding, direction = self.deciding, self.direction.data
         x, y = e.operand(0), e.operand(1)
-        if integer_bits(deciding) == 1:
+        if deciding.significant_bits == 1:
             x, y = low_bit(e, x), low_bit(e, y)
         if deciding.kind is COMPLEX:
             return (extend_i1(e, code.compare_complex(e, direction, x, y)),)

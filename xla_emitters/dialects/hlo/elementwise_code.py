@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.convert import Inserter, constant, emit_float_cast, float_bits
-from xla_emitters.dialects.hlo.elementwise_meaning import layout_of
+from xla_emitters.dialects.hlo.elementwise_meaning import carries_beyond, last_bit_of_even, range_kept
 from xla_emitters.dtypes import DType, Kind
 
 Code: TypeAlias = Callable[..., SSAValue]
@@ -296,7 +296,7 @@ _InsertedT = TypeVar("_InsertedT", bound=Operation)
 
 def reduce_precision(e: Inserter, dt: DType, exponent_bits: int, mantissa_bits: int, x: SSAValue) -> SSAValue:
     """The bit pattern rounded, then cut off at both ends of the exponent range; see `elementwise_meaning.reduce_precision`."""
-    layout = layout_of(dt)
+    form = dt.float_format
     type = IntegerType(dt.bits)
     bits = e.insert(arith.BitcastOp(x, type)).result
 
@@ -306,21 +306,21 @@ def reduce_precision(e: Inserter, dt: DType, exponent_bits: int, mantissa_bits: 
     def i(make: Callable[[SSAValue, SSAValue], _InsertedT], a: SSAValue, b: SSAValue | int) -> SSAValue:
         return e.insert(make(a, k(b) if isinstance(b, int) else b)).results[0]
 
-    rounded = i(arith.AndIOp, bits, layout.sign - 1) if layout.sign else bits
-    if mantissa_bits < layout.mantissa:
-        dropped = layout.mantissa - mantissa_bits
+    rounded = i(arith.AndIOp, bits, form.sign - 1) if form.sign else bits
+    if mantissa_bits < form.fraction_bits:
+        dropped = form.fraction_bits - mantissa_bits
         odd = i(arith.AndIOp, i(arith.ShRUIOp, rounded, dropped), 1)
-        if last := layout.last_bit_of_even(mantissa_bits):
+        if last := last_bit_of_even(form, mantissa_bits):
             odd = i(arith.XOrIOp, odd, last)
         raised = i(arith.AddiOp, i(arith.AddiOp, rounded, (1 << dropped - 1) - 1), odd)
         rounded = i(arith.AndIOp, raised, -(1 << dropped))
-    lowest, highest = layout.range_kept(exponent_bits)
+    lowest, highest = range_kept(form, exponent_bits)
     if lowest:
-        rounded = _select(e, _compare(e, "ult", rounded, lowest), layout.below, rounded)
-    if highest <= layout.largest or not layout.carries_beyond:
-        rounded = _select(e, _compare(e, "uge", rounded, highest), layout.beyond, rounded)
-    if layout.sign:
-        signed = i(arith.OrIOp, rounded, i(arith.AndIOp, bits, layout.sign))
-        rounded = signed if layout.has_minus_zero else _select(e, _compare(e, "eq", rounded, 0), 0, signed)
+        rounded = _select(e, _compare(e, "ult", rounded, lowest), form.below, rounded)
+    if highest <= form.largest or not carries_beyond(form):
+        rounded = _select(e, _compare(e, "uge", rounded, highest), form.beyond, rounded)
+    if form.sign:
+        signed = i(arith.OrIOp, rounded, i(arith.AndIOp, bits, form.sign))
+        rounded = signed if form.has_minus_zero else _select(e, _compare(e, "eq", rounded, 0), 0, signed)
     value = e.insert(arith.BitcastOp(rounded, x.type)).result
     return e.insert(arith.SelectOp(e.insert(arith.CmpfOp(x, x, "uno")).result, x, value)).result

@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 
 from xla_emitters.dialects.hlo import complex_meaning
-from xla_emitters.dialects.hlo.convert import integer_bits, wrap
-from xla_emitters.dtypes import Array, DType, Kind
+from xla_emitters.dialects.hlo.convert import wrap
+from xla_emitters.dtypes import Array, DType, FloatFormat, Kind
 
 Meaning: TypeAlias = Callable[..., Array]
 """(deciding type, operands...) -> result, in NumPy's own types."""
@@ -42,7 +39,7 @@ def numpy(function: Callable[..., Any]) -> Meaning:
 def pattern(x: Array, dt: DType) -> Array:
     """The bits of integers as unsigned ones of at least eight bits, nothing above the type's width."""
     unsigned = x.view(np.dtype(f"u{x.dtype.itemsize}"))
-    bits = integer_bits(dt)
+    bits = dt.significant_bits
     return unsigned if bits == x.dtype.itemsize * 8 else unsigned & unsigned.dtype.type((1 << bits) - 1)
 
 
@@ -53,7 +50,7 @@ def _safe_divisor(dt: DType, x: Array, y: Array) -> Array:
     """`y` with 1 wherever dividing by it is not defined: 0, and -1 under the lowest value."""
     bad = y == 0
     if dt.kind is Kind.SIGNED:
-        bad |= (y == -1) & (x == -(1 << integer_bits(dt) - 1))
+        bad |= (y == -1) & (x == -(1 << dt.significant_bits - 1))
     return np.where(bad, y.dtype.type(1), y)
 
 
@@ -89,7 +86,7 @@ def power(dt: DType, x: Array, y: Array) -> Array:
         return np.asarray(np.power(x, y))
     exponent = pattern(y, dt)
     result, square = np.ones_like(x), x
-    for bit in range(integer_bits(dt)):
+    for bit in range(dt.significant_bits):
         result = np.where((exponent >> exponent.dtype.type(bit)) & 1 != 0, wrap(result * square, dt), result)
         square = wrap(square * square, dt)
     if dt.kind is Kind.UNSIGNED:
@@ -101,7 +98,7 @@ def power(dt: DType, x: Array, y: Array) -> Array:
 
 def multiply_high(dt: DType, x: Array, y: Array) -> Array:
     """The upper half of the product."""
-    bits = integer_bits(dt)
+    bits = dt.significant_bits
     if bits < 64:
         wide = np.int64 if dt.kind is Kind.SIGNED else np.uint64
         return (x.astype(wide) * y.astype(wide)) >> wide(bits)
@@ -113,18 +110,18 @@ def multiply_high(dt: DType, x: Array, y: Array) -> Array:
 
 
 def shift_left(dt: DType, x: Array, y: Array) -> Array:
-    amount, bits = pattern(y, dt), integer_bits(dt)
+    amount, bits = pattern(y, dt), dt.significant_bits
     return np.where(amount < bits, (pattern(x, dt) << _below(amount, bits)).astype(x.dtype), x.dtype.type(0))
 
 
 def shift_right_logical(dt: DType, x: Array, y: Array) -> Array:
-    amount, bits = pattern(y, dt), integer_bits(dt)
+    amount, bits = pattern(y, dt), dt.significant_bits
     return np.where(amount < bits, (pattern(x, dt) >> _below(amount, bits)).astype(x.dtype), x.dtype.type(0))
 
 
 def shift_right_arithmetic(dt: DType, x: Array, y: Array) -> Array:
     """The top bit moves in, for unsigned types too; so shifting by the width or more leaves only copies of it."""
-    amount, bits = pattern(y, dt), integer_bits(dt)
+    amount, bits = pattern(y, dt), dt.significant_bits
     signed = x.view(np.dtype(f"i{x.dtype.itemsize}"))
     spare = signed.dtype.type(x.dtype.itemsize * 8 - bits)
     extended = (signed << spare) >> spare
@@ -143,7 +140,7 @@ def count_leading_zeros(dt: DType, x: Array) -> Array:
     bits = pattern(x, dt).astype(np.uint64)
     # frexp's exponent is the bit length; 32 bits at a time are exact in float64.
     high, low = (np.frexp(half.astype(np.float64))[1] for half in (bits >> np.uint64(32), bits & np.uint64(2**32 - 1)))
-    return (integer_bits(dt) - np.where(high > 0, high + 32, low)).astype(x.dtype)
+    return (dt.significant_bits - np.where(high > 0, high + 32, low)).astype(x.dtype)
 
 
 # ------------------------------------------------------------------------------------------- order and sign
@@ -224,73 +221,36 @@ def reduce_precision(x: Array, dt: DType, exponent_bits: int, mantissa_bits: int
     smallest normal number zero, with their sign, both as `convert` has them in `dt`. NaN stays NaN. Where the range is as large as
     that of `dt`, subnormal numbers stay.
     """
-    layout = layout_of(dt)
+    form = dt.float_format
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     one, bits = unsigned.type(1), x.view(unsigned)
-    negative: Array = bits & unsigned.type(layout.sign)
+    negative: Array = bits & unsigned.type(form.sign)
     rounded: Array = bits ^ negative
-    if mantissa_bits < layout.mantissa:
-        dropped = unsigned.type(layout.mantissa - mantissa_bits)
-        odd = ((rounded >> dropped) & one) ^ unsigned.type(layout.last_bit_of_even(mantissa_bits))
+    if mantissa_bits < form.fraction_bits:
+        dropped = unsigned.type(form.fraction_bits - mantissa_bits)
+        odd = ((rounded >> dropped) & one) ^ unsigned.type(last_bit_of_even(form, mantissa_bits))
         half = (one << (dropped - one)) - one
         rounded = (rounded + half + odd) & ~((one << dropped) - one)
-    lowest, highest = layout.range_kept(exponent_bits)
+    lowest, highest = range_kept(form, exponent_bits)
     small, large = rounded < lowest, rounded >= highest
-    rounded = np.where(small, unsigned.type(layout.below), np.where(large, unsigned.type(layout.beyond), rounded))
-    if not layout.has_minus_zero:
+    rounded = np.where(small, unsigned.type(form.below), np.where(large, unsigned.type(form.beyond), rounded))
+    if not form.has_minus_zero:
         negative = np.where(rounded == 0, unsigned.type(0), negative)
     return np.where(np.isnan(x), bits, rounded | negative).view(x.dtype)
 
 
-@dataclass(frozen=True)
-class FloatLayout:
-    """A float type's bit patterns, signs apart.
-
-    mantissa  how many bits of it are stored
-    sign      the bit; 0 in a type without signs
-    one       1.0
-    largest   the largest finite value
-    beyond    what is larger, as `convert` has it: infinity, NaN, or the largest value
-    below     what is too small: zero, or NaN in a type without zero
-    """
-
-    mantissa: int
-    sign: int
-    one: int
-    largest: int
-    beyond: int
-    below: int
-
-    @property
-    def has_minus_zero(self) -> bool:
-        """Or NaN has that pattern."""
-        return self.beyond != self.sign
-
-    @property
-    def carries_beyond(self) -> bool:
-        """Whether the largest value, rounded up at any bit, has the pattern of what is larger."""
-        return self.beyond == self.largest + 1 and self.beyond % (1 << self.mantissa) == 0
-
-    def last_bit_of_even(self, mantissa_bits: int) -> int:
-        """What a number with so many mantissa bits ends with here if it is even: without any, the exponent says; IEEE's biases are odd."""
-        return 1 if mantissa_bits == 0 and (self.one >> self.mantissa) % 2 == 0 else 0
-
-    def range_kept(self, exponent_bits: int) -> tuple[int, int]:
-        """Of a float with so many exponent bits: the least normal number, 0 if there are none below it here; the first too large."""
-        bias, kept = self.one >> self.mantissa, (1 << exponent_bits - 1) - 1
-        lowest, highest = bias - kept + 1, bias + kept + 1
-        return lowest << self.mantissa if lowest > 1 else 0, min(highest << self.mantissa, self.largest + 1)
+def carries_beyond(form: FloatFormat) -> bool:
+    """Whether the largest value, rounded up at any bit, has the pattern of what is larger."""
+    return form.beyond == form.largest + 1 and form.beyond % (1 << form.fraction_bits) == 0
 
 
-@cache
-def layout_of(dt: DType) -> FloatLayout:
-    finfo: Any = ml_dtypes.finfo
-    info = finfo(dt.numpy)
-    mantissa = int(info.nmant)
-    sign = 1 << int(info.bits) - 1 if int(info.nexp) + mantissa < int(info.bits) else 0
+def last_bit_of_even(form: FloatFormat, mantissa_bits: int) -> int:
+    """What a number with so many mantissa bits ends with here if it is even: without any, the exponent says; IEEE's biases are odd."""
+    return 1 if mantissa_bits == 0 and form.bias % 2 == 0 else 0
 
-    def pattern(value: float) -> int:
-        with np.errstate(over="ignore"):
-            return int(np.asarray(value, np.float64).astype(dt.numpy).view(f"u{dt.numpy.itemsize}"))
 
-    return FloatLayout(mantissa, sign, *map(pattern, (1.0, float(info.max), np.inf, 0.0)))
+def range_kept(form: FloatFormat, exponent_bits: int) -> tuple[int, int]:
+    """Of a float with so many exponent bits: the least normal number, 0 if there are none below it here; the first too large."""
+    kept = (1 << exponent_bits - 1) - 1
+    lowest, highest = form.bias - kept + 1, form.bias + kept + 1
+    return lowest << form.fraction_bits if lowest > 1 else 0, min(highest << form.fraction_bits, form.largest + 1)

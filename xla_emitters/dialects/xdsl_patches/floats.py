@@ -26,11 +26,16 @@ from xdsl.dialects.builtin import (
     ReducedPrecisionFloatType,
 )
 
-_F64_FRACTION_BITS = 52
+from xla_emitters.dtypes import dtype
+
+_F64_FRACTION_BITS = dtype("f64").float_format.fraction_bits
 _IEEE = {
-    BFloat16Type: FloatSemantics(exponent_bits=8, mantissa_bits=7, exponent_bias=127),
-    Float16Type: FloatSemantics(exponent_bits=5, mantissa_bits=10, exponent_bias=15),
-    Float32Type: FloatSemantics(exponent_bits=8, mantissa_bits=23, exponent_bias=127),
+    type: FloatSemantics(form.exponent_bits, form.fraction_bits, form.bias)
+    for type, form in (
+        (BFloat16Type, dtype("bf16").float_format),
+        (Float16Type, dtype("f16").float_format),
+        (Float32Type, dtype("f32").float_format),
+    )
 }
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any, cast
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dtypes import Array
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, OfForm, Reading
@@ -68,10 +67,10 @@ RULES.elementwise(llvm.PowIOp)(integer_power_of_float)
 @RULES.elementwise(llvm.IsFPClassOp)
 def is_fpclass(op: llvm.IsFPClassOp) -> Unary:
     form, wanted = form_of(op.arg.type), op.bit.value.data
-    if not np.isinf(np.array(np.inf, form.rounded)):
+    layout = dtype(form.name).float_format
+    if not layout.has_infinity:
         raise Unsupported(f"classes of {form.name}, which has no infinities", stage="simt")
-    fraction_bits: int = cast("Any", ml_dtypes.finfo(form.rounded)).nmant
-    all_exponents = (1 << form.bits - 1 - fraction_bits) - 1
+    fraction_bits, all_exponents = layout.fraction_bits, (1 << layout.exponent_bits) - 1
 
     def run(value: Array) -> Array:
         bits = scalars.to_bits(form, value).astype(np.uint64)

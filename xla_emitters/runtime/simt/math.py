@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64
@@ -24,7 +23,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.mlir import math as more_math
-from xla_emitters.dtypes import Array
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary, Unary, lifted
@@ -180,7 +179,7 @@ for _name, _row in BY_LIBDEVICE.items():
 def _normal(form: Form, value: Array) -> Array:
     """Neither zero, subnormal, infinite nor NaN."""
     magnitude = np.abs(scalars.widen(form, value))
-    least = float(ml_dtypes.finfo(form.rounded).smallest_normal)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # ml_dtypes has no types
+    least = dtype(form.name).float_format.smallest_normal
     return (magnitude >= magnitude.dtype.type(least)) & np.isfinite(magnitude)
 
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dtypes import Array, NumpyType
+from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.code import Kernel, Rules
@@ -26,29 +24,28 @@ from xla_emitters.runtime.simt.vector import Elements
 
 RULES = Rules()
 
-E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
-E5M2 = np.dtype(ml_dtypes.float8_e5m2)
+E4M3, E5M2 = dtype("f8e4m3fn"), dtype("f8e5m2")
 
 
-def _code(format: NumpyType, x: Array) -> Array:
+def _code(format: DType, x: Array) -> Array:
     """f32 or f16 as the byte of a format, uint8."""
-    largest = float(cast("Any", ml_dtypes.finfo(format)).max)
-    code = np.clip(x.astype(np.float32), -largest, largest).astype(format).view(np.uint8)
+    largest = format.float_format.max
+    code = np.clip(x.astype(np.float32), -largest, largest).astype(format.numpy).view(np.uint8)
     return np.where(np.isnan(x), np.uint8(0x7F), code)
 
 
-def _two_numbers(format: NumpyType, upper: Array, lower: Array) -> Array:
+def _two_numbers(format: DType, upper: Array, lower: Array) -> Array:
     pair = _code(format, upper).astype(np.uint16) << np.uint16(8) | _code(format, lower)
     return pair.view(np.int16)
 
 
-def _vector(format: NumpyType, pair: Elements) -> Array:
+def _vector(format: DType, pair: Elements) -> Array:
     return _two_numbers(format, pair[1], pair[0])
 
 
-def _halves(format: NumpyType, pair: Array) -> Value:
+def _halves(format: DType, pair: Array) -> Value:
     codes = (pair.view(np.uint16) >> np.uint16(shift) & np.uint16(0xFF) for shift in (0, 8))
-    return tuple(code.astype(np.uint8).view(format).astype(np.float16) for code in codes)
+    return tuple(code.astype(np.uint8).view(format.numpy).astype(np.float16) for code in codes)
 
 
 INTRINSICS: dict[str, Callable[..., Value]] = {
