@@ -10,7 +10,8 @@ of its own each, so that one checks the other; its row has no `numpy`. Nothing i
 
 Readers: HLO's rows (`dialects/hlo/elementwise.py`), the `math` dialect's ops that xDSL lacks, the passes that call libdevice, unroll loops
 and rename ops for LLVM, the executor's rules, and the bounds that results are compared within.
-Source: docs/reference/contracts "Numbers"; NVIDIA's libdevice user guide; MLIR 22, math and LLVM dialects; XLA's optimize_loops.cc for `size`.
+Source: docs/reference/contracts "Numbers"; NVIDIA's libdevice user guide; MLIR 22, math and LLVM dialects; XLA's optimize_loops.cc for
+`size`.
 """
 
 from __future__ import annotations
