@@ -7,20 +7,35 @@ Source: docs/reference/1 1.6 "Static range of an SSA value".
 
 from __future__ import annotations
 
+from abc import ABC
+
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
 """The attribute, of an op or a function's argument, that says what values it can have; both ends are among them."""
 
+_INDEX = IndexType()
+
+
+class KnowsRanges(Operation, ABC):
+    """Interface of an op that knows the values of its index results, or of the index arguments of its body."""
+
+    def range_of_result(self, number: int) -> Interval | None:
+        """What result `number` can be; unless the op knows better, what its `xla.range` says."""
+        return interval_of(self.attributes.get(RANGE_ATTR))
+
+    def range_of_body_argument(self, number: int) -> Interval | None:
+        """What argument `number` of the op's block can be."""
+        return None
+
 
 def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
     """`[lower : index, upper : index]`"""
-    return ArrayAttr([IntegerAttr(lower, INDEX), IntegerAttr(upper, INDEX)])
+    return ArrayAttr([IntegerAttr(lower, _INDEX), IntegerAttr(upper, _INDEX)])
 
 
 def interval_of(attribute: Attribute | None) -> Interval | None:
@@ -47,8 +62,8 @@ def range_of_value(value: SSAValue) -> Interval | None:
 
 def _range_of_result(op: Operation, number: int) -> Interval | None:
     match op:
-        case ApplyIndexingOp():
-            return op.map.result_range(number)
+        case KnowsRanges():
+            return op.range_of_result(number)
         case arith.ConstantOp(value=IntegerAttr() as constant):
             return Interval(constant.value.data, constant.value.data)
         case _:
@@ -67,12 +82,7 @@ def _range_of_argument(block: Block, number: int) -> Interval | None:
                 return None
             last = Interval(lower.lower, upper.lower - 1)
             return last if last.is_feasible else None
-        case LoopOp() as loop:
-            ivs = len(loop.map.range_vars)
-            if number < ivs:
-                return loop.map.range_vars[number].bounds
-            if number < ivs + loop.map.num_results:
-                return loop.map.result_range(number - ivs)
-            return None
+        case KnowsRanges() as op:
+            return op.range_of_body_argument(number)
         case _:
             return None

@@ -46,8 +46,8 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dialects.xla_gpu.canonicalization import CanonicalizeApplyIndexing
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import linearize_physical_map

@@ -5,6 +5,8 @@
                                                                     are an operand or a constant are no result of a map any more
     %1 = apply_indexing (d0, s0) -> (d0 * 4 + s0 + 512) (%tid, %v)
 
+The ops are in `loops.py`; here are the rewrites of a map with its operands, which they share.
+
 Each rewrite takes a map with its operands to another that computes the same; they are repeated until none applies, and the op is replaced
 once. That ends: each makes symbols, variables, or chains of apply_indexing fewer, or the map simpler.
 
@@ -15,21 +17,28 @@ Source: docs/reference/1 1.5 "Canonicalization patterns"; where it marks an upst
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, LoopOp
-from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+
+
+class AppliesMap(Operation, ABC):
+    """Interface of an op whose operands are the variables of an indexing map and whose results are the map's."""
+
+    @property
+    @abstractmethod
+    def map(self) -> IndexingMap: ...
 
 
 @dataclass(frozen=True)
-class _Application:
+class Application:
     """A map with the values of its variables: dims, then symbols."""
 
     map: IndexingMap
@@ -39,38 +48,38 @@ class _Application:
 # ---- rewrites of an application: each gives a simpler one that computes the same, or None -----------------------------------------------
 
 
-def _symbols_to_dims(it: _Application) -> _Application | None:
+def _symbols_to_dims(it: Application) -> Application | None:
     return replace(it, map=it.map.symbols_to_dims()) if it.map.num_symbols else None
 
 
-def _simplify(it: _Application) -> _Application | None:
+def _simplify(it: Application) -> Application | None:
     simplified = it.map.simplify()
     return replace(it, map=simplified) if simplified != it.map else None
 
 
-def _remove_unused(it: _Application) -> _Application | None:
+def without_unused_vars(it: Application) -> Application | None:
     smaller, removed = it.map.remove_unused_vars()
     if not any(removed):
         return None
-    return _Application(smaller, tuple(v for v, gone in zip(it.operands, removed, strict=True) if not gone))
+    return Application(smaller, tuple(v for v, gone in zip(it.operands, removed, strict=True) if not gone))
 
 
-def _merge_repeated_operands(it: _Application) -> _Application | None:
+def _merge_repeated_operands(it: Application) -> Application | None:
     """One dim for each value."""
     kept = list(dict.fromkeys(it.operands))
     if len(kept) == len(it.operands):
         return None
     replacements = [Expr.variable(kept.index(operand)) for operand in it.operands]
     dims = [it.map.dims[it.operands.index(operand)] for operand in kept]
-    return _Application(it.map.with_variables_replaced(replacements, dims=dims), tuple(kept))
+    return Application(it.map.with_variables_replaced(replacements, dims=dims), tuple(kept))
 
 
-def _fold_constants(it: _Application) -> _Application | None:
+def _fold_constants(it: Application) -> Application | None:
     values = {n: value for n, operand in enumerate(it.operands) if (value := _constant(operand)) is not None}
     if not values:
         return None
     kept = tuple(operand for n, operand in enumerate(it.operands) if n not in values)
-    return _Application(it.map.with_dims_fixed(values), kept)
+    return Application(it.map.with_dims_fixed(values), kept)
 
 
 def _constant(value: SSAValue) -> int | None:
@@ -79,7 +88,7 @@ def _constant(value: SSAValue) -> int | None:
     return None
 
 
-def _fold_producers(it: _Application) -> _Application | None:
+def _fold_producers(it: Application) -> Application | None:
     """Puts the maps of operands that are themselves results of maps into this one.
 
     Only if that takes the producers' work away (they have no other use), or if there is something to simplify in the combined map.
@@ -92,7 +101,7 @@ def _fold_producers(it: _Application) -> _Application | None:
     return folded if folded.map.simplify() != folded.map else None
 
 
-def _with_producers(it: _Application, dims: Sequence[int]) -> tuple[_Application | None, list[OpResult]]:
+def _with_producers(it: Application, dims: Sequence[int]) -> tuple[Application | None, list[OpResult]]:
     """`it` with those of `dims` whose operands are results of apply_indexing ops without symbols replaced by these ops' expressions.
 
     returns  the application over the producers' operands, None if there are no such producers; and the results folded. A producer's
@@ -101,10 +110,10 @@ def _with_producers(it: _Application, dims: Sequence[int]) -> tuple[_Application
     """
     operands, variables = list(it.operands[: it.map.num_dims]), list(it.map.dims)
     symbols = it.operands[it.map.num_dims :]
-    expressions: dict[int, tuple[ApplyIndexingOp, int]] = {}
+    expressions: dict[int, tuple[AppliesMap, int]] = {}
     for number in dims:
         match it.operands[number]:
-            case OpResult(op=ApplyIndexingOp() as producer, index=result) if not producer.map.num_symbols:
+            case OpResult(op=AppliesMap() as producer, index=result) if not producer.map.num_symbols:
                 expressions[number] = (producer, result)
             case _:
                 pass
@@ -123,91 +132,37 @@ def _with_producers(it: _Application, dims: Sequence[int]) -> tuple[_Application
     replacements = [substituted.get(number, Expr.variable(number)) for number in range(it.map.num_dims)] + moved
     combined = it.map.with_variables_replaced(replacements, dims=variables, range_vars=it.map.range_vars)
     results = [producer.results[result] for producer, result in expressions.values()]
-    return _Application(combined, (*operands, *symbols)), results
+    return Application(combined, (*operands, *symbols)), results
 
 
-_REWRITES: tuple[Callable[[_Application], _Application | None], ...] = (
+_REWRITES: tuple[Callable[[Application], Application | None], ...] = (
     _symbols_to_dims,
     _merge_repeated_operands,
     _fold_constants,
     _simplify,
-    _remove_unused,
+    without_unused_vars,
     _fold_producers,
 )
 
 
-def _simplest(it: _Application) -> _Application:
+def simplest(it: Application) -> Application:
+    """`it` after all rewrites, until none applies."""
     while (simpler := next((s for rewrite in _REWRITES if (s := rewrite(it)) is not None), None)) is not None:
         it = simpler
     return it
 
 
-# ---- patterns ---------------------------------------------------------------------------------------------------------------------------
+# ---- loops: their domain is a check ------------------------------------------------------------------------------------------------------
 
 
-class CanonicalizeApplyIndexing(RewritePattern):
-    """The simplest form of an apply_indexing, and of each of its results."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:
-        start = _Application(op.map, tuple(op.operands))
-        used = tuple(
-            result if out.first_use is not None else Expr.constant(0)
-            for out, result in zip(op.results, op.map.results, strict=True)
-        )
-        it = _simplest(replace(start, map=replace(op.map, results=used)) if used != op.map.results else start)
-        # A map whose domain is empty says nothing of its results.
-        is_plain = [
-            not it.map.is_known_empty and result.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT)
-            for result in it.map.results
-        ]
-        if it == start and not any(is_plain):
-            return
-        kept = tuple(result for result, plain in zip(it.map.results, is_plain, strict=True) if not plain)
-        new_ops: list[Operation] = []
-        rest: Sequence[OpResult] = ()
-        if kept:
-            rest = _emit(_Application(replace(it.map, results=kept), it.operands), op, new_ops)
-        remaining = iter(rest)
-        results: list[SSAValue] = []
-        for result, plain in zip(it.map.results, is_plain, strict=True):
-            if not plain:
-                results.append(next(remaining))
-            elif result.kind is ExprKind.VARIABLE:
-                results.append(it.operands[result.value])
-            else:
-                constant = arith.ConstantOp(IntegerAttr(result.value, INDEX))
-                constant.location = op.location
-                new_ops.append(constant)
-                results.append(constant.result)
-        rewriter.replace(op, new_ops, results)
+def simplest_loop(it: Application) -> Application:
+    """`it` without constant dims, dims computed by apply_indexing, and dims that say nothing."""
+    while (simpler := _loop_with_constants(it) or _loop_with_producers(it)) is not None:
+        it = simpler
+    return it
 
 
-def _emit(it: _Application, op: ApplyIndexingOp, new_ops: list[Operation]) -> Sequence[OpResult]:
-    smaller = _remove_unused(it) or it
-    new = ApplyIndexingOp(smaller.operands, smaller.map, op.attributes)
-    new.location = op.location
-    new_ops.append(new)
-    return new.results
-
-
-class CanonicalizeLoop(RewritePattern):
-    """Takes constant dims, dims computed by apply_indexing, and dims that say nothing out of a loop's map."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
-        it = start = _Application(op.map, tuple(op.dims))
-        while (simpler := _loop_with_constants(it) or _loop_with_producers(it)) is not None:
-            it = simpler
-        if it == start:
-            return
-        body = rewriter.move_region_contents_to_new_regions(op.body)
-        new = LoopOp(it.operands, op.inits, it.map, body, op.attributes)
-        new.location = op.location
-        rewriter.replace(op, new)
-
-
-def _loop_with_constants(it: _Application) -> _Application | None:
+def _loop_with_constants(it: Application) -> Application | None:
     """Dims with one possible value, inside their bounds, become this value. Others are left alone: the loop would not run."""
     values = {
         number: known.lower
@@ -217,10 +172,10 @@ def _loop_with_constants(it: _Application) -> _Application | None:
     if not values:
         return None
     kept = tuple(operand for number, operand in enumerate(it.operands) if number not in values)
-    return _Application(it.map.with_dims_fixed(values).simplify(), kept)
+    return Application(it.map.with_dims_fixed(values).simplify(), kept)
 
 
-def _loop_with_producers(it: _Application) -> _Application | None:
+def _loop_with_producers(it: Application) -> Application | None:
     folded, producers = _with_producers(it, range(it.map.num_dims))
     if folded is None:
         return None
@@ -233,22 +188,22 @@ def _loop_with_producers(it: _Application) -> _Application | None:
     simplified = checked.simplify()
     if simplified.results == checked.results and not all(producer.has_one_use() for producer in producers):
         return None
-    return _without_idle_dims(_Application(simplified, folded.operands), frozenset(places))
+    return _without_idle_dims(Application(simplified, folded.operands), frozenset(places))
 
 
-def _expressions(it: _Application, folded: _Application, places: Sequence[int]) -> dict[int, Expr]:
+def _expressions(it: Application, folded: Application, places: Sequence[int]) -> dict[int, Expr]:
     found: dict[int, Expr] = {}
     for number in places:
         operand = it.operands[number]
         assert isinstance(operand, OpResult)
         producer = operand.op
-        assert isinstance(producer, ApplyIndexingOp)
+        assert isinstance(producer, AppliesMap)
         theirs = [Expr.variable(folded.operands.index(value)) for value in producer.operands]
         found[number] = producer.map.results[operand.index].substitute(theirs)
     return found
 
 
-def _without_idle_dims(it: _Application, replaced: frozenset[int]) -> _Application:
+def _without_idle_dims(it: Application, replaced: frozenset[int]) -> Application:
     """Without the dims that nothing mentions: those replaced, and those whose operand surely lies inside the bounds."""
     if it.map.is_known_empty:
         return it
@@ -267,7 +222,7 @@ def _without_idle_dims(it: _Application, replaced: frozenset[int]) -> _Applicati
     ] + [Expr.variable(len(kept) + symbol) for symbol in range(it.map.num_symbols)]
     dims: list[Variable] = [it.map.dims[number] for number in kept]
     smaller = it.map.with_variables_replaced(replacements, dims=dims, range_vars=it.map.range_vars)
-    return _Application(smaller, tuple(it.operands[number] for number in kept))
+    return Application(smaller, tuple(it.operands[number] for number in kept))
 
 
 def _is_inside(value: SSAValue, bounds: Interval) -> bool:

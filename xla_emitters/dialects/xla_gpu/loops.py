@@ -22,11 +22,13 @@ Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, VectorType
 from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -41,7 +43,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.printer import Printer
 from xdsl.traits import (
     HasParent,
@@ -57,8 +59,16 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.ranges import KnowsRanges
+from xla_emitters.dialects.xla_gpu.canonicalization import (
+    Application,
+    AppliesMap,
+    simplest,
+    simplest_loop,
+    without_unused_vars,
+)
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
-from xla_emitters.indexing import ExprKind, IndexingMap
+from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
 INDEX = IndexType()
 
@@ -92,7 +102,7 @@ def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) ->
 
 
 @irdl_op_definition
-class ApplyIndexingOp(IRDLOperation, HasFolderInterface, HasCanonicalizationPatternsInterface):
+class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """`%r:2 = xla_gpu.apply_indexing #map(%d0, %d1)[%s0] {attributes}`: the results of a map at a point."""
 
     name = "xla_gpu.apply_indexing"
@@ -121,6 +131,9 @@ class ApplyIndexingOp(IRDLOperation, HasFolderInterface, HasCanonicalizationPatt
     @property
     def map(self) -> IndexingMap:
         return self.indexing_map_attr.data
+
+    def range_of_result(self, number: int) -> Interval | None:
+        return self.map.result_range(number)
 
     @classmethod
     def parse(cls, parser: Parser) -> ApplyIndexingOp:
@@ -173,8 +186,6 @@ class ApplyIndexingOp(IRDLOperation, HasFolderInterface, HasCanonicalizationPatt
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from xla_emitters.dialects.xla_gpu.canonicalization import CanonicalizeApplyIndexing
-
         return (CanonicalizeApplyIndexing(),)
 
 
@@ -195,7 +206,7 @@ class YieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
+class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
     """A loop nest over the range variables of a map, with the map's domain as a bounds check. See the file's head.
 
     dims   one index per dim of the map, the same in all iterations
@@ -270,6 +281,12 @@ class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     def iter_args(self) -> Sequence[BlockArgument]:
         """The body's arguments that are carried from one iteration to the next."""
         return self.body.block.args[len(self.map.range_vars) + self.map.num_results :]
+
+    def range_of_body_argument(self, number: int) -> Interval | None:
+        ivs = len(self.map.range_vars)
+        if number < ivs:
+            return self.map.range_vars[number].bounds
+        return self.map.result_range(number - ivs) if number < ivs + self.map.num_results else None
 
     @classmethod
     def parse(cls, parser: Parser) -> LoopOp:
@@ -360,8 +377,6 @@ class LoopOp(IRDLOperation, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from xla_emitters.dialects.xla_gpu.canonicalization import CanonicalizeLoop
-
         return (CanonicalizeLoop(),)
 
 
@@ -462,3 +477,66 @@ def verify_indices(indices: Sequence[SSAValue], type: TensorType) -> None:
     """One index per dimension."""
     if len(indices) != type.get_num_dims():
         raise VerifyException(f"{type} has {type.get_num_dims()} dimensions, but there are {len(indices)} indices")
+
+
+# ---- patterns ---------------------------------------------------------------------------------------------------------------------------
+
+
+class CanonicalizeApplyIndexing(RewritePattern):
+    """The simplest form of an apply_indexing, and of each of its results."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:
+        start = Application(op.map, tuple(op.operands))
+        used = tuple(
+            result if out.first_use is not None else Expr.constant(0)
+            for out, result in zip(op.results, op.map.results, strict=True)
+        )
+        it = simplest(replace(start, map=replace(op.map, results=used)) if used != op.map.results else start)
+        # A map whose domain is empty says nothing of its results.
+        is_plain = [
+            not it.map.is_known_empty and result.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT)
+            for result in it.map.results
+        ]
+        if it == start and not any(is_plain):
+            return
+        kept = tuple(result for result, plain in zip(it.map.results, is_plain, strict=True) if not plain)
+        new_ops: list[Operation] = []
+        rest: Sequence[OpResult] = ()
+        if kept:
+            rest = _emit(Application(replace(it.map, results=kept), it.operands), op, new_ops)
+        remaining = iter(rest)
+        results: list[SSAValue] = []
+        for result, plain in zip(it.map.results, is_plain, strict=True):
+            if not plain:
+                results.append(next(remaining))
+            elif result.kind is ExprKind.VARIABLE:
+                results.append(it.operands[result.value])
+            else:
+                constant = arith.ConstantOp(IntegerAttr(result.value, INDEX))
+                constant.location = op.location
+                new_ops.append(constant)
+                results.append(constant.result)
+        rewriter.replace(op, new_ops, results)
+
+
+def _emit(it: Application, op: ApplyIndexingOp, new_ops: list[Operation]) -> Sequence[OpResult]:
+    smaller = without_unused_vars(it) or it
+    new = ApplyIndexingOp(smaller.operands, smaller.map, op.attributes)
+    new.location = op.location
+    new_ops.append(new)
+    return new.results
+
+
+class CanonicalizeLoop(RewritePattern):
+    """Takes constant dims, dims computed by apply_indexing, and dims that say nothing out of a loop's map."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:
+        start = Application(op.map, tuple(op.dims))
+        if (it := simplest_loop(start)) == start:
+            return
+        body = rewriter.move_region_contents_to_new_regions(op.body)
+        new = LoopOp(it.operands, op.inits, it.map, body, op.attributes)
+        new.location = op.location
+        rewriter.replace(op, new)

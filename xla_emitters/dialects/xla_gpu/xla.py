@@ -34,7 +34,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
-from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.xla_gpu import calls, loops, tensors
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.indexing import IndexingMap
@@ -199,14 +199,14 @@ class BackendKindAttr(EnumAttribute[BackendKind]):
 
 
 SPELLINGS: dict[str, type[Operation]] = {
-    "xla.apply_indexing": xla_gpu.ApplyIndexingOp,
-    "xla.atomic_rmw": xla_gpu.AtomicRMWOp,
-    "xla.get_dynamic_dim_size": xla_gpu.GetDynamicDimSizeOp,
-    "xla.loop": xla_gpu.LoopOp,
-    "xla.predicated_extract": xla_gpu.PredicatedExtractOp,
-    "xla.predicated_insert": xla_gpu.PredicatedInsertOp,
-    "xla.pure_call": xla_gpu.PureCallOp,
-    "xla.yield": xla_gpu.YieldOp,
+    "xla.apply_indexing": loops.ApplyIndexingOp,
+    "xla.atomic_rmw": loops.AtomicRMWOp,
+    "xla.get_dynamic_dim_size": tensors.GetDynamicDimSizeOp,
+    "xla.loop": loops.LoopOp,
+    "xla.predicated_extract": tensors.PredicatedExtractOp,
+    "xla.predicated_insert": tensors.PredicatedInsertOp,
+    "xla.pure_call": calls.PureCallOp,
+    "xla.yield": loops.YieldOp,
 }
 """Today's XLA's name -> our op."""
 
