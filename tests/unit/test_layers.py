@@ -32,9 +32,6 @@ LAYERS = (
 # Modules that import each other in a circle, with the reason why they still do; to be emptied.
 KNOWN_CIRCLES: dict[frozenset[str], str] = {
     frozenset(("trace.html", "trace.records")): "a record shows itself as HTML, and the page is made of records",
-    frozenset(
-        ("dialects.mlir.llvm", "dialects.xdsl_patches.patches")
-    ): "the patches use an attribute and a syntax of ours",
 }
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -1,7 +1,9 @@
-"""The dialects: `xla_gpu` and its maps, `nvvm`, and xDSL's `llvm`, `gpu`, `vector`, `arith` with what they lack.
+"""The dialects, by owner: `hlo`, `xla_gpu` and its maps, and MLIR's own (`mlir`), which are xDSL's with what they lack.
 
-`context.make_context()` knows all of them, `context.parse_ir` reads them, `printer.print_ir` writes them.
+`context.make_context()` knows all of them, `context.parse_ir` reads them, `printer.print_ir` writes them. xDSL's classes are patched here,
+in the one place that is run before any module of this package imports them, extends them, or makes a dialect of them.
 """
 
-# First, before any dialect of xDSL's that has many formats is loaded.
-from xla_emitters.dialects.xdsl_patches import lazy_formats as lazy_formats
+from xla_emitters.dialects import xdsl_patches
+
+xdsl_patches.apply()

@@ -60,7 +60,6 @@ def op_named(name: str) -> type[Operation]:
 
 def make_context(*, allow_unregistered: bool = False) -> Context:
     """A context that knows every dialect; each is loaded when it is first met."""
-    import_module("xla_emitters.dialects.xdsl_patches.patches")
     context = Context(allow_unregistered=allow_unregistered)
     for name, factory in DIALECTS.items():
         context.register_dialect(name, factory)

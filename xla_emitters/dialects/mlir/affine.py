@@ -41,7 +41,6 @@ from xla_emitters.dialects.mlir.index_lists import (
     parse_index_list,
     print_index_list,
 )
-from xla_emitters.dialects.xdsl_patches import patches as patches
 from xla_emitters.dialects.xdsl_patches.syntax import parse_map_op, print_map_op
 
 INDEX = IndexType()

@@ -1,4 +1,4 @@
-"""The `arith` dialect: xDSL's, with what it lacks. Ops that it has in part are completed in `upstream_definitions.py`.
+"""The `arith` dialect: xDSL's, with what it lacks. Ops that it has in part are completed in `xdsl_patches/definitions.py`.
 
     %b = arith.index_castui %a : index to i32                      the bits are not a sign's: widened by zeros
     %c = arith.remf %a, %b : f32                                   the remainder with the sign of %a, as C's fmod
@@ -69,7 +69,6 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import have_compatible_shape
 
-from xla_emitters.dialects.xdsl_patches import patches as patches
 from xla_emitters.dialects.xdsl_patches.definitions import FLOAT_LIKE, INTEGER_OR_INDEX_LIKE, verify_index_cast
 from xla_emitters.dialects.xdsl_patches.syntax import ROUNDING_MODES, RoundingMode
 

@@ -25,8 +25,6 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from xla_emitters.dialects.xdsl_patches import patches as patches
-
 
 @irdl_op_definition
 class PowiOp(IRDLOperation):

@@ -17,8 +17,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.xdsl_patches import patches as patches
-
 
 @irdl_op_definition
 class CallIndirectOp(IRDLOperation):

@@ -4,7 +4,7 @@
     %s = gpu.subgroup_reduce add %value cluster(size = 4) : (f32) -> f32
     gpu.printf "%d\n", %i : i32
 
-Ids and barriers are xDSL's ops, completed in `upstream_patches.py`; modules, functions and launches stand in `gpu_functions.py`.
+Ids and barriers are xDSL's ops, completed in `xdsl_patches/definitions.py`; modules, functions and launches stand in `gpu_functions.py`.
 Source: MLIR 22, gpu dialect.
 """
 
@@ -77,8 +77,7 @@ from xdsl.utils.type import get_element_type_or_self
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_family import op_of_family
-from xla_emitters.dialects.xdsl_patches import patches as patches
-from xla_emitters.dialects.xdsl_patches.patches import parse_dimension, print_dimension
+from xla_emitters.dialects.xdsl_patches.syntax import parse_dimension, print_dimension
 
 # ---- attributes -------------------------------------------------------------------------------------------------------------------------
 

@@ -60,7 +60,6 @@ from xla_emitters.dialects.mlir.index_lists import (
     parse_index_list,
     print_index_list,
 )
-from xla_emitters.dialects.xdsl_patches import patches as patches
 
 INDEX = IndexType()
 

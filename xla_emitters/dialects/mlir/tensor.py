@@ -57,7 +57,6 @@ from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.mlir.scf import InParallelOp
-from xla_emitters.dialects.xdsl_patches import patches as patches
 
 
 @irdl_op_definition

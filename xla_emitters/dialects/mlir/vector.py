@@ -74,8 +74,6 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryRe
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.xdsl_patches import patches as patches
-
 
 def _parse_vector_type(parser: Parser) -> VectorType:
     start = parser.pos

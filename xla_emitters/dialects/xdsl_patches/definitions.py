@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from xdsl.dialects import affine, arith, cf, memref, scf, vector
+from xdsl.dialects import affine, arith, cf, gpu, memref, scf, vector
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
     IndexType,
+    IndexTypeConstr,
     IntegerAttr,
     IntegerType,
     ShapedType,
@@ -56,6 +57,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.xdsl_patches import syntax
+from xla_emitters.dialects.xdsl_patches.patch import Patch, put
 
 
 def _verify_select(self: arith.SelectOp) -> None:
@@ -70,10 +72,15 @@ INTEGER_OR_INDEX_LIKE = container_of(IntegerType | IndexType)
 FLOAT_LIKE = container_of(AnyFloat)
 
 
+XDSLS_DEFINITIONS: dict[type[IRDLOperation], OpDef] = {}
+"""The fields of each definition as xDSL has them."""
+
+
 @dataclass(frozen=True)
-class Row:
+class Row(Patch):
     """What MLIR's definition of `op` has that xDSL's lacks.
 
+    why         what xDSL lacks, in words
     sample      a line of MLIR's text, or several; `%x: index`, `%i: i32`, `%f: f32` and the other values of `SAMPLE_ARGUMENTS` may be used
     types       operand or result -> the types that it takes
     properties  name -> definition
@@ -82,6 +89,7 @@ class Row:
     """
 
     op: type[IRDLOperation]
+    why: str
     sample: str
     types: Mapping[str, AttrConstraint] = field(default_factory=dict[str, AttrConstraint])
     properties: Mapping[str, PropertyDef] = field(default_factory=dict[str, PropertyDef])
@@ -89,6 +97,32 @@ class Row:
     directives: Sequence[type[CustomDirective]] = ()
     syntax: str | None = None
     methods: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def apply(self) -> None:
+        definition = self.op.get_irdl_definition()
+        XDSLS_DEFINITIONS[self.op] = replace(definition, accessor_names=definition.accessor_names.copy())
+        definition.operands = [
+            (name, OperandDef(self.types[name]) if name in self.types else operand)
+            for name, operand in definition.operands
+        ]
+        definition.results = [
+            (name, ResultDef(self.types[name]) if name in self.types else result) for name, result in definition.results
+        ]
+        definition.properties = definition.properties | dict(self.properties)
+        for name in self.properties:
+            definition.accessor_names[name] = (name, "property")
+        definition.options = [*definition.options, *self.options]
+        if self.syntax is not None:
+            definition.assembly_format = self.syntax
+            definition.custom_directives = {directive.__name__: directive for directive in self.directives}
+        if "parse" in self.methods:
+            definition.assembly_format = None
+        made = get_accessors_from_op_def(definition, self.methods.get("verify_"))
+        ours = {name: made[name] for name in ("parse", "print", *self.properties) if name in made} | dict(self.methods)
+        if "verify_" in self.methods:
+            ours["verify_"] = made["verify_"]
+        for name, value in ours.items():
+            put(self.op, name, value)
 
 
 SAMPLE_ARGUMENTS = (
@@ -107,6 +141,7 @@ def _exact(op: type[IRDLOperation]) -> Row:
     """Says that no set bit is shifted out, or that nothing is left over."""
     return Row(
         op,
+        "has no isExact",
         f"%r = {op.name} %i, %i exact : i32",
         properties={"isExact": _UNIT},
         syntax="$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result)",
@@ -152,10 +187,12 @@ def _cast(
     properties: Mapping[str, PropertyDef] | None = None,
     flags: str = "",
     directives: Sequence[type[CustomDirective]] = (),
+    why: str = "takes no vectors",
 ) -> Row:
     """A conversion of numbers, or of vectors and tensors of them; `flags` is the syntax of `properties`."""
     return Row(
         op,
+        why,
         sample,
         types={"input": source, "result": result},
         properties=properties or {},
@@ -172,6 +209,7 @@ _ARITH = (
     *(_exact(op) for op in (arith.ShRSIOp, arith.ShRUIOp, arith.DivSIOp, arith.DivUIOp)),
     Row(
         arith.CmpiOp,
+        "gives one i1 for vectors, reads no attributes",
         "%r = arith.cmpi slt, %iv, %iv {note} : vector<4xi32>",
         types={"result": BOOL_LIKE},
         methods={
@@ -182,6 +220,7 @@ _ARITH = (
     ),
     Row(
         arith.CmpfOp,
+        "gives one i1 for vectors, reads no attributes",
         "%r = arith.cmpf olt, %fv, %fv fastmath<nnan> {note} : vector<4xf32>",
         types={"result": BOOL_LIKE},
         methods={
@@ -192,6 +231,7 @@ _ARITH = (
     ),
     Row(
         arith.SelectOp,
+        "takes one i1 for vectors, reads no attributes",
         "%r = arith.select %bv, %fv, %fv {note} : vector<4xi1>, vector<4xf32>",
         types={"cond": BOOL_LIKE},
         methods={"parse": classmethod(syntax.parse_select), "print": syntax.print_select, "verify_": _verify_select},
@@ -224,6 +264,7 @@ _ARITH = (
         {"roundingmode": _ROUNDING, **_FASTMATH},
         "custom<RoundingMode>($roundingmode) (`fastmath` `` $fastmath^)?",
         (syntax.RoundingMode,),
+        "takes no vectors, rounding or fastmath",
     ),
     *(
         _cast(op, f"%r = {op.name} %iv : vector<4xi32> to vector<4xf32>", INTEGER_LIKE, FLOAT_LIKE, _verify_cast)
@@ -247,33 +288,45 @@ _ARITH = (
 _CONTROL = (
     Row(
         scf.ForOp,
+        "has no unsignedCmp",
         "scf.for unsigned %k = %x to %x step %x {\n }",
         properties={"unsignedCmp": _UNIT},
         methods={"parse": classmethod(syntax.parse_for), "print": syntax.print_for},
     ),
     Row(
         scf.ParallelOp,
+        "has the generic form alone",
         "scf.parallel (%k) = (%x) to (%x) step (%x) {\n }",
         methods={"parse": classmethod(syntax.parse_parallel), "print": syntax.print_parallel},
     ),
     Row(
         scf.WhileOp,
+        "reads no loop without values",
         "scf.while : () -> () {\n scf.condition(%b)\n } do {\n scf.yield\n }",
         methods={"parse": classmethod(syntax.parse_while), "print": syntax.print_while},
     ),
     Row(
         scf.IndexSwitchOp,
+        "reads no default region that is empty",
         "scf.index_switch %x\n case 2 {\n scf.yield\n }\n default {\n }",
         methods={"parse": classmethod(syntax.parse_index_switch)},
     ),
     Row(
         scf.ExecuteRegionOp,
+        "has no no_inline",
         "scf.execute_region no_inline {\n scf.yield\n }",
         properties={"no_inline": _UNIT},
         methods={"parse": classmethod(syntax.parse_execute_region), "print": syntax.print_execute_region},
     ),
     Row(
+        scf.IfOp,
+        "wants the type of one result in parentheses",
+        "%r = scf.if %b -> f32 {\n scf.yield %f : f32\n } else {\n scf.yield %f : f32\n }",
+        methods={"parse": classmethod(syntax.parse_if)},
+    ),
+    Row(
         cf.ConditionalBranchOp,
+        "has no weights",
         "cf.cond_br %b weights([1, 2000]), ^bb1, ^bb1\n^bb1:",
         properties={"branch_weights": OptPropertyDef(DenseArrayBase.constr(i32))},
         syntax="$cond (`weights` `(` $branch_weights^ `)`)? `,`"
@@ -283,6 +336,7 @@ _CONTROL = (
     *(
         Row(
             op,
+            "reads no attributes behind the values",
             f"%r = {op.name} affine_map<(d0) -> (d0)>(%x) {{note}}",
             methods={"parse": classmethod(syntax.parse_map_op), "print": syntax.print_map_op},
         )
@@ -299,7 +353,9 @@ _VECTOR_TYPES = "memref<64xf32>, vector<4xi1>, vector<4xf32>"
 def _aligned(op: type[IRDLOperation], sample: str) -> Row:
     """An access to memory that says on which multiple of bytes it lies."""
     has_option = any(isinstance(option, ParsePropInAttrDict) for option in op.get_irdl_definition().options)
-    return Row(op, sample, properties=_ALIGNMENT, options=() if has_option else (ParsePropInAttrDict(),))
+    return Row(
+        op, "has no alignment", sample, properties=_ALIGNMENT, options=() if has_option else (ParsePropInAttrDict(),)
+    )
 
 
 _MEMORY = (
@@ -311,7 +367,7 @@ _MEMORY = (
     ),
     _aligned(vector.MaskedStoreOp, f"vector.maskedstore %m[%x], %bv, %fv {{alignment = 16 : i64}} : {_VECTOR_TYPES}"),
     *(
-        Row(op, sample, methods={"parse": classmethod(syntax.parse_transfer)})
+        Row(op, "reads only some attributes", sample, methods={"parse": classmethod(syntax.parse_transfer)})
         for op, sample in (
             (vector.TransferReadOp, "%r = vector.transfer_read %t[%x], %f {note} : tensor<64xf32>, vector<4xf32>"),
             (vector.TransferWriteOp, "%r = vector.transfer_write %fv, %t[%x] {note} : vector<4xf32>, tensor<64xf32>"),
@@ -321,37 +377,82 @@ _MEMORY = (
     _aligned(memref.StoreOp, "memref.store %f, %m[%x] {alignment = 4 : i64} : memref<64xf32>"),
     Row(
         memref.AtomicRMWOp,
+        "writes the number of the kind, not its word",
         "%r = memref.atomic_rmw addf %f, %m[%x] : (f32, memref<64xf32>) -> f32",
         directives=(syntax.AtomicKind,),
         syntax="custom<AtomicKind>($kind) $value `,` $memref `[` $indices `]` attr-dict"
         " `:` `(` type($value) `,` type($memref) `)` `->` type($result)",
     ),
-    Row(memref.RankOp, "%r = memref.rank %m : memref<64xf32>", syntax="$source attr-dict `:` type($source)"),
+    Row(
+        memref.RankOp,
+        "has the generic form alone",
+        "%r = memref.rank %m : memref<64xf32>",
+        syntax="$source attr-dict `:` type($source)",
+    ),
     Row(
         memref.CastOp,
+        "has the generic form alone",
         "%r = memref.cast %m : memref<64xf32> to memref<?xf32>",
         syntax="$source attr-dict `:` type($source) `to` type($dest)",
     ),
     Row(
         memref.MemorySpaceCastOp,
+        "has the generic form alone",
         "%r = memref.memory_space_cast %m : memref<64xf32> to memref<64xf32, 1>",
         syntax="$source attr-dict `:` type($source) `to` type($dest)",
     ),
     Row(
         memref.CopyOp,
+        "has the generic form alone",
         "memref.copy %m, %m : memref<64xf32> to memref<64xf32>",
         syntax="$source `,` $destination attr-dict `:` type($source) `to` type($destination)",
     ),
     Row(
         memref.ExtractAlignedPointerAsIndexOp,
+        "has the generic form alone",
         "%r = memref.extract_aligned_pointer_as_index %m : memref<64xf32> -> index",
         syntax="$source attr-dict `:` type($source) `->` type($aligned_pointer)",
+    ),
+)
+
+# ---- gpu --------------------------------------------------------------------------------------------------------------------------------
+
+_UPPER_BOUND = {"upper_bound": OptPropertyDef(IntegerAttr.constr(type=IndexTypeConstr))}
+
+
+def _index(op: type[IRDLOperation], words: str, parse: Any, print: Any) -> Row:
+    """A number that the hardware knows, with the least number that it is always below."""
+    return Row(
+        op,
+        "has no upper_bound, and the generic form alone",
+        f"%r = {op.name} {words}",
+        properties=_UPPER_BOUND,
+        methods={"parse": classmethod(parse), "print": print},
+    )
+
+
+_GPU = (
+    *(
+        _index(op, "x upper_bound 64", syntax.parse_dimension, syntax.print_dimension)
+        for op in (gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp)
+    ),
+    *(
+        _index(op, "upper_bound 64 : index", syntax.parse_typed, syntax.print_typed)
+        for op in (gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp)
+    ),
+    _index(gpu.LaneIdOp, "upper_bound 64", syntax.parse_bare, syntax.print_bare),
+    Row(
+        gpu.BarrierOp,
+        "has the generic form alone",
+        "gpu.barrier",
+        methods={"parse": classmethod(syntax.parse_bare), "print": syntax.print_bare},
     ),
 )
 
 # At module level, unlike the other samples.
 GLOBAL = Row(
     memref.GlobalOp,
+    "has no alignment of its own, and needs a visibility and a value",
     'memref.global "private" constant @g : memref<4xf32> = dense<1.0> {alignment = 64 : i64}\nmemref.global @x : memref<4xf32>',
     properties={
         "sym_visibility": OptPropertyDef(base(StringAttr)),
@@ -360,42 +461,4 @@ GLOBAL = Row(
     methods={"parse": classmethod(syntax.parse_global), "print": syntax.print_global},
 )
 
-ROWS: tuple[Row, ...] = (*_ARITH, *_CONTROL, *_MEMORY, GLOBAL)
-
-
-# ---- application ------------------------------------------------------------------------------------------------------------------------
-
-XDSLS_OWN: dict[type[IRDLOperation], tuple[OpDef, dict[str, Any]]] = {}
-"""What xDSL has: the definition's fields, and the methods that were replaced, None where it inherits one."""
-
-
-def _apply(row: Row) -> None:
-    definition = row.op.get_irdl_definition()
-    own = replace(definition, accessor_names=definition.accessor_names.copy())
-    definition.operands = [
-        (name, OperandDef(row.types[name]) if name in row.types else operand) for name, operand in definition.operands
-    ]
-    definition.results = [
-        (name, ResultDef(row.types[name]) if name in row.types else result) for name, result in definition.results
-    ]
-    definition.properties = definition.properties | dict(row.properties)
-    for name in row.properties:
-        definition.accessor_names[name] = (name, "property")
-    definition.options = [*definition.options, *row.options]
-    if row.syntax is not None:
-        definition.assembly_format = row.syntax
-        definition.custom_directives = {directive.__name__: directive for directive in row.directives}
-    if "parse" in row.methods:
-        definition.assembly_format = None
-    made = get_accessors_from_op_def(definition, row.methods.get("verify_"))
-    kept = {name: made[name] for name in ("parse", "print", *row.properties) if name in made}
-    kept |= row.methods
-    if "verify_" in row.methods:
-        kept["verify_"] = made["verify_"]
-    XDSLS_OWN[row.op] = (own, {name: row.op.__dict__.get(name) for name in kept if name not in row.properties})
-    for name, value in kept.items():
-        setattr(row.op, name, value)
-
-
-for _row in ROWS:
-    _apply(_row)
+ROWS: tuple[Row, ...] = (*_ARITH, *_CONTROL, *_MEMORY, *_GPU, GLOBAL)

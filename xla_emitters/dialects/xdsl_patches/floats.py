@@ -6,7 +6,6 @@
 
 xDSL holds every float as a Python float, so a NaN of a narrower type is held here as the f64 NaN whose fraction begins with the narrow
 one's bits, as f32's quiet NaN already are. Nothing computes with these; they are only read, compared by their bits, and written.
-`upstream_patches.py` puts the functions in their places.
 Source: IEEE 754-2019 3.4 and 6.2.1; the formats' own NaN in MLIR's builtin types.
 """
 
@@ -26,6 +25,7 @@ from xdsl.dialects.builtin import (
     ReducedPrecisionFloatType,
 )
 
+from xla_emitters.dialects.xdsl_patches.patch import Member
 from xla_emitters.dtypes import dtype
 
 _F64_FRACTION_BITS = dtype("f64").float_format.fraction_bits
@@ -140,17 +140,15 @@ _WRAPPERS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("pack", pack_exactly),
 )
 
-# (class, method, ours)
-FLOAT_METHODS: tuple[tuple[Any, str, Any], ...] = (
-    (DenseIntOrFPElementsAttr, "is_splat", is_splat),
+FLOATS: tuple[Member, ...] = (
+    Member(
+        DenseIntOrFPElementsAttr, "is_splat", "compares values: NaN equals none, 0.0 equals -0.0", lambda _: is_splat
+    ),
+    # The narrow types' own `pack` calls their `pack_into`.
     *(
-        (type, name, wrapper(getattr(type, name)))
+        Member(type, name, "loses the sign and the payload of NaN", wrapper)
         for type in (*_IEEE, ReducedPrecisionFloatType)
         for name, wrapper in _WRAPPERS
+        if (type, name) != (ReducedPrecisionFloatType, "pack")
     ),
 )
-
-XDSLS_OWN_FLOATS: dict[tuple[Any, str], Any] = {
-    (holder, name): getattr(holder, name) for holder, name, _ in FLOAT_METHODS
-}
-"""The methods as xDSL has them."""

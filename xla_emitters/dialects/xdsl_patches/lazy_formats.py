@@ -15,6 +15,8 @@ from xdsl.irdl.declarative_assembly_format import FormatProgram
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from xla_emitters.dialects.xdsl_patches.patch import Member
+
 OURS_AND_XDSLS = frozenset(
     "affine arith builtin cf complex func gpu hlo index llvm math memref nvvm scf tensor vector xla xla_gpu".split()
 )
@@ -48,4 +50,6 @@ def format_of(input: str, op_def: OpDef) -> FormatProgram:
     return compile_format(input, op_def)
 
 
-FormatProgram.from_str = staticmethod(format_of)
+FORMATS = Member(
+    FormatProgram, "from_str", "compiles an op's format when its class is made", lambda _: staticmethod(format_of)
+)

@@ -6,7 +6,7 @@
     scf.parallel (%i, %j) = (%a, %b) to (%c, %d) step (%e, %f) init (%x) -> f32 { ... }
     memref.global "private" constant @g : memref<4xf32> = dense<1.0> {alignment = 64 : i64}
 
-Each form is a pair `parse_<op>(op_type, parser)` and `print_<op>(op, printer)`, put in place by `upstream_definitions.py`.
+Each form is a pair `parse_<op>(op_type, parser)` and `print_<op>(op, printer)`, put in place by `definitions.py`.
 Source: MLIR 22, the ops' definitions and printers.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, gpu, memref, scf, vector
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     StringAttr,
     TensorType,
@@ -374,6 +375,19 @@ def print_execute_region(op: scf.ExecuteRegionOp, printer: Printer) -> None:
     printer.print_op_attributes(op.attributes)
 
 
+def parse_if(op_type: type[scf.IfOp], parser: Parser) -> scf.IfOp:
+    """xDSL's, but the type of one result needs no parentheses, as in MLIR and in xDSL's own scf.for."""
+    condition = parser.parse_operand(IntegerType(1))
+    types: Sequence[Attribute] = ()
+    if parser.parse_optional_punctuation("->"):
+        types = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type) or ()
+        types = types or (parser.parse_type(),)
+    then = scf.IfOp.parse_region_with_yield(parser)
+    has_else = parser.parse_optional_keyword("else") is not None
+    otherwise = scf.IfOp.parse_region_with_yield(parser) if has_else else Region()
+    return scf.IfOp(condition, types, then, otherwise, parser.parse_optional_attr_dict())
+
+
 # ---- affine -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -521,3 +535,54 @@ class AtomicKind(CustomDirective):
         assert isa(kind, IntegerAttr)
         state.print_whitespace(printer)
         printer.print_string(ATOMIC_KINDS[kind.value.data])
+
+
+# ---- gpu --------------------------------------------------------------------------------------------------------------------------------
+
+
+def parse_dimension(op_type: type[Operation], parser: Parser) -> Operation:
+    """` x upper_bound 64`, what follows `gpu.thread_id`."""
+    dimension = gpu.DimensionAttr(parser.parse_str_enum(gpu.DimensionEnum))
+    properties = {"dimension": dimension, **_parse_upper_bound(parser)}
+    attributes = parser.parse_optional_attr_dict()
+    return op_type.create(properties=properties, attributes=attributes, result_types=[IndexType()])
+
+
+def print_dimension(op: Operation, printer: Printer) -> None:
+    """The inverse of `parse_dimension`."""
+    dimension = op.properties["dimension"]
+    assert isinstance(dimension, gpu.DimensionAttr)
+    printer.print_string(f" {dimension.data}")
+    print_bare(op, printer)
+
+
+def _parse_upper_bound(parser: Parser) -> dict[str, Attribute]:
+    """`upper_bound 64`, if it is there: the least number that the value is always below."""
+    if parser.parse_optional_keyword("upper_bound") is None:
+        return {}
+    return {"upper_bound": IntegerAttr.from_index_int_value(parser.parse_integer(allow_boolean=False))}
+
+
+def parse_bare(op_type: type[Operation], parser: Parser) -> Operation:
+    results = [IndexType()] if op_type is not gpu.BarrierOp else []
+    properties = _parse_upper_bound(parser)
+    return op_type.create(properties=properties, attributes=parser.parse_optional_attr_dict(), result_types=results)
+
+
+def print_bare(op: Operation, printer: Printer) -> None:
+    if isinstance(bound := op.properties.get("upper_bound"), IntegerAttr):
+        printer.print_string(f" upper_bound {bound.value.data}")
+    printer.print_op_attributes(op.attributes)
+
+
+def parse_typed(op_type: type[Operation], parser: Parser) -> Operation:
+    properties = _parse_upper_bound(parser)
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    return op_type.create(properties=properties, attributes=attributes, result_types=[parser.parse_type()])
+
+
+def print_typed(op: Operation, printer: Printer) -> None:
+    print_bare(op, printer)
+    printer.print_string(" : ")
+    printer.print_attribute(op.results[0].type)

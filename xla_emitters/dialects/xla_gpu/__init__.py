@@ -7,8 +7,8 @@
     }
     %s = xla_gpu.sync_threads %l : tensor<4xf32>
 
-The ops stand in `xla_gpu_loops.py` (apply_indexing, loop, atomic_rmw, yield), `xla_gpu_calls.py` (pure_call, shuffle_reduce, reduce),
-`xla_gpu_tensors.py` (guarded elements, shared memory, waiting) and `xla_gpu_tiles.py` (indexed vectors); import them from here.
+The ops are in `loops.py` (apply_indexing, loop, atomic_rmw, yield), `calls.py` (pure_call, shuffle_reduce, reduce), `tensors.py` (guarded
+elements, shared memory, waiting) and `tiles.py` (indexed vectors); other packages import them from here.
 All are written as in the seed; the generic form and today's XLA's `xla.loop` (`xla.py`) are read too.
 Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.8.
 """

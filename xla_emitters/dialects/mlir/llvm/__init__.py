@@ -281,7 +281,6 @@ from xla_emitters.dialects.mlir.llvm.vectors import (
     VectorInsertOp,
     VectorInterleaveOp,
 )
-from xla_emitters.dialects.xdsl_patches import patches as patches
 
 OURS: tuple[type[IRDLOperation], ...] = (
     # values

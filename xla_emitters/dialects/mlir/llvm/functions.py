@@ -49,8 +49,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
 from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr, UnwindTableKindAttr, VScaleRangeAttr
+from xla_emitters.dialects.xdsl_patches.function_syntax import parse_func_op_like, print_func_op_like
 
 EXTERNAL = LinkageAttr("external")
 """Seen by other modules."""

@@ -17,41 +17,11 @@ from types import new_class
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import IRDLOperation, irdl_attr_definition, irdl_op_definition, prop_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-
-# ---- distinct attributes ----------------------------------------------------------------------------------------------------------------
-
-
-@irdl_attr_definition
-class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
-    """`distinct[1]<"a">`: an attribute that equals no other, not even one of the same content. Within a text the number tells them apart.
-
-    xDSL's parser comes here for the word `distinct` (`upstream_patches.py`).
-    """
-
-    name = "builtin.distinct"
-
-    number: IntAttr
-    content: ArrayAttr[Attribute]
-
-    @classmethod
-    def parse_body(cls, parser: AttrParser) -> DistinctAttr:
-        """What stands after the word: `[1]<"a">`; the content may be missing."""
-        with parser.in_square_brackets():
-            number = parser.parse_integer(allow_boolean=False, allow_negative=False)
-        with parser.in_angle_brackets():
-            content = parser.parse_optional_attribute()
-        return cls(IntAttr(number), ArrayAttr([] if content is None else [content]))
-
-    def print_builtin(self, printer: Printer) -> None:
-        printer.print_string(f"distinct[{self.number.data}]<")
-        printer.print_list(self.content, printer.print_attribute)
-        printer.print_string(">")
-
 
 # ---- parameters by name -----------------------------------------------------------------------------------------------------------------
 

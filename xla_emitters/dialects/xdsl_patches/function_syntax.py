@@ -3,7 +3,7 @@
     func.func private @f(tensor<4xf32> {xla.slice_index = 0 : index}, index {xla.range = [0 : index, 3 : index]}) -> f32
 
 xDSL reads and drops the dictionaries of arguments that have no names, and prints a declaration without those of arguments or results.
-`upstream_patches.py` puts the two functions in the place of xDSL's, whose parameters they have.
+`behaviour.py` puts the two functions in the place of xDSL's, whose parameters they have.
 Source: MLIR 22, function interfaces.
 """
 

@@ -1,0 +1,368 @@
+"""How xDSL's ops and its parser behave, where that is wrong or missing: traits, verifiers, and the reading of text.
+
+An op without a memory effect counts as "anything may happen": it is never dropped, merged or hoisted. An op without speculatability
+is never hoisted. xDSL leaves one or the other off many ops that compute and do nothing else. A `verify_` of ours calls xDSL's first.
+Source: docs/reference/3 section 0, trap 5 (enumerated by experiment); MLIR's op definitions for what each op may claim.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache, partial
+from typing import Any, get_origin
+
+from xdsl import irdl
+from xdsl.dialects import affine, arith, func, gpu, llvm, memref, scf, tensor, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    ComplexType,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import AttrConstraint
+from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    AlwaysSpeculatable,
+    ConditionallySpeculatable,
+    ConstantLike,
+    EffectInstance,
+    MemoryEffect,
+    MemoryEffectKind,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    OpTrait,
+    Pure,
+    RecursivelySpeculatable,
+    RecursiveMemoryEffect,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRLexer
+from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
+
+from xla_emitters.dialects.xdsl_patches import function_syntax
+from xla_emitters.dialects.xdsl_patches.distinct import DistinctAttr
+from xla_emitters.dialects.xdsl_patches.patch import Member, Trait
+
+_READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
+_WRITES = frozenset((EffectInstance(MemoryEffectKind.WRITE),))
+
+
+def _on_tensors(op: Operation) -> bool:
+    assert isinstance(op, vector.TransferReadOp | vector.TransferWriteOp)
+    return isinstance(op.source.type, TensorType)
+
+
+class TransferEffect(MemoryEffect):
+    """A transfer from or to a tensor only computes a value; one from or to memory reads or writes it."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        if _on_tensors(op):
+            return frozenset()
+        return _READS if isinstance(op, vector.TransferReadOp) else _WRITES
+
+
+class SpeculatableOnTensors(ConditionallySpeculatable):
+    """May be hoisted if it works on tensors, which do not change."""
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        return _on_tensors(op)
+
+
+class SpeculatableWithPositiveStep(ConditionallySpeculatable):
+    """A loop that surely ends, its step being a positive constant, may be hoisted if what is in it may."""
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        assert isinstance(op, scf.ForOp)
+        step = ConstantLike.get_constant_value(op.step)
+        return isinstance(step, IntegerAttr) and step.value.data > 0 and RecursivelySpeculatable.is_speculatable(op)
+
+
+class SpeculatableInRank(ConditionallySpeculatable):
+    """`tensor.dim` may be hoisted if its dimension is a constant that the tensor has."""
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        assert isinstance(op, tensor.DimOp)
+        dim = ConstantLike.get_constant_value(op.index)
+        return (
+            isinstance(dim, IntegerAttr)
+            and isa(op.source.type, TensorType)
+            and 0 <= dim.value.data < op.source.type.get_num_dims()
+        )
+
+
+# ---- traits -----------------------------------------------------------------------------------------------------------------------------
+
+_PURE: tuple[type[Operation], ...] = (
+    *(arith.RemUIOp, arith.ExtSIOp),
+    *(vector.BitcastOp, vector.CreateMaskOp, vector.ReductionOp),
+    *(gpu.ThreadIdOp, gpu.BlockIdOp, gpu.BlockDimOp, gpu.GridDimOp, gpu.GlobalIdOp),
+    *(gpu.LaneIdOp, gpu.NumSubgroupsOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp),
+    *(affine.MinOp, llvm.FAbsOp),
+)
+
+# Effect-free in xDSL, but not speculatable. Integer division stays so: by zero it is undefined.
+_SPECULATABLE: tuple[type[Operation], ...] = (
+    *(tensor.EmptyOp, vector.ShuffleOp),
+    *(memref.CastOp, memref.MemorySpaceCastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.RankOp),
+    *(memref.GetGlobalOp, memref.ExtractAlignedPointerAsIndexOp),
+    *(llvm.AddOp, llvm.SubOp, llvm.MulOp, llvm.AndOp, llvm.OrOp, llvm.XOrOp, llvm.ShlOp, llvm.LShrOp, llvm.AShrOp),
+    *(llvm.ZExtOp, llvm.SExtOp, llvm.BitcastOp, llvm.SIToFPOp, llvm.FPExtOp, llvm.FPTruncOp),
+    *(llvm.IntToPtrOp, llvm.PtrToIntOp, llvm.AddressOfOp, llvm.UndefOp),
+    *(llvm.InsertElementOp, llvm.InsertValueOp, llvm.ExtractValueOp, llvm.ShuffleVectorOp),
+)
+
+_NO_EFFECT_KNOWN = "has no memory effect: never dropped, merged or hoisted"
+_NEVER_HOISTED = "has no speculatability: never hoisted"
+
+
+def _effect(trait: OpTrait, *ops: type[Operation]) -> tuple[Trait, ...]:
+    return tuple(Trait(op, trait, MemoryEffect, _NO_EFFECT_KNOWN) for op in ops)
+
+
+def _speculatable(trait: OpTrait, *ops: type[Operation]) -> tuple[Trait, ...]:
+    return tuple(Trait(op, trait, ConditionallySpeculatable, _NEVER_HOISTED) for op in ops)
+
+
+TRAITS: tuple[Trait, ...] = (
+    *_effect(Pure(), *_PURE),
+    *_speculatable(AlwaysSpeculatable(), *_SPECULATABLE),
+    *_effect(TransferEffect(), vector.TransferReadOp, vector.TransferWriteOp),
+    *_speculatable(SpeculatableOnTensors(), vector.TransferReadOp, vector.TransferWriteOp),
+    *_effect(MemoryReadEffect(), vector.LoadOp, vector.MaskedLoadOp, affine.LoadOp, affine.VectorLoadOp),
+    *_effect(MemoryWriteEffect(), vector.StoreOp, vector.MaskedStoreOp, affine.StoreOp, affine.VectorStoreOp),
+    *_effect(RecursiveMemoryEffect(), affine.ForOp, affine.ParallelOp, scf.ExecuteRegionOp),
+    *_speculatable(SpeculatableWithPositiveStep(), scf.ForOp),
+    *_speculatable(SpeculatableInRank(), tensor.DimOp),
+)
+
+
+# ---- verifiers --------------------------------------------------------------------------------------------------------------------------
+
+
+def _counting_indices(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and then: one index for each dimension of the tensor, which it does not count."""
+
+    def verify_(self: tensor.ExtractOp | tensor.InsertOp) -> None:
+        own(self)
+        accessed = self.tensor if isinstance(self, tensor.ExtractOp) else self.dest
+        if isa(accessed.type, TensorType) and len(self.indices) != accessed.type.get_num_dims():
+            raise VerifyException(f"{len(self.indices)} indices into {accessed.type}")
+
+    return verify_
+
+
+def _handing_on(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and then: what each region hands on fits who gets it, the op's results or, for a while, the other region."""
+
+    def verify_(self: Operation) -> None:
+        own(self)
+        for number, region in enumerate(self.regions):
+            is_body = isinstance(self, scf.WhileOp) and number == 1
+            wanted = [value.type for value in (self.operands if is_body else self.results)]
+            if not region.blocks and wanted:
+                raise VerifyException(f"region {number} is empty, but must yield ({_shown(wanted)})")
+            for block in region.blocks:
+                # A condition's first operand says whether to go on.
+                last = block.last_op
+                if not isinstance(last, scf.YieldOp | scf.ConditionOp):
+                    continue
+                handed = last.operands[1:] if isinstance(last, scf.ConditionOp) else last.operands
+                if (types := [value.type for value in handed]) != wanted:
+                    raise VerifyException(f"region {number} yields ({_shown(types)}), not ({_shown(wanted)})")
+
+    return verify_
+
+
+def _shown(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types))
+
+
+def _kind_and_bits(type: Attribute) -> tuple[str, int]:
+    element = get_element_type_or_self(type)
+    if isinstance(element, AnyFloat):
+        return "float", element.bitwidth
+    if isinstance(element, IntegerType):
+        return "integer", element.bitwidth
+    return "other", 0
+
+
+def _converting(own: Callable[[Any], None], source: str, target: str, direction: int) -> Callable[[Any], None]:
+    """xDSL's verifier, and then what it does not look at: the kinds of both types, their shapes, and which is wider."""
+
+    def verify_(self: Operation) -> None:
+        own(self)
+        one, other = self.operands[0].type, self.results[0].type
+        (kind, bits), (other_kind, other_bits) = _kind_and_bits(one), _kind_and_bits(other)
+        if (kind, other_kind) != (source, target) or not have_compatible_shape(one, other):
+            raise VerifyException(f"converts {source}s to {target}s of the same shape, not {one} to {other}")
+        if (other_bits - bits) * direction < 0 or (direction and other_bits == bits):
+            raise VerifyException(f"{other} is not {'wider' if direction > 0 else 'narrower'} than {one}")
+
+    return verify_
+
+
+def _verifier(op: type[Operation], why: str, wrapper: Callable[[Any], Any]) -> Member:
+    return Member(op, "verify_", why, wrapper)
+
+
+def _conversion(op: type[Operation], source: str, target: str, direction: int) -> Member:
+    """`direction`: 1 to a wider type, -1 to a narrower one, 0 to either."""
+    return _verifier(
+        op,
+        "checks neither kinds, shapes nor widths",
+        partial(_converting, source=source, target=target, direction=direction),
+    )
+
+
+VERIFIERS: tuple[Member, ...] = (
+    *(_verifier(op, "counts no indices", _counting_indices) for op in (tensor.ExtractOp, tensor.InsertOp)),
+    *(
+        _verifier(op, "regions may yield other values than the op needs", _handing_on)
+        for op in (scf.IfOp, scf.ExecuteRegionOp, scf.WhileOp)
+    ),
+    _conversion(llvm.FPExtOp, "float", "float", 1),
+    _conversion(llvm.FPTruncOp, "float", "float", -1),
+    _conversion(llvm.SIToFPOp, "integer", "float", 0),
+)
+
+# ---- text ----------------------------------------------------------------------------------------------------------------------------
+
+# Private to xDSL's parser, which has no hook here: the class of one number in `dense<[...]>`, before the type is known.
+_Number: Any = getattr(AttrParser, "_TensorLiteralElement")  # noqa: B009
+
+
+def _reading_bits(own: Callable[[Any, AttrParser, Attribute], Any]) -> Callable[[Any, AttrParser, Attribute], Any]:
+    """The number as one of a type. A hexadecimal one stands for a float's bits, as in `dense<0xFF800000> : vector<4xf32>` (-inf)."""
+
+    def to_type(self: Any, parser: AttrParser, type: Attribute) -> Any:
+        words = self.span.text.strip("()").split(",")
+        if not any(word.strip().lower().startswith("0x") for word in words):
+            return own(self, parser, type)
+        if isinstance(type, AnyFloat):
+            return _float_of(words[0].strip(), type)
+        if isa(type, ComplexType) and isinstance(part := type.element_type, AnyFloat):
+            return tuple(_float_of(word.strip(), part) for word in words)
+        return own(self, parser, type)
+
+    return to_type
+
+
+def _float_of(word: str, type: AnyFloat) -> float:
+    if not word.lower().startswith("0x"):
+        return float(word)
+    return type.unpack(int(word, 16).to_bytes(type.compile_time_size, "little"), 1)[0]
+
+
+def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] | None:
+    """`(real, imaginary)`, if it comes next; one part may be hexadecimal and the other not, which xDSL refuses."""
+    start: int = self.pos
+    if self.parse_optional_punctuation("(") is None:
+        return None
+    real, _ = self._parse_bool_int_or_float()
+    self.parse_punctuation(",")
+    imaginary, last = self._parse_bool_int_or_float()
+    self.parse_punctuation(")")
+    return (real, imaginary), Span(start, last.end, self.lexer.input)
+
+
+def _reading_distinct(own: Callable[[AttrParser], Attribute | None]) -> Callable[[AttrParser], Attribute | None]:
+    """`distinct[0]<>`, or an attribute that xDSL knows."""
+
+    def parse_optional_builtin_attribute(self: AttrParser) -> Attribute | None:
+        return DistinctAttr.parse_body(self) if self.parse_optional_keyword("distinct") is not None else own(self)
+
+    return parse_optional_builtin_attribute
+
+
+def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
+    """`#llvm.linkage<internal>`, as MLIR prints it; xDSL puts the word in quotes."""
+    printer.print_string(f"<{self.linkage.data}>")
+
+
+CALLING_CONVENTIONS = frozenset(("ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11"))
+"""MLIR's words for how a function is called that xDSL does not know, apart from those of other processors."""
+
+
+# A string literal, as xDSL's lexer has it but for the possessive `++` and `*+`: without them the time to see that the closing quote is
+# missing doubles with every character.
+STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
+def _parse_entries(parser: AttrParser) -> tuple[ArrayAttr[DataLayoutEntryAttr]]:
+    """`<index = 32 : i32, #dlti.dl_entry<i64, 8 : i32>>`: entries in either spelling, as MLIR reads them."""
+
+    def parse_entry() -> DataLayoutEntryAttr:
+        first = parser.parse_attribute()
+        if isinstance(first, DataLayoutEntryAttr):
+            return first
+        parser.parse_punctuation("=")
+        return DataLayoutEntryAttr.new((first, parser.parse_attribute()))
+
+    return (ArrayAttr(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)),)
+
+
+def _remembering(own: Callable[..., AttrConstraint[Any]]) -> Callable[..., AttrConstraint[Any]]:
+    """xDSL's, remembering the constraint of each generic class."""
+    remembered = lru_cache(maxsize=None)(own)
+
+    def irdl_to_attr_constraint(hint: Any, *, allow_type_var: bool = False) -> AttrConstraint[Any]:
+        if get_origin(hint) is None or allow_type_var:
+            return own(hint, allow_type_var=allow_type_var)
+        return remembered(hint)
+
+    return irdl_to_attr_constraint
+
+
+CONSTANTS: tuple[Member, ...] = (
+    Member(
+        MLIRLexer,
+        "_unescaped_characters_regex",
+        "takes 2^n steps for a string without its end",
+        lambda _: STRING_LITERAL,
+    ),
+    Member(llvm, "LLVM_CALLING_CONVS", "lacks MLIR's words for kernels", lambda own: own | CALLING_CONVENTIONS),
+)
+
+FUNCTIONS: tuple[Member, ...] = (
+    Member(
+        func,
+        "parse_func_op_like",
+        "drops the dictionaries of arguments without names",
+        lambda _: function_syntax.parse_func_op_like,
+    ),
+    Member(
+        func,
+        "print_func_op_like",
+        "drops the dictionaries of a declaration",
+        lambda _: function_syntax.print_func_op_like,
+    ),
+    Member(llvm.LinkageAttr, "print_parameters", "writes the word in quotes", lambda _: _print_linkage),
+    Member(
+        _Number,
+        "to_type",
+        "reads dense<0xFF800000> as 4286578688.0, though it writes infinities and NaN so itself",
+        _reading_bits,
+    ),
+    Member(
+        AttrParser,
+        "_parse_optional_complex",
+        "refuses a number with one hexadecimal part",
+        lambda _: _parse_optional_complex,
+    ),
+    Member(AttrParser, "_parse_optional_builtin_parametrized_attr", "knows no distinct attribute", _reading_distinct),
+    Member(DLTIEntryMap, "parse_parameters", "reads one of MLIR's two spellings of an entry", lambda _: _parse_entries),
+    Member(irdl, "irdl_to_attr_constraint", "makes isa's constraint of a generic class anew each time", _remembering),
+)

@@ -1,0 +1,58 @@
+"""What one patch of xDSL is: the class or module, the member of it that is replaced, and what is wrong with xDSL's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from xdsl.ir import Operation, OpTraits
+from xdsl.traits import OpTrait
+
+XDSLS_OWN: dict[tuple[Any, str], Any] = {}
+"""(class or module, member) -> what xDSL has there, None where it inherits it: a test sees by it whether xDSL has caught up."""
+
+
+def put(holder: Any, name: str, value: Any) -> None:
+    """Replaces a member, and keeps xDSL's own in `XDSLS_OWN`."""
+    XDSLS_OWN.setdefault((holder, name), holder.__dict__.get(name))
+    setattr(holder, name, value)
+
+
+class Patch(ABC):
+    """A row: `why` says what xDSL 0.74 lacks or does wrong."""
+
+    why: str
+
+    @abstractmethod
+    def apply(self) -> None:
+        """Changes xDSL; called once."""
+
+
+@dataclass(frozen=True)
+class Member(Patch):
+    """A method, function or constant: `make` is given xDSL's own and returns ours."""
+
+    holder: Any
+    name: str
+    why: str
+    make: Callable[[Any], Any]
+
+    def apply(self) -> None:
+        put(self.holder, self.name, self.make(getattr(self.holder, self.name)))
+
+
+@dataclass(frozen=True)
+class Trait(Patch):
+    """A trait that an op lacks, with all others of its `kind`."""
+
+    op: type[Operation]
+    trait: OpTrait
+    kind: type[OpTrait]
+    why: str
+
+    def apply(self) -> None:
+        # Ops of one family share one OpTraits object: `add_trait` on shifts would make divisions speculatable.
+        put(self.op, "traits", OpTraits(partial(tuple, (*self.op.traits, self.trait))))

@@ -1,0 +1,10 @@
+"""Every patch of a class of xDSL's dialects, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from xla_emitters.dialects.xdsl_patches.behaviour import CONSTANTS, FUNCTIONS, TRAITS, VERIFIERS
+from xla_emitters.dialects.xdsl_patches.definitions import ROWS
+from xla_emitters.dialects.xdsl_patches.floats import FLOATS
+from xla_emitters.dialects.xdsl_patches.patch import Patch
+
+PATCHES: tuple[Patch, ...] = (*ROWS, *TRAITS, *VERIFIERS, *CONSTANTS, *FUNCTIONS, *FLOATS)
