@@ -76,7 +76,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.xdsl_patches.syntax import parse_dimension, print_dimension
 
 # ---- attributes -------------------------------------------------------------------------------------------------------------------------

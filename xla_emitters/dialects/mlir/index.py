@@ -34,7 +34,7 @@ from xdsl.traits import Commutative, ConstantLike, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 
 INDEX_TYPE = IndexType()
 

@@ -29,7 +29,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure, SameOperandsAndResultType
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.xdsl_patches.definitions import BOOL_LIKE, FLOAT_LIKE
 from xla_emitters.dialects.xdsl_patches.syntax import condition_type
 from xla_emitters.functions import BY_OP

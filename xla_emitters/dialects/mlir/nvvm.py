@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import auto
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     I1,
@@ -38,7 +38,6 @@ from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
     IRDLOperation,
-    ParsePropInAttrDict,
     VarConstraint,
     irdl_attr_definition,
     irdl_op_definition,
@@ -59,7 +58,7 @@ from xdsl.utils.str_enum import StrEnum
 from xla_emitters.dialects.mlir.llvm import ConstantRangeAttr, LLVMStructType
 from xla_emitters.dialects.mlir.llvm.metadata import ATTRIBUTE, NUMBER, NamedParametersAttr, word_attribute
 from xla_emitters.dialects.mlir.nvvm_async import ASYNC_ATTRIBUTES, ASYNC_OPS
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 
 # ---- special registers ------------------------------------------------------------------------------------------------------------------
 
@@ -136,37 +135,17 @@ OTHER_REGISTERS = {
 """Name -> op, of those that say where on the GPU a thread runs."""
 
 
-class ClockOp(IRDLOperation):
-    """`nvvm.read.ptx.sreg.clock64 : i64`: a time. Not Pure: each reading is another."""
-
-    res = result_def(IntegerType)
-
-    assembly_format = "attr-dict `:` type($res)"
-
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
-
-
 CLOCKS = {
-    name: op_of_family(ClockOp, f"nvvm.read.ptx.sreg.{name}")
+    name: op_of_row(f"nvvm.read.ptx.sreg.{name}", "attr-dict `:` type($res)", res=result_def(IntegerType))
     for name in ("clock", "clock64", "globaltimer", "globaltimer.lo")
 }
+"""Name -> the op that reads a time. Not Pure: each reading is another."""
 
 
 # ---- waiting and exchanging -------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class Barrier0Op(IRDLOperation):
-    """`nvvm.barrier0`"""
-
-    name = "nvvm.barrier0"
-
-    assembly_format = "attr-dict"
-
-    def __init__(self):
-        super().__init__()
-
+Barrier0Op = op_of_row("nvvm.barrier0", "attr-dict")
 
 BarrierReductionAttr = word_attribute("nvvm.reduction", "popc", "and", "or")
 """`#nvvm.reduction<popc>`"""
@@ -309,33 +288,16 @@ class ShflOp(IRDLOperation):
         printer.print_attribute(self.res.type)
 
 
-@irdl_op_definition
-class SyncWarpOp(IRDLOperation):
-    """`nvvm.bar.warp.sync %mask : i32`: the lanes of the mask come here."""
+# The lanes of the mask come here.
+SyncWarpOp = op_of_row("nvvm.bar.warp.sync", "$mask attr-dict `:` type($mask)", mask=operand_def(I32))
 
-    name = "nvvm.bar.warp.sync"
-
-    mask = operand_def(I32)
-
-    assembly_format = "$mask attr-dict `:` type($mask)"
-
-    def __init__(self, mask: SSAValue | Operation):
-        super().__init__(operands=[mask])
-
-
-@irdl_op_definition
-class ElectSyncOp(IRDLOperation):
-    """`nvvm.elect.sync %mask -> i1`: whether the thread is the one that is chosen among the lanes of the mask, or of the warp."""
-
-    name = "nvvm.elect.sync"
-
-    membermask = opt_operand_def(I32)
-    pred = result_def(I1)
-
-    assembly_format = "($membermask^)? attr-dict `->` type($pred)"
-
-    def __init__(self, membermask: SSAValue | Operation | None = None):
-        super().__init__(operands=[membermask], result_types=[i1])
+# Whether the thread is the one that is chosen among the lanes of the mask, or of the warp.
+ElectSyncOp = op_of_row(
+    "nvvm.elect.sync",
+    "($membermask^)? attr-dict `->` type($pred)",
+    membermask=opt_operand_def(I32),
+    pred=result_def(I1),
+)
 
 
 class ReduxKind(StrEnum):
@@ -356,34 +318,29 @@ class ReduxKindAttr(EnumAttribute[ReduxKind], SpacedOpaqueSyntaxAttribute):
     name = "nvvm.redux_kind"
 
 
-@irdl_op_definition
-class ReduxOp(IRDLOperation):
-    """See the file's head. Of floats only `fmin` and `fmax`; `abs`: of magnitudes; `nan`: NaN if any is."""
+def _verify_redux(op: Any) -> None:
+    wanted = f32 if op.kind.data in (ReduxKind.FMIN, ReduxKind.FMAX) else i32
+    if op.val.type != wanted:
+        raise VerifyException(f"'{op.kind.data}' is of {wanted}, not of {op.val.type}")
 
-    name = "nvvm.redux.sync"
 
-    T: ClassVar = VarConstraint("T", AnyAttr())
-    val = operand_def(T)
-    kind = prop_def(ReduxKindAttr)
-    mask_and_clamp = operand_def(I32)
-    abs = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
-    nan = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
-    res = result_def(T)
+_NO = BoolAttr.from_bool(False)
+_T = VarConstraint("T", AnyAttr())
 
-    assembly_format = "$kind $val `,` $mask_and_clamp attr-dict `:` type($val) `->` type($res)"
-    irdl_options = (ParsePropInAttrDict(),)
-
-    def __init__(self, kind: ReduxKind, val: SSAValue | Operation, mask: SSAValue | Operation):
-        super().__init__(
-            operands=[val, mask],
-            properties={"kind": ReduxKindAttr(kind)},
-            result_types=[SSAValue.get(val).type],
-        )
-
-    def verify_(self) -> None:
-        wanted = f32 if self.kind.data in (ReduxKind.FMIN, ReduxKind.FMAX) else i32
-        if self.val.type != wanted:
-            raise VerifyException(f"'{self.kind.data}' is of {wanted}, not of {self.val.type}")
+# Over the lanes of the mask. Of floats only `fmin` and `fmax`; `abs`: of magnitudes; `nan`: NaN if any is.
+ReduxOp = op_of_row(
+    "nvvm.redux.sync",
+    "$kind $val `,` $mask_and_clamp attr-dict `:` type($val) `->` type($res)",
+    properties={
+        "kind": prop_def(ReduxKindAttr),
+        "abs": prop_def(BoolAttr, default_value=_NO),
+        "nan": prop_def(BoolAttr, default_value=_NO),
+    },
+    verify=_verify_redux,
+    val=operand_def(_T),
+    mask_and_clamp=operand_def(I32),
+    res=result_def(_T),
+)
 
 
 class VoteKind(StrEnum):
@@ -398,30 +355,22 @@ class VoteKindAttr(EnumAttribute[VoteKind], SpacedOpaqueSyntaxAttribute):
     name = "nvvm.vote_sync_kind"
 
 
-@irdl_op_definition
-class VoteOp(IRDLOperation):
-    """`nvvm.vote.sync ballot %mask, %p -> i32`: the lanes where it holds; or whether it does in all, any, or in all or none (`uni`)."""
+def _verify_vote(op: Any) -> None:
+    wanted = i32 if op.kind.data is VoteKind.BALLOT else i1
+    if op.res.type != wanted:
+        raise VerifyException(f"'{op.kind.data}' gives {wanted}, not {op.res.type}")
 
-    name = "nvvm.vote.sync"
 
-    mask = operand_def(I32)
-    pred = operand_def(I1)
-    kind = prop_def(VoteKindAttr)
-    res = result_def(I1 | I32)
-
-    assembly_format = "$kind $mask `,` $pred attr-dict `->` type($res)"
-
-    def __init__(self, kind: VoteKind, mask: SSAValue | Operation, pred: SSAValue | Operation):
-        super().__init__(
-            operands=[mask, pred],
-            properties={"kind": VoteKindAttr(kind)},
-            result_types=[i32 if kind is VoteKind.BALLOT else i1],
-        )
-
-    def verify_(self) -> None:
-        wanted = i32 if self.kind.data is VoteKind.BALLOT else i1
-        if self.res.type != wanted:
-            raise VerifyException(f"'{self.kind.data}' gives {wanted}, not {self.res.type}")
+# The lanes where it holds (`ballot`); or whether it does in all, any, or in all or none (`uni`).
+VoteOp = op_of_row(
+    "nvvm.vote.sync",
+    "$kind $mask `,` $pred attr-dict `->` type($res)",
+    properties={"kind": prop_def(VoteKindAttr)},
+    verify=_verify_vote,
+    mask=operand_def(I32),
+    pred=operand_def(I1),
+    res=result_def(I1 | I32),
+)
 
 
 class MatchKind(StrEnum):
@@ -434,51 +383,33 @@ class MatchKindAttr(EnumAttribute[MatchKind], SpacedOpaqueSyntaxAttribute):
     name = "nvvm.match_sync_kind"
 
 
-@irdl_op_definition
-class MatchOp(IRDLOperation):
-    """`nvvm.match.sync any %mask, %v : i32 -> i32`: the lanes with the same value; of `all` also whether all lanes have it."""
-
-    name = "nvvm.match.sync"
-
-    thread_mask = operand_def(I32)
-    val = operand_def(IntegerType)
-    kind = prop_def(MatchKindAttr)
-    res = result_def()
-
-    assembly_format = "$kind $thread_mask `,` $val attr-dict `:` type($val) `->` type($res)"
-
-    def __init__(self, kind: MatchKind, mask: SSAValue | Operation, val: SSAValue | Operation):
-        super().__init__(
-            operands=[mask, val], properties={"kind": MatchKindAttr(kind)}, result_types=[self.result_type(kind)]
-        )
-
-    @staticmethod
-    def result_type(kind: MatchKind) -> Attribute:
-        """What a match of the kind gives."""
-        return LLVMStructType.from_type_list([i32, i1]) if kind is MatchKind.ALL else i32
-
-    def verify_(self) -> None:
-        if self.val.type not in (i32, i64):
-            raise VerifyException(f"matches i32 or i64, not {self.val.type}")
-        if self.res.type != (wanted := self.result_type(self.kind.data)):
-            raise VerifyException(f"'{self.kind.data}' gives {wanted}, not {self.res.type}")
+def _verify_match(op: Any) -> None:
+    if op.val.type not in (i32, i64):
+        raise VerifyException(f"matches i32 or i64, not {op.val.type}")
+    wanted = LLVMStructType.from_type_list([i32, i1]) if op.kind.data is MatchKind.ALL else i32
+    if op.res.type != wanted:
+        raise VerifyException(f"'{op.kind.data}' gives {wanted}, not {op.res.type}")
 
 
-@irdl_op_definition
-class RcpApproxFtzOp(IRDLOperation):
-    """`nvvm.rcp.approx.ftz.f %x : f32`: about 1 / x; a denormal counts as 0."""
+# The lanes with the same value; of `all` also whether all lanes have it.
+MatchOp = op_of_row(
+    "nvvm.match.sync",
+    "$kind $thread_mask `,` $val attr-dict `:` type($val) `->` type($res)",
+    properties={"kind": prop_def(MatchKindAttr)},
+    verify=_verify_match,
+    thread_mask=operand_def(I32),
+    val=operand_def(IntegerType),
+    res=result_def(),
+)
 
-    name = "nvvm.rcp.approx.ftz.f"
-
-    arg = operand_def(f32)
-    res = result_def(f32)
-
-    assembly_format = "$arg attr-dict `:` type($res)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, arg: SSAValue | Operation):
-        super().__init__(operands=[arg], result_types=[f32])
+# About 1 / x; a denormal counts as 0.
+RcpApproxFtzOp = op_of_row(
+    "nvvm.rcp.approx.ftz.f",
+    "$arg attr-dict `:` type($res)",
+    traits=(Pure(),),
+    arg=operand_def(f32),
+    res=result_def(f32),
+)
 
 
 class GridDepActionKind(StrEnum):
@@ -491,26 +422,8 @@ class GridDepActionAttr(EnumAttribute[GridDepActionKind], SpacedOpaqueSyntaxAttr
     name = "nvvm.grid_dep_action"
 
 
-@irdl_op_definition
-class GriddepcontrolOp(IRDLOperation):
-    """`nvvm.griddepcontrol wait`: waits for the kernels before this one, or lets those after it begin."""
-
-    name = "nvvm.griddepcontrol"
-
-    kind = prop_def(GridDepActionAttr)
-
-    def __init__(self, kind: GridDepActionKind):
-        super().__init__(properties={"kind": GridDepActionAttr(kind)})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> GriddepcontrolOp:
-        op = GriddepcontrolOp(parser.parse_str_enum(GridDepActionKind))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data}")
-        printer.print_op_attributes(self.attributes)
+# Waits for the kernels before this one, or lets those after it begin.
+GriddepcontrolOp = op_of_row("nvvm.griddepcontrol", "$kind attr-dict", properties={"kind": prop_def(GridDepActionAttr)})
 
 
 # ---- target -----------------------------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ for _order, _op in nvvm.LANE_MASKS.items():
 
 
 @RULES.op(nvvm.Barrier0Op)
-def barrier0(op: nvvm.Barrier0Op) -> Callable[[Machine], None]:
+def barrier0(op: Operation) -> Callable[[Machine], None]:
     return lambda machine: meet(machine, op)
 
 
@@ -150,12 +150,12 @@ def nothing(op: Operation) -> Kernel:
 
 
 @RULES.op(nvvm.SyncWarpOp)
-def sync_warp(op: nvvm.SyncWarpOp) -> Callable[[Machine, Array], None]:
+def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
     return lambda machine, members: check_warps(machine, op, _is_member(machine, members))
 
 
 @RULES.op(CpAsyncOp)
-def cp_async(op: CpAsyncOp) -> Kernel:
+def cp_async(op: Any) -> Kernel:
     size = op.size.value.data
     ir_type = VectorType(IntegerType(8), [size])
 
@@ -220,7 +220,7 @@ _PROPAGATING = {nvvm.ReduxKind.FMAX: FLOAT_OPS["maximum"], nvvm.ReduxKind.FMIN: 
 
 
 @RULES.op(nvvm.ReduxOp)
-def redux(op: nvvm.ReduxOp) -> Kernel:
+def redux(op: Any) -> Kernel:
     form, kind = form_of(op.val.type), op.kind.data
     combine = (_PROPAGATING if op.nan.value.data else _REDUX)[kind](form)
     takes_magnitudes = bool(op.abs.value.data)
@@ -238,7 +238,7 @@ def redux(op: nvvm.ReduxOp) -> Kernel:
 
 
 @RULES.op(nvvm.VoteOp)
-def vote(op: nvvm.VoteOp) -> Kernel:
+def vote(op: Any) -> Kernel:
     kind = op.kind.data
 
     def run(machine: Machine, members: Array, predicate: Array) -> Array:
@@ -261,7 +261,7 @@ def vote(op: nvvm.VoteOp) -> Kernel:
 
 
 @RULES.op(nvvm.MatchOp)
-def match_lanes(op: nvvm.MatchOp) -> Kernel:
+def match_lanes(op: Any) -> Kernel:
     form, kind = form_of(op.val.type), op.kind.data
 
     def run(machine: Machine, members: Array, value: Array) -> Value:
@@ -279,7 +279,7 @@ def match_lanes(op: nvvm.MatchOp) -> Kernel:
 
 
 @RULES.op(nvvm.ElectSyncOp)
-def elect(op: nvvm.ElectSyncOp) -> Kernel:
+def elect(op: Operation) -> Kernel:
     """PTX leaves open who is chosen: the first lane here."""
 
     def run(machine: Machine, members: Array | None = None) -> Array:
@@ -294,7 +294,7 @@ def elect(op: nvvm.ElectSyncOp) -> Kernel:
 
 
 @RULES.elementwise(nvvm.RcpApproxFtzOp)
-def rcp(op: nvvm.RcpApproxFtzOp) -> Unary:
+def rcp(op: Operation) -> Unary:
     """The hardware's is off by an ulp at most; this one is rounded."""
     least = np.finfo(np.float32).tiny
 

@@ -40,7 +40,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.mlir.llvm.values import FLOAT, INTEGER, NO_FLAGS, truth_type
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 
 # ---- floats -----------------------------------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 
 FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 """A float or a vector of floats."""

@@ -41,7 +41,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 
 
 def _vector(value: SSAValue | Operation) -> VectorType[Attribute]:

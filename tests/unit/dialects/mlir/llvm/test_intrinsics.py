@@ -9,7 +9,7 @@ from xdsl.ir import Block
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.op_family import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import VerifyError
 

@@ -1,0 +1,72 @@
+"""Op classes made from rows: ops that differ in name alone, and ops that are only read, kept, executed and printed.
+
+    SIN, COS = (op_of_family(FloatUnaryOp, f"llvm.intr.{name}") for name in ("sin", "cos"))
+    NanosleepOp = op_of_row("nvvm.nanosleep", "attr-dict $duration", duration=operand_def(I32))
+
+A row has what an op's class would have: its name, its syntax, its operands, results and properties by name, its traits, and what
+is checked beyond the fields. A class of its own is for an op that the compiler builds, or whose syntax no format can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import new_class
+from typing import Any, TypeVar, cast
+
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, irdl_op_definition, traits_def
+from xdsl.traits import OpTrait
+
+FamilyT = TypeVar("FamilyT", bound=IRDLOperation)
+
+GENERIC_FORM = None
+"""The syntax of an op that has no custom form."""
+
+AS_FUNCTION = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
+"""`name(%a, %b) {attributes} : (f32, i32) -> f32`"""
+
+
+def op_of_family(family: type[FamilyT], name: str) -> type[FamilyT]:
+    """The op `name`, with the fields, syntax and traits of `family`."""
+    return _op(family, name, {})
+
+
+def ops_of_family(family: type[FamilyT], dialect: str, names: Sequence[str]) -> dict[str, type[FamilyT]]:
+    """The ops `<dialect>.<name>` of a family, by name."""
+    return {name: op_of_family(family, f"{dialect}.{name}") for name in names}
+
+
+def op_of_row(
+    name: str,
+    syntax: str | None,
+    *,
+    properties: Mapping[str, Any] | None = None,
+    traits: Sequence[OpTrait] = (),
+    verify: Callable[[Any], None] | None = None,
+    **values: Any,
+) -> type[IRDLOperation]:
+    """The op `name`.
+
+    syntax      its declarative format, or GENERIC_FORM; properties that it does not mention are written in the attribute dictionary
+    properties  name -> `prop_def(...)` or `opt_prop_def(...)`
+    verify      given an op whose fields fit, raises VerifyException for what is wrong with it beyond them
+    values      operands and results in order: name -> `operand_def(...)`, `result_def(...)` ...
+    """
+    properties = properties or {}
+    members: dict[str, Any] = {**values, **properties}
+    if syntax is not None:
+        members["assembly_format"] = syntax
+        if any(f"${name}" not in syntax for name in properties):
+            members["irdl_options"] = (ParsePropInAttrDict(),)
+    if traits:
+        members["traits"] = traits_def(*traits)
+    if verify is not None:
+        members["verify_"] = verify
+    return _op(IRDLOperation, name, members)
+
+
+def _op(base: type[FamilyT], name: str, members: dict[str, Any]) -> type[FamilyT]:
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace |= {"name": name, "__module__": base.__module__, **members}
+
+    stem = "".join(part.capitalize() for part in name.replace("_", ".").split("."))
+    return irdl_op_definition(cast(type[FamilyT], new_class(f"{stem}Op", (base,), exec_body=fill)))
