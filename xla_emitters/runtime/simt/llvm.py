@@ -84,10 +84,10 @@ for _op, _name in {
     llvm.ShlOp: "shl",
     llvm.LShrOp: "shru",
     llvm.AShrOp: "shrs",
-    llvm.SMinOp: "mins",
-    llvm.SMaxOp: "maxs",
-    llvm.UMinOp: "minu",
-    llvm.UMaxOp: "maxu",
+    llvm.INTRINSICS["smin"]: "mins",
+    llvm.INTRINSICS["smax"]: "maxs",
+    llvm.INTRINSICS["umin"]: "minu",
+    llvm.INTRINSICS["umax"]: "maxu",
 }.items():
     RULES.of_form(INTEGER_OPS[_name], _op)
 
@@ -98,10 +98,10 @@ for _op, _name in {
     llvm.FDivOp: "div",
     llvm.FRemOp: "rem",
     llvm.FNegOp: "neg",
-    llvm.FMaximumOp: "maximum",
-    llvm.FMinimumOp: "minimum",
-    llvm.VectorFMaxOp: "maxnum",
-    llvm.VectorFMinOp: "minnum",
+    llvm.INTRINSICS["maximum"]: "maximum",
+    llvm.INTRINSICS["minimum"]: "minimum",
+    llvm.INTRINSICS["maxnum"]: "maxnum",
+    llvm.INTRINSICS["minnum"]: "minnum",
 }.items():
     RULES.of_form(FLOAT_OPS[_name], _op)
 
@@ -111,10 +111,10 @@ for _op, _name in {llvm.SDivOp: "divs", llvm.UDivOp: "divu", llvm.SRemOp: "rems"
 for _name, _row in BY_LIBDEVICE.items():
     RULES.of_form(partial(kernel_of, name=_name), *map(op_named, _row.intrinsics))
 
-RULES.of_form(lambda form: partial(scalars.leading_zeros, form), llvm.CountLeadingZerosOp)
-RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), llvm.CountTrailingZerosOp)
-RULES.of_form(lambda form: partial(scalars.population_count, form), llvm.CtPopOp)
-RULES.of_form(lambda form: partial(scalars.absolute, form), llvm.AbsOp)
+RULES.of_form(lambda form: partial(scalars.leading_zeros, form), llvm.INTRINSICS["ctlz"])
+RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), llvm.INTRINSICS["cttz"])
+RULES.of_form(lambda form: partial(scalars.population_count, form), llvm.INTRINSICS["ctpop"])
+RULES.of_form(lambda form: partial(scalars.absolute, form), llvm.INTRINSICS["abs"])
 
 
 @RULES.elementwise(llvm.ICmpOp)

@@ -55,17 +55,17 @@ def funnel_shift(form: Form, to_left: bool, upper: Array, lower: Array, amount: 
     return np.where(shift == 0, upper, left | right)
 
 
-RULES.of_form(lambda form: partial(reversed_bits, form), llvm.BitReverseOp)
-RULES.of_form(lambda form: partial(swapped_bytes, form), llvm.ByteSwapOp)
-RULES.of_form(lambda form: partial(funnel_shift, form, True), llvm.FunnelShiftLeftOp)
-RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.FunnelShiftRightOp)
+RULES.of_form(lambda form: partial(reversed_bits, form), llvm.INTRINSICS["bitreverse"])
+RULES.of_form(lambda form: partial(swapped_bytes, form), llvm.INTRINSICS["bswap"])
+RULES.of_form(lambda form: partial(funnel_shift, form, True), llvm.INTRINSICS["fshl"])
+RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.INTRINSICS["fshr"])
 
 
-RULES.elementwise(llvm.PowIOp)(integer_power_of_float)
+RULES.elementwise(llvm.INTRINSICS["powi"])(integer_power_of_float)
 
 
-@RULES.elementwise(llvm.IsFPClassOp)
-def is_fpclass(op: llvm.IsFPClassOp) -> Unary:
+@RULES.elementwise(llvm.INTRINSICS["is.fpclass"])
+def is_fpclass(op: Any) -> Unary:
     form, wanted = form_of(op.arg.type), op.bit.value.data
     layout = dtype(form.name).float_format
     if not layout.has_infinity:
@@ -91,7 +91,7 @@ def is_fpclass(op: llvm.IsFPClassOp) -> Unary:
 # ---------------------------------------------------------------------------------------------- floats and integers
 
 
-@RULES.elementwise(llvm.LdexpOp)
+@RULES.elementwise(llvm.INTRINSICS["ldexp"])
 def ldexp(op: Any) -> Binary:
     form, exponent_form = form_of(op.val.type), form_of(op.power.type)
 
@@ -109,8 +109,8 @@ def _rounded_to_integer(op: Any, name: str) -> Unary:
     return lambda value: scalars.to_integer(target, scalars.widen(source, rounded(value)), True)
 
 
-RULES.elementwise(llvm.LRintOp, llvm.LLRintOp)(partial(_rounded_to_integer, name="rint"))
-RULES.elementwise(llvm.LRoundOp, llvm.LLRoundOp)(partial(_rounded_to_integer, name="round"))
+RULES.elementwise(llvm.INTRINSICS["lrint"], llvm.INTRINSICS["llrint"])(partial(_rounded_to_integer, name="rint"))
+RULES.elementwise(llvm.INTRINSICS["lround"], llvm.INTRINSICS["llround"])(partial(_rounded_to_integer, name="round"))
 
 
 def _pairs(op: Operation, compute: Callable[..., tuple[Array, Array]]) -> Kernel:
@@ -126,7 +126,7 @@ def _pairs(op: Operation, compute: Callable[..., tuple[Array, Array]]) -> Kernel
     return run
 
 
-@RULES.op(llvm.FrexpOp)
+@RULES.op(llvm.INTRINSICS["frexp"])
 def frexp(op: Any) -> Kernel:
     form = form_of(op.val.type)
     exponent_form = form_of(op.res.type.types.data[1])
@@ -138,7 +138,7 @@ def frexp(op: Any) -> Kernel:
     return _pairs(op, compute)
 
 
-@RULES.op(llvm.SinCosOp)
+@RULES.op(llvm.INTRINSICS["sincos"])
 def sincos(op: Any) -> Kernel:
     form = form_of(op.val.type)
     sine, cosine = function(form, name="sin"), function(form, name="cos")
@@ -173,15 +173,15 @@ def _shifting_saturated(reading: Reading, form: Form) -> Binary:
 
 
 for _op, _reading, _combine in (
-    (llvm.SAddSatOp, signed, np.add),
-    (llvm.UAddSatOp, unsigned, np.add),
-    (llvm.SSubSatOp, signed, np.subtract),
-    (llvm.USubSatOp, unsigned, np.subtract),
+    (llvm.INTRINSICS["sadd.sat"], signed, np.add),
+    (llvm.INTRINSICS["uadd.sat"], unsigned, np.add),
+    (llvm.INTRINSICS["ssub.sat"], signed, np.subtract),
+    (llvm.INTRINSICS["usub.sat"], unsigned, np.subtract),
 ):
     RULES.of_form(partial(_saturating, _reading, _combine), _op)
 
-RULES.of_form(partial(_shifting_saturated, signed), llvm.SShlSatOp)
-RULES.of_form(partial(_shifting_saturated, unsigned), llvm.UShlSatOp)
+RULES.of_form(partial(_shifting_saturated, signed), llvm.INTRINSICS["sshl.sat"])
+RULES.of_form(partial(_shifting_saturated, unsigned), llvm.INTRINSICS["ushl.sat"])
 
 
 def _with_overflow(op: Any, reading: Reading, combine: Callable[[Array, Array], Array]) -> Kernel:
@@ -196,12 +196,12 @@ def _with_overflow(op: Any, reading: Reading, combine: Callable[[Array, Array], 
 
 
 for _op, _reading, _combine in (
-    (llvm.SAddWithOverflowOp, signed, np.add),
-    (llvm.UAddWithOverflowOp, unsigned, np.add),
-    (llvm.SSubWithOverflowOp, signed, np.subtract),
-    (llvm.USubWithOverflowOp, unsigned, np.subtract),
-    (llvm.SMulWithOverflowOp, signed, np.multiply),
-    (llvm.UMulWithOverflowOp, unsigned, np.multiply),
+    (llvm.INTRINSICS["sadd.with.overflow"], signed, np.add),
+    (llvm.INTRINSICS["uadd.with.overflow"], unsigned, np.add),
+    (llvm.INTRINSICS["ssub.with.overflow"], signed, np.subtract),
+    (llvm.INTRINSICS["usub.with.overflow"], unsigned, np.subtract),
+    (llvm.INTRINSICS["smul.with.overflow"], signed, np.multiply),
+    (llvm.INTRINSICS["umul.with.overflow"], unsigned, np.multiply),
 ):
     RULES.op(_op)(partial(_with_overflow, reading=_reading, combine=_combine))
 
@@ -216,8 +216,8 @@ def _three_way(op: Any, reading: Reading) -> Binary:
     return run
 
 
-RULES.elementwise(llvm.SCmpOp)(partial(_three_way, reading=signed))
-RULES.elementwise(llvm.UCmpOp)(partial(_three_way, reading=unsigned))
+RULES.elementwise(llvm.INTRINSICS["scmp"])(partial(_three_way, reading=signed))
+RULES.elementwise(llvm.INTRINSICS["ucmp"])(partial(_three_way, reading=unsigned))
 
 
 # ---------------------------------------------------------------------------------------------- vectors
@@ -229,14 +229,14 @@ def _reduction(op: Any, combine: OfForm) -> Callable[[Machine, Elements], Value]
 
 
 for _name, _combined in {"smax": "maxs", "smin": "mins", "umax": "maxu", "umin": "minu"}.items():
-    RULES.op(llvm.INTEGER_REDUCTIONS[_name])(partial(_reduction, combine=INTEGER_OPS[_combined]))
+    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_combined]))
 for _name in ("add", "mul", "and", "or", "xor"):
-    RULES.op(llvm.INTEGER_REDUCTIONS[_name])(partial(_reduction, combine=INTEGER_OPS[_name]))
+    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_name]))
 for _name, _combined in {"fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum"}.items():
-    RULES.op(llvm.FLOAT_REDUCTIONS[_name])(partial(_reduction, combine=FLOAT_OPS[_combined]))
+    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=FLOAT_OPS[_combined]))
 
 
-def _ordered(op: llvm.VectorReduceFAddOp | llvm.VectorReduceFMulOp, name: str) -> Kernel:
+def _ordered(op: Any, name: str) -> Kernel:
     combine = FLOAT_OPS[name](form_of(op.start_value.type))
 
     def run(machine: Machine, start: Array, elements: tuple[Array, ...]) -> Array:
@@ -245,43 +245,43 @@ def _ordered(op: llvm.VectorReduceFAddOp | llvm.VectorReduceFMulOp, name: str) -
     return run
 
 
-RULES.op(llvm.VectorReduceFAddOp)(partial(_ordered, name="add"))
-RULES.op(llvm.VectorReduceFMulOp)(partial(_ordered, name="mul"))
+RULES.op(llvm.INTRINSICS["vector.reduce.fadd"])(partial(_ordered, name="add"))
+RULES.op(llvm.INTRINSICS["vector.reduce.fmul"])(partial(_ordered, name="mul"))
 
 
-@RULES.op(llvm.VectorExtractOp)
-def vector_extract(op: llvm.VectorExtractOp) -> Callable[[Machine, Elements], Value]:
+@RULES.op(llvm.INTRINSICS["vector.extract"])
+def vector_extract(op: Any) -> Callable[[Machine, Elements], Value]:
     start = op.pos.value.data
     end = start + count_of(op.res.type)
     return lambda machine, source: source[start:end]
 
 
-@RULES.op(llvm.VectorInsertOp)
-def vector_insert(op: llvm.VectorInsertOp) -> Callable[[Machine, Elements, Elements], Value]:
+@RULES.op(llvm.INTRINSICS["vector.insert"])
+def vector_insert(op: Any) -> Callable[[Machine, Elements, Elements], Value]:
     start = op.pos.value.data
     end = start + count_of(op.srcvec.type)
     return lambda machine, target, source: (*target[:start], *source, *target[end:])
 
 
-@RULES.op(llvm.VectorInterleaveOp)
-def vector_interleave(op: llvm.VectorInterleaveOp) -> Callable[[Machine, Elements, Elements], Value]:
+@RULES.op(llvm.INTRINSICS["vector.interleave2"])
+def vector_interleave(op: Any) -> Callable[[Machine, Elements, Elements], Value]:
     return lambda machine, one, other: tuple(element for pair in zip(one, other, strict=True) for element in pair)
 
 
-@RULES.op(llvm.VectorDeinterleaveOp)
-def vector_deinterleave(op: llvm.VectorDeinterleaveOp) -> Callable[[Machine, Elements], Value]:
+@RULES.op(llvm.INTRINSICS["vector.deinterleave2"])
+def vector_deinterleave(op: Any) -> Callable[[Machine, Elements], Value]:
     return lambda machine, source: (source[0::2], source[1::2])
 
 
-@RULES.op(llvm.StepVectorOp)
-def stepvector(op: llvm.StepVectorOp) -> Callable[[Machine], Value]:
+@RULES.op(llvm.INTRINSICS["stepvector"])
+def stepvector(op: Any) -> Callable[[Machine], Value]:
     form = form_of(op.res.type)
     numbers = tuple(scalars.constant(form, number) for number in range(count_of(op.res.type)))
     return lambda machine: numbers
 
 
-@RULES.op(llvm.ActiveLaneMaskOp)
-def active_lane_mask(op: llvm.ActiveLaneMaskOp) -> Kernel:
+@RULES.op(llvm.INTRINSICS["get.active.lane.mask"])
+def active_lane_mask(op: Any) -> Kernel:
     form, count = form_of(op.base.type), count_of(op.res.type)
 
     def run(machine: Machine, base: Array, limit: Array) -> Value:
@@ -295,18 +295,18 @@ def active_lane_mask(op: llvm.ActiveLaneMaskOp) -> Kernel:
 # ---------------------------------------------------------------------------------------------- hints
 
 
-@RULES.op(llvm.ExpectOp, llvm.ExpectWithProbabilityOp)
+@RULES.op(llvm.INTRINSICS["expect"], llvm.INTRINSICS["expect.with.probability"])
 def expect(op: Operation) -> Callable[[Machine, Value, Value], Value]:
     return lambda machine, value, expected: value
 
 
-@RULES.op(llvm.SSACopyOp)
-def ssa_copy(op: llvm.SSACopyOp) -> Callable[[Machine, Value], Value]:
+@RULES.op(llvm.INTRINSICS["ssa.copy"])
+def ssa_copy(op: Any) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: value
 
 
-@RULES.op(llvm.IsConstantOp)
-def is_constant(op: llvm.IsConstantOp) -> Callable[[Machine, Value], Value]:
+@RULES.op(llvm.INTRINSICS["is.constant"])
+def is_constant(op: Any) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: scalars.constant(BOOL, 0)
 
 
@@ -320,17 +320,17 @@ def assume(op: llvm.AssumeOp) -> Kernel:
     return run
 
 
-@RULES.op(llvm.EndWithTrapOp, llvm.DebugTrapOp)
+@RULES.op(llvm.INTRINSICS["trap"], llvm.INTRINSICS["debugtrap"])
 def trap(op: Operation) -> Callable[[Machine], None]:
     return lambda machine: machine.refuse(op, np.ones((1, 1), np.bool_), "is reached")
 
 
-@RULES.op(llvm.StackSaveOp)
-def stacksave(op: llvm.StackSaveOp) -> Callable[[Machine], Array]:
+@RULES.op(llvm.INTRINSICS["stacksave"])
+def stacksave(op: Any) -> Callable[[Machine], Array]:
     return lambda machine: scalars.constant(INDEX, 0)
 
 
-@RULES.op(llvm.StackRestoreOp)
-def stackrestore(op: llvm.StackRestoreOp) -> Callable[[Machine, Array], None]:
+@RULES.op(llvm.INTRINSICS["stackrestore"])
+def stackrestore(op: Any) -> Callable[[Machine, Array], None]:
     """Allocas live as long as the chunk: there is nothing to free."""
     return lambda machine, saved: None

@@ -90,8 +90,8 @@ def _of_one(alignment: int, ir_type: Attribute) -> int:
     return min(alignment, stride & -stride)
 
 
-@RULES.op(llvm.MaskedLoadOp)
-def masked_load(op: llvm.MaskedLoadOp) -> Kernel:
+@RULES.op(llvm.INTRINSICS["masked.load"])
+def masked_load(op: Any) -> Kernel:
     ir_type = op.res.type
     alignment = _of_one(op.alignment.value.data, ir_type)
 
@@ -101,8 +101,8 @@ def masked_load(op: llvm.MaskedLoadOp) -> Kernel:
     return run
 
 
-@RULES.op(llvm.MaskedGatherOp)
-def masked_gather(op: llvm.MaskedGatherOp) -> Kernel:
+@RULES.op(llvm.INTRINSICS["masked.gather"])
+def masked_gather(op: Any) -> Kernel:
     ir_type, alignment = op.res.type, op.alignment.value.data
 
     def run(machine: Machine, addresses: Elements, mask: Elements, rest: Elements | None = None) -> Value:
@@ -111,8 +111,8 @@ def masked_gather(op: llvm.MaskedGatherOp) -> Kernel:
     return run
 
 
-@RULES.op(llvm.MaskedStoreOp)
-def masked_store(op: llvm.MaskedStoreOp) -> Kernel:
+@RULES.op(llvm.INTRINSICS["masked.store"])
+def masked_store(op: Any) -> Kernel:
     ir_type = op.value.type
     alignment = _of_one(op.alignment.value.data, ir_type)
 
@@ -122,8 +122,8 @@ def masked_store(op: llvm.MaskedStoreOp) -> Kernel:
     return run
 
 
-@RULES.op(llvm.MaskedScatterOp)
-def masked_scatter(op: llvm.MaskedScatterOp) -> Kernel:
+@RULES.op(llvm.INTRINSICS["masked.scatter"])
+def masked_scatter(op: Any) -> Kernel:
     ir_type, alignment = op.value.type, op.alignment.value.data
 
     def run(machine: Machine, values: Elements, addresses: Elements, mask: Elements) -> None:
@@ -153,7 +153,7 @@ def _pieces(machine: Machine, size: Array, *addresses: Array) -> tuple[int, list
     return unit, pieces
 
 
-@RULES.op(llvm.MemcpyOp, llvm.MemmoveOp)
+@RULES.op(llvm.INTRINSICS["memcpy"], llvm.INTRINSICS["memmove"])
 def copy(op: Any) -> Kernel:
     form = form_of(op.len.type)
 
@@ -171,8 +171,8 @@ def copy(op: Any) -> Kernel:
     return run
 
 
-@RULES.op(llvm.MemsetOp)
-def fill(op: llvm.MemsetOp) -> Kernel:
+@RULES.op(llvm.INTRINSICS["memset"])
+def fill(op: Any) -> Kernel:
     form = form_of(op.len.type)
 
     def run(machine: Machine, to: Array, byte: Array, size: Array) -> None:
@@ -190,7 +190,7 @@ def fill(op: llvm.MemsetOp) -> Kernel:
 # ---------------------------------------------------------------------------------------------- hints
 
 
-@RULES.op(llvm.LifetimeStartOp, llvm.LifetimeEndOp, llvm.PrefetchOp)
+@RULES.op(llvm.INTRINSICS["lifetime.start"], llvm.INTRINSICS["lifetime.end"], llvm.INTRINSICS["prefetch"])
 def hint(op: Operation) -> Callable[[Machine, Value], None]:
     return lambda machine, address: None
 
@@ -200,11 +200,11 @@ def declaration(op: llvm.NoAliasScopeDeclOp) -> Callable[[Machine], None]:
     return lambda machine: None
 
 
-@RULES.op(llvm.LaunderInvariantGroupOp, llvm.StripInvariantGroupOp)
+@RULES.op(llvm.INTRINSICS["launder.invariant.group"], llvm.INTRINSICS["strip.invariant.group"])
 def same_address(op: Operation) -> Callable[[Machine, Value], Value]:
     return lambda machine, address: address
 
 
-@RULES.elementwise(llvm.PtrMaskOp)
-def ptrmask(op: llvm.PtrMaskOp) -> Binary:
+@RULES.elementwise(llvm.INTRINSICS["ptrmask"])
+def ptrmask(op: Any) -> Binary:
     return np.bitwise_and

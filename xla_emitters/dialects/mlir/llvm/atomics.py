@@ -287,3 +287,6 @@ class FenceOp(IRDLOperation):
 
     def verify_(self) -> None:
         verify_ordering(self.ordering, ("acquire", "release", "acq_rel", "seq_cst"))
+
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (AtomicRMWOp, AtomicCmpXchgOp, FenceOp)

@@ -537,3 +537,6 @@ class AssumeOp(IRDLOperation):
 
     def verify_(self) -> None:
         _bundles(self)
+
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (CallOp, CallIntrinsicOp, InlineAsmOp, AssumeOp)

@@ -284,3 +284,6 @@ class SwitchOp(IRDLOperation):
                 f"chooses by {self.value.type}, but its cases are {self.case_values.get_element_type()}"
             )
         _verify_weights(self.branch_weights, ways + 1)
+
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (BrOp, CondBrOp, SwitchOp)

@@ -359,3 +359,6 @@ class GlobalOp(IRDLOperation):
         if self.body.blocks:
             printer.print_string(" ")
             printer.print_region(self.body)
+
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (FuncOp, GlobalOp)

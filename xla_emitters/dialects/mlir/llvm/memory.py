@@ -530,3 +530,6 @@ class StoreOp(IRDLOperation):
 
     def verify_(self) -> None:
         _verify_atomic(self, self.value.type, ("unordered", "monotonic", "release", "seq_cst"))
+
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (GEPOp, AllocaOp, LoadOp, StoreOp)

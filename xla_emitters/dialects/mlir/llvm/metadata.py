@@ -434,3 +434,5 @@ METADATA_ATTRIBUTES: tuple[type[Attribute], ...] = (
     *(MemoryEffectsAttr, VScaleRangeAttr, UnwindTableKindAttr, ZeroAttr, UndefAttr, PoisonAttr, ModuleFlagAttr),
 )
 """All that are written `#llvm.name`."""
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (NoAliasScopeDeclOp, ModuleFlagsOp)

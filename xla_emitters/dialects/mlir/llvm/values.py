@@ -433,3 +433,8 @@ class UIToFPOp(IRDLOperation):
 FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")
 FPToUIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptoui")
 AddrSpaceCastOp = op_of_family(PointerCastOp, "llvm.addrspacecast")
+
+OPERATIONS: tuple[type[IRDLOperation], ...] = (
+    *(ConstantOp, ZeroOp, PoisonOp, FreezeOp, ExtractElementOp, ICmpOp, FCmpOp, SelectOp),
+    *(TruncOp, FPToSIOp, FPToUIOp, AddrSpaceCastOp, UIToFPOp),
+)

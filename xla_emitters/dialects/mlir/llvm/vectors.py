@@ -5,13 +5,13 @@
     %h = llvm.intr.vector.extract %v[2] : vector<2xf32> from vector<4xf32>
     %n = llvm.intr.stepvector : vector<4xi32>
 
+They are read, kept and executed, never emitted.
 Source: MLIR 22, LLVM dialect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any
 
 from xdsl.dialects.builtin import (
     I1,
@@ -20,169 +20,51 @@ from xdsl.dialects.builtin import (
     IntegerType,
     SignlessIntegerConstraint,
     VectorType,
-    i1,
+    i64,
 )
 from xdsl.dialects.llvm import FastMathAttr, LLVMStructType
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
-    VarConstraint,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation, VarConstraint, base, eq, operand_def, prop_def, result_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
-from xla_emitters.dialects.mlir.op_rows import op_of_family
+from xla_emitters.dialects.mlir.op_rows import AS_FUNCTION, GENERIC_FORM, op_of_row
 
-
-def _vector(value: SSAValue | Operation) -> VectorType[Attribute]:
-    type = SSAValue.get(value).type
-    assert isa(type, VectorType[Attribute]), f"{type} is no vector"
-    return type
-
+_PURE = (Pure(),)
 
 # ---- reductions -------------------------------------------------------------------------------------------------------------------------
 
+_F = VarConstraint("T", AnyFloatConstr)
+_N = VarConstraint("T", SignlessIntegerConstraint)
 
-class IntegerReductionOp(IRDLOperation):
-    """`"llvm.intr.vector.reduce.add"(%w) : (vector<4xi32>) -> i32`. No custom form."""
-
-    T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
-    arg = operand_def(VectorType.constr(T))
-    res = result_def(T)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, arg: SSAValue | Operation):
-        super().__init__(operands=[arg], result_types=[_vector(arg).element_type])
-
-
-class FloatReductionOp(IRDLOperation):
-    """`llvm.intr.vector.reduce.fmax(%v) : (vector<4xf32>) -> f32`"""
-
-    T: ClassVar = VarConstraint("T", AnyFloatConstr)
-    arg = operand_def(VectorType.constr(T))
-    fastmathFlags = prop_def(FastMathAttr, default_value=NO_FLAGS)
-    res = result_def(T)
-
-    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
-    irdl_options = (ParsePropInAttrDict(),)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, arg: SSAValue | Operation):
-        super().__init__(operands=[arg], result_types=[_vector(arg).element_type])
-
-
-INTEGER_REDUCTIONS = {
-    name: op_of_family(IntegerReductionOp, f"llvm.intr.vector.reduce.{name}")
-    for name in ("add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin")
-}
-FLOAT_REDUCTIONS = {
-    name: op_of_family(FloatReductionOp, f"llvm.intr.vector.reduce.{name}")
-    for name in ("fmax", "fmin", "fmaximum", "fminimum")
-}
-"""Kind -> op. Sums and products of floats, which have an order and a start, are xDSL's."""
+# Sums and products of floats, which have an order and a start, are xDSL's.
+_REDUCTIONS = (
+    *(
+        op_of_row(
+            f"llvm.intr.vector.reduce.{name}",
+            GENERIC_FORM,
+            traits=_PURE,
+            arg=operand_def(VectorType.constr(_N)),
+            res=result_def(_N),
+        )
+        for name in ("add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin")
+    ),
+    *(
+        op_of_row(
+            f"llvm.intr.vector.reduce.{name}",
+            AS_FUNCTION,
+            properties={"fastmathFlags": prop_def(FastMathAttr, default_value=NO_FLAGS)},
+            traits=_PURE,
+            arg=operand_def(VectorType.constr(_F)),
+            res=result_def(_F),
+        )
+        for name in ("fmax", "fmin", "fmaximum", "fminimum")
+    ),
+)
 
 # ---- parts ------------------------------------------------------------------------------------------------------------------------------
-
-
-@irdl_op_definition
-class VectorExtractOp(IRDLOperation):
-    """`llvm.intr.vector.extract %v[2] : vector<2xf32> from vector<4xf32>`: neighbours from element `pos` on."""
-
-    name = "llvm.intr.vector.extract"
-
-    srcvec = operand_def(VectorType)
-    pos = prop_def(IntegerAttr)
-    res = result_def(VectorType)
-
-    def __init__(self, srcvec: SSAValue | Operation, pos: int, res_type: Attribute):
-        super().__init__(operands=[srcvec], properties={"pos": IntegerAttr(pos, 64)}, result_types=[res_type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> VectorExtractOp:
-        source = parser.parse_unresolved_operand()
-        with parser.in_square_brackets():
-            position = parser.parse_integer()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        parser.parse_keyword("from")
-        op = VectorExtractOp(parser.resolve_operand(source, parser.parse_type()), position, type)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.srcvec)
-        printer.print_string(f"[{self.pos.value.data}]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.res.type)
-        printer.print_string(" from ")
-        printer.print_attribute(self.srcvec.type)
-
-    def verify_(self) -> None:
-        _verify_part(self.res.type, self.srcvec.type, self.pos.value.data)
-
-
-@irdl_op_definition
-class VectorInsertOp(IRDLOperation):
-    """`llvm.intr.vector.insert %h, %v[2] : vector<2xf32> into vector<4xf32>`: `%v` with other elements from `pos` on."""
-
-    name = "llvm.intr.vector.insert"
-
-    dstvec = operand_def(VectorType)
-    srcvec = operand_def(VectorType)
-    pos = prop_def(IntegerAttr)
-    res = result_def(VectorType)
-
-    def __init__(self, srcvec: SSAValue | Operation, dstvec: SSAValue | Operation, pos: int):
-        super().__init__(
-            operands=[dstvec, srcvec],
-            properties={"pos": IntegerAttr(pos, 64)},
-            result_types=[SSAValue.get(dstvec).type],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> VectorInsertOp:
-        source = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        target = parser.parse_unresolved_operand()
-        with parser.in_square_brackets():
-            position = parser.parse_integer()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        part = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_keyword("into")
-        op = VectorInsertOp(part, parser.resolve_operand(target, parser.parse_type()), position)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list((self.srcvec, self.dstvec), printer.print_ssa_value)
-        printer.print_string(f"[{self.pos.value.data}]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.srcvec.type)
-        printer.print_string(" into ")
-        printer.print_attribute(self.dstvec.type)
-
-    def verify_(self) -> None:
-        if self.res.type != self.dstvec.type:
-            raise VerifyException(f"inserts into {self.dstvec.type}, but gives {self.res.type}")
-        _verify_part(self.srcvec.type, self.dstvec.type, self.pos.value.data)
 
 
 def _shape(type: Attribute) -> tuple[Attribute, int]:
@@ -198,87 +80,88 @@ def _verify_part(part: Attribute, whole: Attribute, position: int) -> None:
         raise VerifyException(f"{part} is not what {whole} has at position {position}")
 
 
-@irdl_op_definition
-class VectorInterleaveOp(IRDLOperation):
-    """`"llvm.intr.vector.interleave2"(%a, %b)`: a0 b0 a1 b1 ... No custom form."""
-
-    name = "llvm.intr.vector.interleave2"
-
-    T: ClassVar = VarConstraint("T", VectorType.constr())
-    vec1 = operand_def(T)
-    vec2 = operand_def(T)
-    res = result_def(VectorType)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, vec1: SSAValue | Operation, vec2: SSAValue | Operation):
-        element, count = _shape(SSAValue.get(vec1).type)
-        super().__init__(operands=[vec1, vec2], result_types=[VectorType(element, [2 * count])])
-
-    def verify_(self) -> None:
-        element, count = _shape(self.vec1.type)
-        if self.res.type != (wanted := VectorType(element, [2 * count])):
-            raise VerifyException(f"two of {self.vec1.type} make {wanted}, not {self.res.type}")
+def _verify_extract(op: Any) -> None:
+    _verify_part(op.res.type, op.srcvec.type, op.pos.value.data)
 
 
-@irdl_op_definition
-class VectorDeinterleaveOp(IRDLOperation):
-    """`"llvm.intr.vector.deinterleave2"(%v)`: the elements at even places, and those at odd ones. No custom form."""
+def _verify_insert(op: Any) -> None:
+    _verify_part(op.srcvec.type, op.dstvec.type, op.pos.value.data)
 
-    name = "llvm.intr.vector.deinterleave2"
 
-    vec = operand_def(VectorType)
-    res = result_def(LLVMStructType)
+def _verify_interleave(op: Any) -> None:
+    element, count = _shape(op.vec1.type)
+    if op.res.type != (wanted := VectorType(element, [2 * count])):
+        raise VerifyException(f"two of {op.vec1.type} make {wanted}, not {op.res.type}")
 
-    traits = traits_def(Pure())
 
-    def __init__(self, vec: SSAValue | Operation):
-        super().__init__(operands=[vec], result_types=[self.struct_of(SSAValue.get(vec).type)])
+def _verify_deinterleave(op: Any) -> None:
+    element, count = _shape(op.vec.type)
+    wanted = LLVMStructType.from_type_list([VectorType(element, [count // 2])] * 2)
+    if op.res.type != wanted:
+        raise VerifyException(f"{op.vec.type} comes apart into {wanted}, not {op.res.type}")
 
-    @staticmethod
-    def struct_of(type: Attribute) -> LLVMStructType:
-        """What the op gives for a vector of `type`."""
-        element, count = _shape(type)
-        return LLVMStructType.from_type_list([VectorType(element, [count // 2])] * 2)
 
-    def verify_(self) -> None:
-        if self.res.type != (wanted := self.struct_of(self.vec.type)):
-            raise VerifyException(f"{self.vec.type} comes apart into {wanted}, not {self.res.type}")
+_POSITION = {"pos": prop_def(IntegerAttr.constr(type=eq(i64)))}
+_V = VarConstraint("T", VectorType.constr())
+_TARGET = VarConstraint("TARGET", base(VectorType))
 
+_PARTS = (
+    # Neighbours from element `pos` on.
+    op_of_row(
+        "llvm.intr.vector.extract",
+        "$srcvec `[` $pos `]` attr-dict `:` type($res) `from` type($srcvec)",
+        properties=_POSITION,
+        verify=_verify_extract,
+        srcvec=operand_def(VectorType),
+        res=result_def(VectorType),
+    ),
+    # `dstvec` with other elements from `pos` on.
+    op_of_row(
+        "llvm.intr.vector.insert",
+        "$srcvec `,` $dstvec `[` $pos `]` attr-dict `:` type($srcvec) `into` type($dstvec)",
+        properties=_POSITION,
+        verify=_verify_insert,
+        dstvec=operand_def(_TARGET),
+        srcvec=operand_def(VectorType),
+        res=result_def(_TARGET),
+    ),
+    # a0 b0 a1 b1 ...
+    op_of_row(
+        "llvm.intr.vector.interleave2",
+        GENERIC_FORM,
+        traits=_PURE,
+        verify=_verify_interleave,
+        vec1=operand_def(_V),
+        vec2=operand_def(_V),
+        res=result_def(VectorType),
+    ),
+    # The elements at even places, and those at odd ones.
+    op_of_row(
+        "llvm.intr.vector.deinterleave2",
+        GENERIC_FORM,
+        traits=_PURE,
+        verify=_verify_deinterleave,
+        vec=operand_def(VectorType),
+        res=result_def(LLVMStructType),
+    ),
+)
 
 # ---- numbers in a row -------------------------------------------------------------------------------------------------------------------
 
+_NUMBERS = (
+    # 0, 1, 2, 3.
+    op_of_row(
+        "llvm.intr.stepvector", "attr-dict `:` type($res)", traits=_PURE, res=result_def(VectorType[IntegerType])
+    ),
+    # Whether base + 0, base + 1 ... are below n, unsigned.
+    op_of_row(
+        "llvm.intr.get.active.lane.mask",
+        "$base `,` $n attr-dict `:` type($base) `,` type($n) `to` type($res)",
+        traits=_PURE,
+        base=operand_def(_N),
+        n=operand_def(_N),
+        res=result_def(VectorType[I1]),
+    ),
+)
 
-@irdl_op_definition
-class StepVectorOp(IRDLOperation):
-    """`llvm.intr.stepvector : vector<4xi32>`: 0, 1, 2, 3."""
-
-    name = "llvm.intr.stepvector"
-
-    res = result_def(VectorType[IntegerType])
-
-    assembly_format = "attr-dict `:` type($res)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
-
-
-@irdl_op_definition
-class ActiveLaneMaskOp(IRDLOperation):
-    """`llvm.intr.get.active.lane.mask %base, %n : i32, i32 to vector<4xi1>`: whether base + 0, base + 1 ... are below n, unsigned."""
-
-    name = "llvm.intr.get.active.lane.mask"
-
-    T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
-    base = operand_def(T)
-    n = operand_def(T)
-    res = result_def(VectorType[I1])
-
-    assembly_format = "$base `,` $n attr-dict `:` type($base) `,` type($n) `to` type($res)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, base: SSAValue | Operation, n: SSAValue | Operation, shape: Sequence[int]):
-        super().__init__(operands=[base, n], result_types=[VectorType(i1, shape)])
+OPERATIONS: tuple[type[IRDLOperation], ...] = (*_REDUCTIONS, *_PARTS, *_NUMBERS)
