@@ -5,19 +5,19 @@
     %4 = index.casts %0 : index to i64       widened by its sign; castu by zeros
     %5 = index.constant 4
 
-xDSL does not have it. Ops of one form are made from a family each.
+xDSL does not have it. Ops of one form are rows of a table.
 Source: MLIR 22, index dialect.
 """
 
 from __future__ import annotations
 
 from enum import auto
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, IntegerType, i1
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
     IRDLOperation,
     eq,
@@ -28,95 +28,50 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import Commutative, ConstantLike, NoMemoryEffect, Pure
+from xdsl.traits import Commutative, ConstantLike, NoMemoryEffect, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from xla_emitters.dialects.mlir.op_rows import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 
 INDEX_TYPE = IndexType()
 
 
-class BinaryOp(IRDLOperation):
-    """Two indices give an index."""
-
-    lhs = operand_def(IndexType)
-    rhs = operand_def(IndexType)
-    result = result_def(IndexType)
-
-    assembly_format = "$lhs `,` $rhs attr-dict"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        super().__init__(operands=[lhs, rhs], result_types=[INDEX_TYPE])
-
-
-class CommutativeOp(BinaryOp):
-    traits = traits_def(Commutative())
-
-
-class DivisionOp(IRDLOperation):
-    """As `BinaryOp`; undefined for a divisor of 0, so it is not done where it was not asked for."""
-
-    lhs = operand_def(IndexType)
-    rhs = operand_def(IndexType)
-    result = result_def(IndexType)
-
-    assembly_format = "$lhs `,` $rhs attr-dict"
-
-    traits = traits_def(NoMemoryEffect())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        super().__init__(operands=[lhs, rhs], result_types=[INDEX_TYPE])
+_BINARY: dict[str, Any] = {
+    "lhs": operand_def(IndexType),
+    "rhs": operand_def(IndexType),
+    "result": result_def(IndexType),
+}
+# Name -> traits. Division is undefined for a divisor of 0, so it is not done where it was not asked for.
+_TRAITS: dict[str, tuple[OpTrait, ...]] = {
+    **dict.fromkeys(("add", "and", "maxs", "maxu", "mins", "minu", "mul", "or", "xor"), (Commutative(), Pure())),
+    **dict.fromkeys(("shl", "shrs", "shru", "sub"), (Pure(),)),
+    **dict.fromkeys(("ceildivs", "ceildivu", "divs", "divu", "floordivs", "rems", "remu"), (NoMemoryEffect(),)),
+}
+BINARY = {
+    name: op_of_row(f"index.{name}", "$lhs `,` $rhs attr-dict", traits=traits, **_BINARY)
+    for name, traits in _TRAITS.items()
+}
+"""Name -> the op of two indices, which gives an index."""
 
 
-AddOp = op_of_family(CommutativeOp, "index.add")
-AndOp = op_of_family(CommutativeOp, "index.and")
-MaxSOp = op_of_family(CommutativeOp, "index.maxs")
-MaxUOp = op_of_family(CommutativeOp, "index.maxu")
-MinSOp = op_of_family(CommutativeOp, "index.mins")
-MinUOp = op_of_family(CommutativeOp, "index.minu")
-MulOp = op_of_family(CommutativeOp, "index.mul")
-OrOp = op_of_family(CommutativeOp, "index.or")
-XOrOp = op_of_family(CommutativeOp, "index.xor")
-
-ShlOp = op_of_family(BinaryOp, "index.shl")
-ShrSOp = op_of_family(BinaryOp, "index.shrs")
-ShrUOp = op_of_family(BinaryOp, "index.shru")
-SubOp = op_of_family(BinaryOp, "index.sub")
-
-CeilDivSOp = op_of_family(DivisionOp, "index.ceildivs")
-CeilDivUOp = op_of_family(DivisionOp, "index.ceildivu")
-DivSOp = op_of_family(DivisionOp, "index.divs")
-DivUOp = op_of_family(DivisionOp, "index.divu")
-FloorDivSOp = op_of_family(DivisionOp, "index.floordivs")
-RemSOp = op_of_family(DivisionOp, "index.rems")
-RemUOp = op_of_family(DivisionOp, "index.remu")
+def _verify_cast(op: Any) -> None:
+    if isinstance(op.input.type, IndexType) == isinstance(op.output.type, IndexType):
+        raise VerifyException(f"casts between index and integers, not {op.input.type} to {op.output.type}")
 
 
-class CastOp(IRDLOperation):
-    """Between index and an integer type."""
-
-    input = operand_def(IndexType | IntegerType)
-    output = result_def(IndexType | IntegerType)
-
-    assembly_format = "$input attr-dict `:` type($input) `to` type($output)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, input: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[input], result_types=[target_type])
-
-    def verify_(self) -> None:
-        if isinstance(self.input.type, IndexType) == isinstance(self.output.type, IndexType):
-            raise VerifyException(f"casts between index and integers, not {self.input.type} to {self.output.type}")
-
-
-CastSOp = op_of_family(CastOp, "index.casts")
-CastUOp = op_of_family(CastOp, "index.castu")
+CASTS = {
+    name: op_of_row(
+        f"index.{name}",
+        "$input attr-dict `:` type($input) `to` type($output)",
+        traits=(Pure(),),
+        verify=_verify_cast,
+        input=operand_def(IndexType | IntegerType),
+        output=result_def(IndexType | IntegerType),
+    )
+    for name in ("casts", "castu")
+}
+"""Between index and an integer type, widened by its sign or by zeros."""
 
 
 class Predicate(StrEnum):
@@ -137,54 +92,18 @@ class PredicateAttr(EnumAttribute[Predicate], SpacedOpaqueSyntaxAttribute):
     name = "index.cmp_predicate"
 
 
-@irdl_op_definition
-class CmpOp(IRDLOperation):
-    """`index.cmp slt(%a, %b)`"""
+CmpOp = op_of_row(
+    "index.cmp",
+    "$pred `(` $lhs `,` $rhs `)` attr-dict",
+    properties={"pred": prop_def(PredicateAttr)},
+    traits=(Pure(),),
+    lhs=operand_def(IndexType),
+    rhs=operand_def(IndexType),
+    result=result_def(i1),
+)
 
-    name = "index.cmp"
-
-    lhs = operand_def(IndexType)
-    rhs = operand_def(IndexType)
-    pred = prop_def(PredicateAttr)
-    result = result_def(i1)
-
-    traits = traits_def(Pure())
-
-    def __init__(self, pred: Predicate, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        super().__init__(operands=[lhs, rhs], properties={"pred": PredicateAttr(pred)}, result_types=[i1])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CmpOp:
-        predicate = parser.parse_str_enum(Predicate)
-        with parser.in_parens():
-            lhs = parser.parse_operand(INDEX_TYPE)
-            parser.parse_punctuation(",")
-            rhs = parser.parse_operand(INDEX_TYPE)
-        op = CmpOp(predicate, lhs, rhs)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.pred.data}(")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(")")
-        printer.print_op_attributes(self.attributes)
-
-
-@irdl_op_definition
-class SizeOfOp(IRDLOperation):
-    """How many bits an index has."""
-
-    name = "index.sizeof"
-
-    result = result_def(IndexType)
-
-    assembly_format = "attr-dict"
-
-    traits = traits_def(Pure())
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[INDEX_TYPE])
+# How many bits an index has.
+SizeOfOp = op_of_row("index.sizeof", "attr-dict", traits=(Pure(),), result=result_def(IndexType))
 
 
 @irdl_op_definition
@@ -228,11 +147,7 @@ class _Materialization(ConstantMaterializationInterface):
 
 INDEX = Dialect(
     "index",
-    [
-        *(AddOp, AndOp, MaxSOp, MaxUOp, MinSOp, MinUOp, MulOp, OrOp, XOrOp, ShlOp, ShrSOp, ShrUOp, SubOp),
-        *(CeilDivSOp, CeilDivUOp, DivSOp, DivUOp, FloorDivSOp, RemSOp, RemUOp),
-        *(CastSOp, CastUOp, CmpOp, SizeOfOp, ConstantOp, BoolConstantOp),
-    ],
+    [*BINARY.values(), *CASTS.values(), CmpOp, SizeOfOp, ConstantOp, BoolConstantOp],
     [PredicateAttr],
     [_Materialization()],
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from math import prod
-from typing import ClassVar
+from typing import Any
 
 from xdsl.dialects import vector as upstream
 from xdsl.dialects.builtin import (
@@ -53,7 +53,6 @@ from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
-    ParsePropInAttrDict,
     VarConstraint,
     eq,
     irdl_op_definition,
@@ -73,6 +72,8 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir.op_rows import op_of_row
 
 
 def _parse_vector_type(parser: Parser) -> VectorType:
@@ -172,100 +173,24 @@ class ToElementsOp(IRDLOperation):
 
 # ---- elements in another order or shape -------------------------------------------------------------------------------------------------
 
-
-@irdl_op_definition
-class ShapeCastOp(IRDLOperation):
-    """The same elements, row major, in another shape."""
-
-    name = "vector.shape_cast"
-
-    source = operand_def(VectorType)
-    result = result_def(VectorType)
-
-    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, source: SSAValue | Operation, result_type: VectorType):
-        super().__init__(operands=[source], result_types=[result_type])
-
-    def verify_(self) -> None:
-        source, result = _vector_type(self.source), _vector_type(self.result)
-        if source.element_type != result.element_type or prod(source.get_shape()) != prod(result.get_shape()):
-            raise VerifyException(f"{source} and {result} do not hold the same elements")
+_PURE = (Pure(),)
+_V = VarConstraint("T", irdl_base(VectorType))
 
 
-@irdl_op_definition
-class TransposeOp(IRDLOperation):
-    """Dimension n of the result is dimension permutation[n] of the operand."""
-
-    name = "vector.transpose"
-
-    vector = operand_def(VectorType)
-    permutation = prop_def(DenseArrayBase.constr(i64))
-    result = result_def(VectorType)
-
-    assembly_format = "$vector `,` $permutation attr-dict `:` type($vector) `to` type($result)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, source: SSAValue | Operation, permutation: Sequence[int]):
-        type = _vector_type(SSAValue.get(source))
-        shape = type.get_shape()
-        super().__init__(
-            operands=[source],
-            properties={"permutation": DenseArrayBase.from_list(i64, permutation)},
-            result_types=[VectorType(type.element_type, [shape[n] for n in permutation])],
-        )
-
-    def verify_(self) -> None:
-        source, result = _vector_type(self.vector), _vector_type(self.result)
-        order = self.permutation.get_values()
-        if sorted(order) != list(range(source.get_num_dims())):
-            raise VerifyException(f"{list(order)} is no permutation of the dimensions of {source}")
-        wanted = VectorType(source.element_type, [source.get_shape()[n] for n in order])
-        if result != wanted:
-            raise VerifyException(f"gives {wanted}, not {result}")
+def _verify_shape_cast(op: Any) -> None:
+    source, result = _vector_type(op.source), _vector_type(op.result)
+    if source.element_type != result.element_type or prod(source.get_shape()) != prod(result.get_shape()):
+        raise VerifyException(f"{source} and {result} do not hold the same elements")
 
 
-@irdl_op_definition
-class InterleaveOp(IRDLOperation):
-    """Elements of the two operands in turn, along the last dimension."""
-
-    name = "vector.interleave"
-
-    T: ClassVar = VarConstraint("T", irdl_base(VectorType))
-
-    lhs = operand_def(T)
-    rhs = operand_def(T)
-    result = result_def(VectorType)
-
-    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
-
-    traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        _verify_halves(_vector_type(self.lhs), _vector_type(self.result))
-
-
-@irdl_op_definition
-class DeinterleaveOp(IRDLOperation):
-    """Every other element along the last dimension: those of even numbers, those of odd ones."""
-
-    name = "vector.deinterleave"
-
-    T: ClassVar = VarConstraint("T", irdl_base(VectorType))
-
-    source = operand_def(VectorType)
-    res1 = result_def(T)
-    res2 = result_def(T)
-
-    assembly_format = "$source attr-dict `:` type($source) `->` type($res1)"
-
-    traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        _verify_halves(_vector_type(self.res1), _vector_type(self.source))
+def _verify_transpose(op: Any) -> None:
+    source, result = _vector_type(op.vector), _vector_type(op.result)
+    order: Sequence[int] = op.permutation.get_values()
+    if sorted(order) != list(range(source.get_num_dims())):
+        raise VerifyException(f"{list(order)} is no permutation of the dimensions of {source}")
+    wanted = VectorType(source.element_type, [source.get_shape()[n] for n in order])
+    if result != wanted:
+        raise VerifyException(f"gives {wanted}, not {result}")
 
 
 def _verify_halves(half: VectorType, whole: VectorType) -> None:
@@ -273,6 +198,57 @@ def _verify_halves(half: VectorType, whole: VectorType) -> None:
     if whole != VectorType(half.element_type, [*outer, 2 * last]):
         raise VerifyException(f"{whole} is not two of {half}")
 
+
+def _verify_interleave(op: Any) -> None:
+    _verify_halves(_vector_type(op.lhs), _vector_type(op.result))
+
+
+def _verify_deinterleave(op: Any) -> None:
+    _verify_halves(_vector_type(op.res1), _vector_type(op.source))
+
+
+# The same elements, row major, in another shape.
+ShapeCastOp = op_of_row(
+    "vector.shape_cast",
+    "$source attr-dict `:` type($source) `to` type($result)",
+    traits=_PURE,
+    verify=_verify_shape_cast,
+    source=operand_def(VectorType),
+    result=result_def(VectorType),
+)
+
+# Dimension n of the result is dimension permutation[n] of the operand.
+TransposeOp = op_of_row(
+    "vector.transpose",
+    "$vector `,` $permutation attr-dict `:` type($vector) `to` type($result)",
+    properties={"permutation": prop_def(DenseArrayBase.constr(i64))},
+    traits=_PURE,
+    verify=_verify_transpose,
+    vector=operand_def(VectorType),
+    result=result_def(VectorType),
+)
+
+# Elements of the two operands in turn, along the last dimension.
+InterleaveOp = op_of_row(
+    "vector.interleave",
+    "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)",
+    traits=_PURE,
+    verify=_verify_interleave,
+    lhs=operand_def(_V),
+    rhs=operand_def(_V),
+    result=result_def(VectorType),
+)
+
+# Every other element along the last dimension: those of even numbers, those of odd ones.
+DeinterleaveOp = op_of_row(
+    "vector.deinterleave",
+    "$source attr-dict `:` type($source) `->` type($res1)",
+    traits=_PURE,
+    verify=_verify_deinterleave,
+    source=operand_def(VectorType),
+    res1=result_def(_V),
+    res2=result_def(_V),
+)
 
 # ---- slices -----------------------------------------------------------------------------------------------------------------------------
 
@@ -282,18 +258,8 @@ def _integers(attribute: Attribute) -> list[int]:
     return [number.value.data for number in attribute]
 
 
-class _Slice(IRDLOperation):
-    """Strides other than 1 are not MLIR's."""
-
-    offsets = prop_def(ArrayAttr[IntegerAttr])
-    strides = prop_def(ArrayAttr[IntegerAttr])
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    traits = traits_def(Pure())
-
-
 def _verify_slice(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int], whole: VectorType) -> None:
+    """Strides other than 1 are not MLIR's."""
     if set(strides) - {1}:
         raise VerifyException(f"strides are 1, not {list(strides)}")
     for dimension, (offset, size, extent) in enumerate(zip(offsets, sizes, whole.get_shape(), strict=False)):
@@ -301,138 +267,118 @@ def _verify_slice(offsets: Sequence[int], sizes: Sequence[int], strides: Sequenc
             raise VerifyException(f"elements {offset} to {offset + size - 1} of dimension {dimension} of {whole}")
 
 
-@irdl_op_definition
-class ExtractStridedSliceOp(_Slice):
-    """A part of a vector: `offsets`, `sizes` and `strides` of its first dimensions, the others whole."""
-
-    name = "vector.extract_strided_slice"
-
-    source = operand_def(VectorType)
-    sizes = prop_def(ArrayAttr[IntegerAttr])
-    result = result_def(VectorType)
-
-    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
-
-    def verify_(self) -> None:
-        source, sizes = _vector_type(self.source), _integers(self.sizes)
-        _verify_slice(_integers(self.offsets), sizes, _integers(self.strides), source)
-        wanted = VectorType(source.element_type, [*sizes, *source.get_shape()[len(sizes) :]])
-        if self.result.type != wanted:
-            raise VerifyException(f"gives {wanted}, not {self.result.type}")
+def _verify_extract_slice(op: Any) -> None:
+    source, sizes = _vector_type(op.source), _integers(op.sizes)
+    _verify_slice(_integers(op.offsets), sizes, _integers(op.strides), source)
+    wanted = VectorType(source.element_type, [*sizes, *source.get_shape()[len(sizes) :]])
+    if op.result.type != wanted:
+        raise VerifyException(f"gives {wanted}, not {op.result.type}")
 
 
-@irdl_op_definition
-class InsertStridedSliceOp(_Slice):
-    """A vector with a part of it replaced: `strides` of the part's dimensions, which are the last of the whole's."""
+def _verify_insert_slice(op: Any) -> None:
+    source, whole, offsets = _vector_type(op.source), _vector_type(op.dest), _integers(op.offsets)
+    if source.element_type != whole.element_type or len(offsets) != whole.get_num_dims():
+        raise VerifyException(f"{source} at {offsets} of {whole}")
+    leading = len(offsets) - source.get_num_dims()
+    _verify_slice(offsets, [*([1] * leading), *source.get_shape()], _integers(op.strides), whole)
 
-    name = "vector.insert_strided_slice"
 
-    T: ClassVar = VarConstraint("T", irdl_base(VectorType))
+def _numbers(*names: str) -> dict[str, Any]:
+    return {name: prop_def(ArrayAttr[IntegerAttr]) for name in names}
 
-    source = operand_def(VectorType)
-    dest = operand_def(T)
-    result = result_def(T)
 
-    assembly_format = "$source `,` $dest attr-dict `:` type($source) `into` type($dest)"
+# A part of a vector: `offsets`, `sizes` and `strides` of its first dimensions, the others whole.
+ExtractStridedSliceOp = op_of_row(
+    "vector.extract_strided_slice",
+    "$source attr-dict `:` type($source) `to` type($result)",
+    properties=_numbers("offsets", "sizes", "strides"),
+    traits=_PURE,
+    verify=_verify_extract_slice,
+    source=operand_def(VectorType),
+    result=result_def(VectorType),
+)
 
-    def verify_(self) -> None:
-        source, whole, offsets = _vector_type(self.source), _vector_type(self.dest), _integers(self.offsets)
-        if source.element_type != whole.element_type or len(offsets) != whole.get_num_dims():
-            raise VerifyException(f"{source} at {offsets} of {whole}")
-        leading = len(offsets) - source.get_num_dims()
-        _verify_slice(offsets, [*([1] * leading), *source.get_shape()], _integers(self.strides), whole)
-
+# A vector with a part of it replaced: `strides` of the part's dimensions, which are the last of the whole's.
+InsertStridedSliceOp = op_of_row(
+    "vector.insert_strided_slice",
+    "$source `,` $dest attr-dict `:` type($source) `into` type($dest)",
+    properties=_numbers("offsets", "strides"),
+    traits=_PURE,
+    verify=_verify_insert_slice,
+    source=operand_def(VectorType),
+    dest=operand_def(_V),
+    result=result_def(_V),
+)
 
 # ---- vectors from nothing ---------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class StepOp(IRDLOperation):
-    """0, 1, 2 ..."""
-
-    name = "vector.step"
-
-    result = result_def(VectorType.constr(irdl_base(IndexType)))
-
-    assembly_format = "attr-dict `:` type($result)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, result_type: VectorType):
-        super().__init__(result_types=[result_type])
+def _verify_mask(op: Any) -> None:
+    sizes, type = op.mask_dim_sizes.get_values(), _vector_type(op.mask)
+    # A mask of rank 0 has one size too: 0 or 1.
+    if len(sizes) != max(type.get_num_dims(), 1):
+        raise VerifyException(f"{len(sizes)} sizes for {type}")
 
 
-@irdl_op_definition
-class ConstantMaskOp(IRDLOperation):
-    """True for elements whose index in each dimension is below the size."""
+# 0, 1, 2 ...
+StepOp = op_of_row(
+    "vector.step",
+    "attr-dict `:` type($result)",
+    traits=_PURE,
+    result=result_def(VectorType.constr(irdl_base(IndexType))),
+)
 
-    name = "vector.constant_mask"
-
-    mask_dim_sizes = prop_def(DenseArrayBase.constr(i64))
-    mask = result_def(VectorType.constr(eq(i1)))
-
-    assembly_format = "$mask_dim_sizes attr-dict `:` type($mask)"
-
-    traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        sizes, type = self.mask_dim_sizes.get_values(), _vector_type(self.mask)
-        # A mask of rank 0 has one size too: 0 or 1.
-        if len(sizes) != max(type.get_num_dims(), 1):
-            raise VerifyException(f"{len(sizes)} sizes for {type}")
-
+# True for elements whose index in each dimension is below the size.
+ConstantMaskOp = op_of_row(
+    "vector.constant_mask",
+    "$mask_dim_sizes attr-dict `:` type($mask)",
+    properties={"mask_dim_sizes": prop_def(DenseArrayBase.constr(i64))},
+    traits=_PURE,
+    verify=_verify_mask,
+    mask=result_def(VectorType.constr(eq(i1))),
+)
 
 # ---- reductions -------------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class MultiReductionOp(IRDLOperation):
-    """Elements along `reduction_dims` combined with each other and with `acc`."""
-
-    name = "vector.multi_reduction"
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-
-    kind = prop_def(CombiningKindAttr)
-    source = operand_def(VectorType)
-    acc = operand_def(T)
-    reduction_dims = prop_def(DenseArrayBase.constr(i64))
-    dest = result_def(T)
-
-    assembly_format = "$kind `,` $source `,` $acc attr-dict $reduction_dims `:` type($source) `to` type($dest)"
-
-    traits = traits_def(Pure())
-
-    def verify_(self) -> None:
-        source, reduced = _vector_type(self.source), self.reduction_dims.get_values()
-        shape = [extent for n, extent in enumerate(source.get_shape()) if n not in reduced]
-        wanted = VectorType(source.element_type, shape) if shape else source.element_type
-        if self.dest.type != wanted:
-            raise VerifyException(f"gives {wanted}, not {self.dest.type}")
+def _verify_multi_reduction(op: Any) -> None:
+    source, reduced = _vector_type(op.source), op.reduction_dims.get_values()
+    shape = [extent for n, extent in enumerate(source.get_shape()) if n not in reduced]
+    wanted = VectorType(source.element_type, shape) if shape else source.element_type
+    if op.dest.type != wanted:
+        raise VerifyException(f"gives {wanted}, not {op.dest.type}")
 
 
-@irdl_op_definition
-class ScanOp(IRDLOperation):
-    """All partial results along one dimension, with or without the element itself; and the last one."""
+_ANY = VarConstraint("T", AnyAttr())
+_CARRIED = VarConstraint("A", irdl_base(VectorType))
 
-    name = "vector.scan"
+# Elements along `reduction_dims` combined with each other and with `acc`.
+MultiReductionOp = op_of_row(
+    "vector.multi_reduction",
+    "$kind `,` $source `,` $acc attr-dict $reduction_dims `:` type($source) `to` type($dest)",
+    properties={"kind": prop_def(CombiningKindAttr), "reduction_dims": prop_def(DenseArrayBase.constr(i64))},
+    traits=_PURE,
+    verify=_verify_multi_reduction,
+    source=operand_def(VectorType),
+    acc=operand_def(_ANY),
+    dest=result_def(_ANY),
+)
 
-    T: ClassVar = VarConstraint("T", irdl_base(VectorType))
-    A: ClassVar = VarConstraint("A", irdl_base(VectorType))
-
-    kind = prop_def(CombiningKindAttr)
-    source = operand_def(T)
-    initial_value = operand_def(A)
-    reduction_dim = prop_def(IntegerAttr.constr(type=eq(i64)))
-    inclusive = prop_def(BoolAttr)
-    dest = result_def(T)
-    accumulated_value = result_def(A)
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    assembly_format = "$kind `,` $source `,` $initial_value attr-dict `:` type($source) `,` type($initial_value)"
-
-    traits = traits_def(Pure())
+# All partial results along one dimension, with or without the element itself; and the last one.
+ScanOp = op_of_row(
+    "vector.scan",
+    "$kind `,` $source `,` $initial_value attr-dict `:` type($source) `,` type($initial_value)",
+    properties={
+        "kind": prop_def(CombiningKindAttr),
+        "reduction_dim": prop_def(IntegerAttr.constr(type=eq(i64))),
+        "inclusive": prop_def(BoolAttr),
+    },
+    traits=_PURE,
+    source=operand_def(_V),
+    initial_value=operand_def(_CARRIED),
+    dest=result_def(_V),
+    accumulated_value=result_def(_CARRIED),
+)
 
 
 @irdl_op_definition
@@ -493,15 +439,7 @@ def _outer_shape(op: OuterProductOp) -> list[int]:
 # ---- memory under a mask ----------------------------------------------------------------------------------------------------------------
 
 
-class _Aligned(IRDLOperation):
-    """An access of the elements for which `mask` is true, which may say on which multiple of bytes it lies."""
-
-    alignment = opt_prop_def(IntegerAttr.constr(type=eq(i64)))
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-
-def _verify_access(op: Operation, accessed: SSAValue, indices: Sequence[SSAValue], row: SSAValue) -> None:
+def _verify_access(accessed: SSAValue, indices: Sequence[SSAValue], row: SSAValue) -> None:
     type, vector = accessed.type, _vector_type(row)
     assert isa(type, MemRefType | TensorType)
     if type.element_type != vector.element_type:
@@ -510,51 +448,22 @@ def _verify_access(op: Operation, accessed: SSAValue, indices: Sequence[SSAValue
         raise VerifyException(f"{len(indices)} indices into {type}")
 
 
-@irdl_op_definition
-class ExpandLoadOp(_Aligned):
-    """Reads as many elements as the mask has trues, side by side, to where the trues are."""
-
-    name = "vector.expandload"
-
-    T: ClassVar = VarConstraint("T", irdl_base(VectorType))
-
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    mask = operand_def(VectorType.constr(eq(i1)))
-    pass_thru = operand_def(T)
-    result = result_def(T)
-
-    assembly_format = (
-        "$base `[` $indices `]` `,` $mask `,` $pass_thru attr-dict"
-        " `:` type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)"
-    )
-
-    traits = traits_def(MemoryReadEffect())
-
-    def verify_(self) -> None:
-        _verify_access(self, self.base, self.indices, self.result)
+def _verify_expand(op: Any) -> None:
+    _verify_access(op.base, op.indices, op.result)
 
 
-@irdl_op_definition
-class CompressStoreOp(_Aligned):
-    """Writes the elements for which the mask is true, side by side."""
+def _verify_compress(op: Any) -> None:
+    _verify_access(op.base, op.indices, op.value_to_store)
 
-    name = "vector.compressstore"
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    mask = operand_def(VectorType.constr(eq(i1)))
-    value_to_store = operand_def(VectorType)
+def _verify_gather(op: Any) -> None:
+    _verify_access(op.base, op.offsets, op.result)
 
-    assembly_format = (
-        "$base `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
-        " `:` type($base) `,` type($mask) `,` type($value_to_store)"
-    )
 
-    traits = traits_def(MemoryWriteEffect())
-
-    def verify_(self) -> None:
-        _verify_access(self, self.base, self.indices, self.value_to_store)
+def _verify_scatter(op: Any) -> None:
+    _verify_access(op.base, op.offsets, op.value_to_store)
+    if isinstance(op.base.type, TensorType) != (op.result is not None):
+        raise VerifyException("a scatter gives a tensor if it takes one")
 
 
 class EffectOfBase(MemoryEffect):
@@ -562,66 +471,78 @@ class EffectOfBase(MemoryEffect):
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
-        assert isinstance(op, GatherOp | ScatterOp)
-        if isinstance(op.base.type, TensorType):
+        if isinstance(op.operands[0].type, TensorType):
             return frozenset()
         kind = MemoryEffectKind.READ if isinstance(op, GatherOp) else MemoryEffectKind.WRITE
         return frozenset((EffectInstance(kind),))
 
 
-class _IndexedAccess(_Aligned):
-    """Accesses of the elements that lie `indices` behind `offsets`."""
+_ALIGNMENT = {"alignment": opt_prop_def(IntegerAttr.constr(type=eq(i64)))}
+"""On which multiple of bytes the access lies."""
 
-    traits = traits_def(EffectOfBase())
+_BESIDE: dict[str, Any] = {
+    "base": operand_def(MemRefType),
+    "indices": var_operand_def(IndexType),
+    "mask": operand_def(VectorType.constr(eq(i1))),
+}
+_INDEXED: dict[str, Any] = {
+    "base": operand_def(MemRefType | TensorType),
+    "offsets": var_operand_def(IndexType),
+    "indices": operand_def(VectorType),
+    "mask": operand_def(VectorType.constr(eq(i1))),
+}
+"""The elements lie `indices` behind `offsets`."""
 
+# Reads as many elements as the mask has trues, side by side, to where the trues are.
+ExpandLoadOp = op_of_row(
+    "vector.expandload",
+    "$base `[` $indices `]` `,` $mask `,` $pass_thru attr-dict"
+    " `:` type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)",
+    properties=_ALIGNMENT,
+    traits=(MemoryReadEffect(),),
+    verify=_verify_expand,
+    **_BESIDE,
+    pass_thru=operand_def(_V),
+    result=result_def(_V),
+)
 
-@irdl_op_definition
-class GatherOp(_IndexedAccess):
-    """Reads; elements whose mask is false are those of `pass_thru`."""
+# Writes the elements for which the mask is true, side by side.
+CompressStoreOp = op_of_row(
+    "vector.compressstore",
+    "$base `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
+    " `:` type($base) `,` type($mask) `,` type($value_to_store)",
+    properties=_ALIGNMENT,
+    traits=(MemoryWriteEffect(),),
+    verify=_verify_compress,
+    **_BESIDE,
+    value_to_store=operand_def(VectorType),
+)
 
-    name = "vector.gather"
+# Reads; elements whose mask is false are those of `pass_thru`.
+GatherOp = op_of_row(
+    "vector.gather",
+    "$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $pass_thru attr-dict"
+    " `:` type($base) `,` type($indices) `,` type($mask) `,` type($pass_thru) `into` type($result)",
+    properties=_ALIGNMENT,
+    traits=(EffectOfBase(),),
+    verify=_verify_gather,
+    **_INDEXED,
+    pass_thru=operand_def(_V),
+    result=result_def(_V),
+)
 
-    T: ClassVar = VarConstraint("T", irdl_base(VectorType))
-
-    base = operand_def(MemRefType | TensorType)
-    offsets = var_operand_def(IndexType)
-    indices = operand_def(VectorType)
-    mask = operand_def(VectorType.constr(eq(i1)))
-    pass_thru = operand_def(T)
-    result = result_def(T)
-
-    assembly_format = (
-        "$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $pass_thru attr-dict"
-        " `:` type($base) `,` type($indices) `,` type($mask) `,` type($pass_thru) `into` type($result)"
-    )
-
-    def verify_(self) -> None:
-        _verify_access(self, self.base, self.offsets, self.result)
-
-
-@irdl_op_definition
-class ScatterOp(_IndexedAccess):
-    """Writes, in the order of the elements; into a tensor it gives the tensor that then is."""
-
-    name = "vector.scatter"
-
-    base = operand_def(MemRefType | TensorType)
-    offsets = var_operand_def(IndexType)
-    indices = operand_def(VectorType)
-    mask = operand_def(VectorType.constr(eq(i1)))
-    value_to_store = operand_def(VectorType)
-    result = opt_result_def(TensorType)
-
-    assembly_format = (
-        "$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
-        " `:` type($base) `,` type($indices) `,` type($mask) `,` type($value_to_store) (`->` type($result)^)?"
-    )
-
-    def verify_(self) -> None:
-        _verify_access(self, self.base, self.offsets, self.value_to_store)
-        if isinstance(self.base.type, TensorType) != (self.result is not None):
-            raise VerifyException("a scatter gives a tensor if it takes one")
-
+# Writes, in the order of the elements; into a tensor it gives the tensor that then is.
+ScatterOp = op_of_row(
+    "vector.scatter",
+    "$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
+    " `:` type($base) `,` type($indices) `,` type($mask) `,` type($value_to_store) (`->` type($result)^)?",
+    properties=_ALIGNMENT,
+    traits=(EffectOfBase(),),
+    verify=_verify_scatter,
+    **_INDEXED,
+    value_to_store=operand_def(VectorType),
+    result=opt_result_def(TensorType),
+)
 
 ADDED_OPS: tuple[type[IRDLOperation], ...] = (
     *(CompressStoreOp, ConstantMaskOp, DeinterleaveOp, ExpandLoadOp, ExtractStridedSliceOp, FromElementsOp, GatherOp),

@@ -7,64 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import index
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import INTEGER_OPS, compare_integers, division, integer_conversion
-from xla_emitters.runtime.simt.code import Binary, Rules, Unary
+from xla_emitters.runtime.simt.code import Binary, Rules
 from xla_emitters.runtime.simt.machine import Machine
 from xla_emitters.runtime.simt.scalars import BOOL, INDEX, signed, unsigned
 
 RULES = Rules()
 
-for _op, _name in {
-    index.AddOp: "add",
-    index.AndOp: "and",
-    index.MaxSOp: "maxs",
-    index.MaxUOp: "maxu",
-    index.MinSOp: "mins",
-    index.MinUOp: "minu",
-    index.MulOp: "mul",
-    index.OrOp: "or",
-    index.ShlOp: "shl",
-    index.ShrSOp: "shrs",
-    index.ShrUOp: "shru",
-    index.SubOp: "sub",
-    index.XOrOp: "xor",
-}.items():
-    RULES.of_form(INTEGER_OPS[_name], _op)
+for _name, _op in index.BINARY.items():
+    if _name in INTEGER_OPS:
+        RULES.of_form(INTEGER_OPS[_name], _op)
+    else:
+        RULES.op(_op)(partial(division, name=_name))
 
-for _op, _name in {
-    index.CeilDivSOp: "ceildivs",
-    index.CeilDivUOp: "ceildivu",
-    index.DivSOp: "divs",
-    index.DivUOp: "divu",
-    index.FloorDivSOp: "floordivs",
-    index.RemSOp: "rems",
-    index.RemUOp: "remu",
-}.items():
-    RULES.op(_op)(partial(division, name=_name))
-
-
-@RULES.elementwise(index.CastSOp)
-def casts(op: index.CastOp) -> Unary:
-    return integer_conversion(op, signed)
-
-
-@RULES.elementwise(index.CastUOp)
-def castu(op: index.CastOp) -> Unary:
-    return integer_conversion(op, unsigned)
+RULES.elementwise(index.CASTS["casts"])(partial(integer_conversion, reading=signed))
+RULES.elementwise(index.CASTS["castu"])(partial(integer_conversion, reading=unsigned))
 
 
 @RULES.elementwise(index.CmpOp)
-def cmp(op: index.CmpOp) -> Binary:
+def cmp(op: Any) -> Binary:
     return compare_integers(INDEX, list(index.Predicate).index(op.pred.data))
 
 
 @RULES.op(index.SizeOfOp)
-def sizeof(op: index.SizeOfOp) -> Callable[[Machine], Array]:
+def sizeof(op: Operation) -> Callable[[Machine], Array]:
     bits = scalars.constant(INDEX, index_width(op))
     return lambda machine: bits
 

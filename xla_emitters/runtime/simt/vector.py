@@ -203,25 +203,25 @@ def numbered(value_type: Attribute, start: int = 0) -> Array:
 
 @RULES.op(ShapeCastOp)
 @picking
-def shape_cast(op: ShapeCastOp) -> Sequence[int]:
+def shape_cast(op: Any) -> Sequence[int]:
     return range(count_of(op.source.type))
 
 
 @RULES.op(TransposeOp)
 @picking
-def transpose(op: TransposeOp) -> Sequence[int]:
+def transpose(op: Any) -> Sequence[int]:
     return list(numbered(op.vector.type).transpose(op.permutation.get_values()).flat)
 
 
 @RULES.op(InterleaveOp)
 @picking
-def interleave(op: InterleaveOp) -> Sequence[int]:
+def interleave(op: Any) -> Sequence[int]:
     one, other = numbered(op.lhs.type), numbered(op.rhs.type, count_of(op.lhs.type))
     return list(np.stack([one, other], axis=-1).flat)
 
 
 @RULES.op(DeinterleaveOp)
-def deinterleave(op: DeinterleaveOp) -> Kernel:
+def deinterleave(op: Any) -> Kernel:
     def run(machine: Machine, source: Elements) -> list[Value]:
         return [source[::2], source[1::2]]
 
@@ -238,13 +238,13 @@ def _numbers(attribute: ArrayAttr[IntegerAttr]) -> list[int]:
 
 @RULES.op(ExtractStridedSliceOp)
 @picking
-def extract_strided_slice(op: ExtractStridedSliceOp) -> Sequence[int]:
+def extract_strided_slice(op: Any) -> Sequence[int]:
     return list(numbered(op.source.type)[_box(_numbers(op.offsets), _numbers(op.sizes))].flat)
 
 
 @RULES.op(InsertStridedSliceOp)
 @picking
-def insert_strided_slice(op: InsertStridedSliceOp) -> Sequence[int]:
+def insert_strided_slice(op: Any) -> Sequence[int]:
     part, offsets = numbered(op.source.type), _numbers(op.offsets)
     whole = numbered(op.dest.type, part.size)
     sizes = [*([1] * (whole.ndim - part.ndim)), *part.shape]
@@ -253,7 +253,7 @@ def insert_strided_slice(op: InsertStridedSliceOp) -> Sequence[int]:
 
 
 @RULES.op(StepOp)
-def step(op: StepOp) -> Kernel:
+def step(op: Any) -> Kernel:
     return partial(_constant, tuple(scalars.constant(INDEX, number) for number in range(count_of(op.result.type))))
 
 
@@ -262,7 +262,7 @@ def _constant(elements: Elements, machine: Machine) -> Value:
 
 
 @RULES.op(ConstantMaskOp)
-def constant_mask(op: ConstantMaskOp) -> Kernel:
+def constant_mask(op: Any) -> Kernel:
     sizes = op.mask_dim_sizes.get_values()
     positions = [position or (0,) for position in np.ndindex(*shape_of(op.mask.type))]
     mask = tuple(scalars.constant(BOOL, all(map(lt, position, sizes))) for position in positions)
@@ -378,7 +378,7 @@ def reduction(op: vector.ReductionOp) -> Kernel:
 
 
 @RULES.op(MultiReductionOp)
-def multi_reduction(op: MultiReductionOp) -> Kernel:
+def multi_reduction(op: Any) -> Kernel:
     """Each result starts from its element of the accumulator; then come the elements, row major."""
     combine, is_scalar = combination(op.kind, form_of(op.source.type)), not isinstance(op.dest.type, VectorType)
     reduced = list(op.reduction_dims.get_values())
@@ -393,7 +393,7 @@ def multi_reduction(op: MultiReductionOp) -> Kernel:
 
 
 @RULES.op(ScanOp)
-def scan(op: ScanOp) -> Kernel:
+def scan(op: Any) -> Kernel:
     combine, inclusive = combination(op.kind, form_of(op.source.type)), bool(op.inclusive.value.data)
     along = np.moveaxis(numbered(op.source.type), op.reduction_dim.value.data, -1)
     rows = [[int(number) for number in row] for row in along.reshape(-1, along.shape[-1])]
@@ -648,7 +648,7 @@ def _packed(indices: Sequence[Array], mask: Elements) -> Iterator[list[Array]]:
 
 
 @RULES.op(ExpandLoadOp)
-def expand_load(op: ExpandLoadOp) -> Kernel:
+def expand_load(op: Any) -> Kernel:
     def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
         *indices, mask, otherwise = operands
         places = zip(_packed(indices, mask), mask, otherwise, strict=True)
@@ -658,7 +658,7 @@ def expand_load(op: ExpandLoadOp) -> Kernel:
 
 
 @RULES.op(CompressStoreOp)
-def compress_store(op: CompressStoreOp) -> Kernel:
+def compress_store(op: Any) -> Kernel:
     def run(machine: Machine, target: Tensor, *operands: Any) -> None:
         *indices, mask, value = operands
         for place, on, element in zip(_packed(indices, mask), mask, value, strict=True):
@@ -674,7 +674,7 @@ def _beside(offsets: Sequence[Array], form: Form, indices: Elements) -> Iterator
 
 
 @RULES.op(GatherOp)
-def gather(op: GatherOp) -> Kernel:
+def gather(op: Any) -> Kernel:
     form = form_of(op.indices.type)
 
     def run(machine: Machine, source: Tensor, *operands: Any) -> Value:
@@ -686,7 +686,7 @@ def gather(op: GatherOp) -> Kernel:
 
 
 @RULES.op(ScatterOp)
-def scatter(op: ScatterOp) -> Kernel:
+def scatter(op: Any) -> Kernel:
     """One element after the other: of two at one place the last one stays."""
     form = form_of(op.indices.type)
 

@@ -42,7 +42,7 @@ def parsed(line: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize(
-    "line", ["%r = mine.step %x 4", "%r = mine.step %x 4 {exact, note}", '"mine.plain"(%x) : (i32) -> ()']
+    "line", ["%r = mine.step %x 4", "%r = mine.step %x 4 {exact}", '"mine.plain"(%x) : (i32) -> ()']
 )
 def test_a_row_reads_and_prints_its_form(line: str):
     module = parsed(line)
