@@ -23,9 +23,9 @@ from xdsl.dialects.builtin import (
     IntegerType,
     TensorType,
 )
+from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AttrConstraint
-from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import (
