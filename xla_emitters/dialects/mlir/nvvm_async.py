@@ -20,6 +20,7 @@ from xdsl.irdl import (
     IRDLOperation,
     eq,
     irdl_attr_definition,
+    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -27,6 +28,8 @@ from xdsl.irdl import (
     prop_def,
     result_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
@@ -89,13 +92,33 @@ def _verify_registers(op: Any) -> None:
         raise VerifyException(f"sets {count} registers; it must be a multiple of 8 from 24 to 256")
 
 
+@irdl_op_definition
+class MemoryBarrierOp(IRDLOperation):
+    """`nvvm.memory.barrier <gpu>`: accesses before and behind it keep their order, as seen by the threads of the scope.
+
+    A class, since `nvvm.memory.barrier #nvvm.mem_scope<gpu>` is read too, which no format can say.
+    """
+
+    name = "nvvm.memory.barrier"
+
+    scope = prop_def(MemScopeAttr)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MemoryBarrierOp:
+        scope = parser.parse_optional_attribute() or MemScopeAttr.new(MemScopeAttr.parse_parameters(parser))
+        return cls(properties={"scope": scope}, attributes=parser.parse_optional_attr_dict())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        self.scope.print_parameters(printer)
+        printer.print_op_attributes(self.attributes)
+
+
 CpAsyncCommitGroupOp = op_of_row("nvvm.cp.async.commit.group", "attr-dict")
 FenceMbarrierInitOp = op_of_row("nvvm.fence.mbarrier.init", "attr-dict")
 FenceScClusterOp = op_of_row("nvvm.fence.sc.cluster", "attr-dict")
 BreakpointOp = op_of_row("nvvm.breakpoint", "attr-dict")
 
-# Accesses before and behind it keep their order, as seen by the threads of the scope.
-MemoryBarrierOp = op_of_row("nvvm.memory.barrier", "$scope attr-dict", properties={"scope": prop_def(MemScopeAttr)})
 FenceProxyOp = op_of_row(
     "nvvm.fence.proxy",
     "attr-dict",

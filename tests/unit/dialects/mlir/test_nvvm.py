@@ -90,6 +90,12 @@ def test_our_custom_text_is_mlirs(line: str):
     assert printed.replace("%0", "%r") == line or line.startswith("nvvm.barrier")
 
 
+def test_the_scope_of_a_barrier_is_read_with_its_name_too():
+    """As MLIR reads it."""
+    (function,) = parse_ir(in_function("nvvm.memory.barrier #nvvm.mem_scope<gpu>")).ops
+    assert print_ir(function).splitlines()[1].strip() == "nvvm.memory.barrier <gpu>"
+
+
 def test_a_register_is_built_with_its_range():
     op = nvvm.THREAD_ID["x"]((0, 128))
     assert print_ir(op) == "%0 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32"
