@@ -11,12 +11,13 @@ from pathlib import Path
 import mkdocs_gen_files
 
 import xla_emitters as xe
-from xla_emitters.device import DEVICES, device
+from xla_emitters.device import DEVICES
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.emitters.emit import EMITTERS, opcodes_with_code
-from xla_emitters.pipelines.passes import KERNEL, STAGES
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES
 from xla_emitters.tools.main import build_parser
 from xla_emitters.trace.html import diff_html
 from xla_emitters.universe import all_passes
@@ -79,7 +80,8 @@ def passes_of(stage: str) -> str:
     """The passes that lead to a stage from the one before, each with the reason for its place."""
     rows, lines = list[str](), []
     for row in KERNEL:
-        rows.append(f"- [`{row.make(device('h200')).name}`](passes.md#{row.make(device('h200')).name}): {row.reason}")
+        name = row.make(CompileOptions()).name
+        rows.append(f"- [`{name}`](passes.md#{name}): {row.reason}")
         if row.stage:
             if row.stage == stage:
                 lines = rows
@@ -90,8 +92,8 @@ def passes_of(stage: str) -> str:
 def passes() -> str:
     """A section for each pass: the head of its file, which is its documentation."""
     order: dict[str, list[str]] = {}
-    for row in KERNEL:
-        order.setdefault(row.make(device("h200")).name, []).append(row.reason)
+    for row in (*GRAPH, *KERNEL):
+        order.setdefault(row.make(CompileOptions()).name, []).append(row.reason)
     parts = [
         "# Passes\n",
         "In the order of their first run. Each is a file, runs alone with `xla-emitters-opt -p NAME`, and this is the file's head.\n",

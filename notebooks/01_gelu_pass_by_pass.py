@@ -257,7 +257,7 @@ def _(mo):
     mo.md("""
     ## Where to go on
 
-    `xla_emitters/pipeline.py` lists all passes, each with the reason for its place. `xla-emitters compile FILE.hlo
+    `xla_emitters/pipelines/passes.py` lists all passes, each with the reason for its place. `xla-emitters compile FILE.hlo
     --print-ir-tree-dir DIR` writes what you saw here as files; `xla-emitters-opt -p PASS` runs one pass alone. The next notebooks look at
     kernels whose threads work together: a transpose through shared memory (02), and a reduction in a warp (03).
     """)

@@ -38,6 +38,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-lower-affine": ("lowering", "lower_affine"),
     "xla-lower-tensors": ("lowering", "lower_tensors"),
     "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
+    "xla-select-fusion": ("graph", "select_fusion"),
     "xla-split-reductions": ("graph", "split_reductions"),
     "xla-split-results": ("graph", "split_results"),
     "xla-split-scatters": ("graph", "split_scatters"),

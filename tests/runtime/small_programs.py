@@ -90,3 +90,52 @@ ENTRY main {
 """
 
 PROGRAMS = {"gelu": GELU, "ragged": RAGGED, "bytes": BYTES, "two_results": TWO_RESULTS}
+
+# Every pass on HLO but the choice of one fusion changes something of this one: a tuple goes in; a constant is an operand; no one kernel
+# makes both sums; 4,100 rows are more than one block adds up; the scattered array is wanted elsewhere; a parameter is a result.
+EVERY_PASS_ON_HLO = """
+HloModule every_pass_on_hlo
+add {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+more {
+  %a = s32[] parameter(0)
+  %b = s32[] parameter(1)
+  ROOT %sum = s32[] add(%a, %b)
+}
+column {
+  %x = f32[4100,3] parameter(0)
+  %k = f32[] parameter(1)
+  %r = f32[3] reduce(%x, %k), dimensions={0}, to_apply=add
+  ROOT %n = f32[3] negate(%r)
+}
+sizes {
+  %x = f32[8,6] parameter(0)
+  %z = f32[] constant(0)
+  %row = f32[8] reduce(%x, %z), dimensions={1}, to_apply=add
+  %col = f32[6] reduce(%x, %z), dimensions={0}, to_apply=add
+  ROOT %t = (f32[8], f32[6]) tuple(%row, %col)
+}
+scattered {
+  %p = s32[9] parameter(0)
+  %rows = s32[5] parameter(1)
+  %u = s32[5] parameter(2)
+  ROOT %s = s32[9] scatter(%p, %rows, %u), update_window_dims={}, inserted_window_dims={0},
+      scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=more
+}
+ENTRY main {
+  %pair = (f32[4100,3], f32[8,6]) parameter(0)
+  %large = f32[4100,3] get-tuple-element(%pair), index=0
+  %small = f32[8,6] get-tuple-element(%pair), index=1
+  %array = s32[9] parameter(1)
+  %rows = s32[5] parameter(2)
+  %u = s32[5] parameter(3)
+  %k = f32[] constant(3)
+  %c = f32[3] fusion(%large, %k), kind=kInput, calls=column
+  %s = (f32[8], f32[6]) fusion(%small), kind=kInput, calls=sizes
+  %w = s32[9] fusion(%array, %rows, %u), kind=kInput, calls=scattered
+  ROOT %all = (f32[3], (f32[8], f32[6]), s32[9], s32[9]) tuple(%c, %s, %w, %array)
+}
+"""

@@ -23,7 +23,6 @@ from runtime.damage import DAMAGES, QUIET, Damage, damaged, flipped
 from runtime.seeds import seeds
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.device import device
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.hlo_text import parse_hlo
@@ -126,7 +125,7 @@ def stages() -> list[tuple[int, str]]:
 def test_opt_says_where(stages: list[tuple[int, str]], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Damaged IR of every stage, alone or through the passes that would come next. It never shows as a bug of ours."""
     path = tmp_path / "bad.mlir"
-    names = [row.make(device("h200")).name for row in KERNEL]
+    names = [row.make(CompileOptions()).name for row in KERNEL]
     for seed in seeds(60, of_all=0.2):
         done, text = stages[seed % len(stages)]
         path.write_bytes(damaged(text, seed)[1])

@@ -19,7 +19,7 @@ import pytest
 
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
-from xla_emitters.explore.check import StageComparison, Verdict, reference_for
+from xla_emitters.explore.check import Comparison, StageComparison, Verdict, reference_for
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile, compile_module
 from xla_emitters.pipelines.options import CompileOptions
@@ -59,10 +59,10 @@ def verdict_on(text: str, x: Array, device: str) -> Verdict:
     """As `check`, without the verifier after each pass, which takes longer than all the rest."""
     module = parse_hlo(text)
     shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
-    stages = ("xla_gpu", "llvm-dialect")
-    comparison = StageComparison(reference_for(module, [x]), shapes, allocate(shapes, [x]), stages, 0)
+    how = Comparison("xla_gpu,llvm-dialect")
+    comparison = StageComparison(reference_for(module, [x]), shapes, allocate(shapes, [x]), how)
     compile_module(
-        module, CompileOptions(target=device, stage=stages[-1], record="none"), observers=comparison.observer
+        module, CompileOptions(target=device, stage=how.last_stage, record="none"), observers=comparison.observer
     )
     return comparison.verdict()
 

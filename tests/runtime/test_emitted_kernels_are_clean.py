@@ -29,7 +29,7 @@ from xla_emitters.runtime.simt.sanitizer import Sanitizer
 EMITTERS = Path(__file__).parents[1] / "filecheck" / "emitters"
 THROUGH_SHARED_MEMORY = ["transpose/epilogue_reads", "transpose/packed_odd", "reduction/row", "reduction/column"]
 BARRIERS = ("xla_gpu.sync_threads", "gpu.barrier", "nvvm.barrier0")
-STAGES = [stage for stage in EXECUTABLE_STAGES if stage != "hlo"]
+STAGES = EXECUTABLE_STAGES[EXECUTABLE_STAGES.index("xla_gpu") :]
 
 
 def text_of(name: str) -> str:

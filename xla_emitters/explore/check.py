@@ -148,11 +148,13 @@ class Reference:
         results: Sequence[Array],
         written: Sequence[Array] | None = None,
         numbers: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
     ) -> Verdict:
         """Bit by bit first; what differs must be within the bounds.
 
         written  per result, which elements (flat, logical) were computed; None: all
         numbers  which results these are; None: all, in order
+        names    what messages call them; None: r0, r1, ... by number
         """
         exact = total = 0
         details: list[str] = []
@@ -166,21 +168,21 @@ class Reference:
             total += count
             exact += count - int(np.count_nonzero(different))
             if wrong.any():
-                details += self._differences(number, result, wrong)
+                details += self._differences(names[at] if names else f"r{number}", number, result, wrong)
         if details:
             return Verdict(False, f"differs from the NumPy reference: {details[0]}", tuple(details))
         bounds = "the ops' bounds" if self.atol is None and self.rtol is None else "the given tolerance"
         how = "bit-identical to" if exact == total else f"({exact} bit-identical, all within {bounds}) equal to"
         return Verdict(True, f"{total} of {total} elements {how} the NumPy reference")
 
-    def _differences(self, number: int, result: Array, wrong: Array) -> list[str]:
+    def _differences(self, name: str, number: int, result: Array, wrong: Array) -> list[str]:
         positions = np.argwhere(wrong)[:5]
-        lines = [f"r{number}: {int(np.count_nonzero(wrong))} of {wrong.size} elements"]
+        lines = [f"{name}: {int(np.count_nonzero(wrong))} of {wrong.size} elements"]
         for position in positions:
             at = tuple(int(index) for index in position)
             low, high = self.bounds[number].low[at], self.bounds[number].high[at]
             wanted = f"{low}" if f"{low}" == f"{high}" else f"{low} to {high}"
-            lines.append(f"r{number}{list(at)} is {result[at]}, wanted {wanted}")
+            lines.append(f"{name}{list(at)} is {result[at]}, wanted {wanted}")
         return lines
 
 
@@ -308,8 +310,10 @@ class StageComparison:
         own = tuple(kernel.verdict() for kernel in self._kernels)
         before = self._hlo.problem
         wrong = next((verdict for verdict in own if not verdict.ok), None)
-        if before is not None or (wrong is not None and self._is_one_kernel):
-            return before or replace(own[0], name="")
+        if before is not None:
+            return before if self._is_one_kernel else replace(before, kernels=own)
+        if wrong is not None and self._is_one_kernel:
+            return replace(wrong, name="")
         if wrong is not None:
             details = [line for verdict in own if not verdict.ok for line in (verdict.summary, *verdict.details)]
             return Verdict(False, f"kernel {wrong.name}: {wrong.summary}", tuple(details[1:]), kernels=own)
@@ -369,16 +373,17 @@ class _GraphComparison:
             self.problem = Verdict(False, f"hlo: {count} elements change when the text is read back", self.last.details)
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Of a fusion that is compiled alone the inputs are at hand, so ENTRY is evaluated from the pass on that leaves only it."""
+        """Evaluates ENTRY where a pass changed the module, and at the stage `graph` where that is asked for by name.
+
+        Of a fusion that is compiled alone the inputs are at hand from the pass on that leaves only it.
+        """
         self._selected |= name == SelectFusionPass.name
         how = self.whole.how
         if self.problem is not None or not self._selected or not how.wants(stage):
             return
         text = print_hlo(module)
-        if self._text is None and how.stages == "passes":
-            self._text = text
         before, self._text = self._text or self.whole.program.hlo, text
-        if text == before or stage == "hlo":
+        if stage == "hlo" or (text == before and how.stages in ("all", "passes")):
             return
         values = evaluate(entry_of(module), self.whole.reference.inputs)
         self.executed += 1
@@ -469,7 +474,7 @@ class KernelComparison:
         if self._sampled is not None:
             sampled = self._sampled
             parts = [from_buffer(sampled[slot.kind, slot.index], spec) for slot, spec in pairs]
-        verdict = self.reference.compare(arrays, parts, self._numbers)
+        verdict = self.reference.compare(arrays, parts, self._numbers, [str(slot) for slot, _ in pairs])
         self.last = verdict
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
 

@@ -28,7 +28,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.program_plan import entry_of, is_same_memory
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, copying
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class FuseEntryPass(KernelPass):
     name = "xla-fuse-entry"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        fuse_entry(op)
+        fuse_entry(op, self.skip)
 
 
-def fuse_entry(module: ModuleOp) -> None:
-    """See the file's head. An ENTRY without fusions is one kernel, and stays as it is."""
+def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
+    """See the file's head. An ENTRY without fusions is one kernel, and stays as it is. `skip` is told what else stays, and why."""
     entry = entry_of(module)
     if not _fusions(entry):
         return
@@ -57,7 +57,7 @@ def fuse_entry(module: ModuleOp) -> None:
                 use.operation.operands[use.index] = made
     for fusion in _fusions(entry):
         if any(isinstance(operand.owner, ConstantOp | BitcastOp) for operand in fusion.operands):
-            _take_in(module, fusion)
+            _take_in(module, fusion, skip)
     for op in reversed(list(entry.instructions)):
         if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
@@ -67,14 +67,14 @@ def _fusions(entry: ComputationOp) -> list[FusionOp]:
     return [op for op in entry.instructions if isinstance(op, FusionOp)]
 
 
-def _take_in(module: ModuleOp, fusion: FusionOp) -> None:
+def _take_in(module: ModuleOp, fusion: FusionOp, skip: Skip) -> None:
     """Puts a fusion of more instructions in the place of one that is compiled, and does not say whose buffers it writes."""
     try:
         view = view_of(fusion)
     except Unsupported:
         return
     if fusion.output_to_operand_aliasing is not None:
-        return
+        return skip(fusion, "it says by number in which operands' buffers its results are")
     parting = Parting(module, fusion, view.computation)
     part, given = Part(parting.callee), list[SSAValue]()
     for parameter, operand in zip(view.parameters, view.operands, strict=True):

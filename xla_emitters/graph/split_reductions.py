@@ -46,7 +46,7 @@ from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class SplitReductionsPass(KernelPass):
     name = "xla-split-reductions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        split_reductions(op)
+        split_reductions(op, self.skip)
 
 
-def needs_split(computation: ComputationOp) -> FusionReductions | None:
-    """The reductions of what becomes a kernel, if they are to be split and can be."""
+def needs_split(computation: ComputationOp, skip: Skip = skip_silently) -> FusionReductions | None:
+    """The reductions of what becomes a kernel, if they are to be split and can be; `skip` is told why they cannot."""
     if not any(isinstance(op, ReduceOp) for op in computation.instructions):
         return None
     try:
@@ -69,10 +69,18 @@ def needs_split(computation: ComputationOp) -> FusionReductions | None:
         return None
     if isinstance(found, str) or found.shape.split is None:
         return None
-    heroes = found.reduce_heroes
-    if any(isinstance(identities_needed(hero), str) or not _is_uniform(hero) for hero in heroes):
-        return None
+    for hero in found.reduce_heroes:
+        if (reason := _why_whole(hero)) is not None:
+            skip(hero, reason)
+            return None
     return found
+
+
+def _why_whole(hero: ReduceOp) -> str | None:
+    """Why a reduction cannot be split; None: it can."""
+    if isinstance(identities := identities_needed(hero), str):
+        return identities
+    return None if _is_uniform(hero) else "its operands have different layouts"
 
 
 def _is_uniform(hero: ReduceOp) -> bool:
@@ -80,18 +88,18 @@ def _is_uniform(hero: ReduceOp) -> bool:
     return len({minor_to_major(array.type) for array in hero.arrays}) == 1
 
 
-def split_reductions(module: ModuleOp) -> None:
-    """Splits what ENTRY's fusions, or ENTRY itself, reduce, until each block can do its part."""
+def split_reductions(module: ModuleOp, skip: Skip = skip_silently) -> None:
+    """Splits what ENTRY's fusions, or ENTRY itself, reduce, until each block can do its part; `skip` is told what stays, and why."""
     entry = entry_of(module)
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
-        if needs_split(entry) is None:
+        if needs_split(entry, skip) is None:
             return
         entry = wrap_entry(entry)
     pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
     while pending:
         fusion = pending.pop()
         callee = computation_of(fusion)
-        if (found := needs_split(callee)) is not None:
+        if (found := needs_split(callee, skip)) is not None:
             pending += _Splitting(module, fusion, callee, found).split()
 
 

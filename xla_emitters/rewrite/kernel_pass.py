@@ -17,6 +17,7 @@ goes wrong in it names it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -43,6 +44,14 @@ class KernelPass(ModulePass):
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
         if (notes := notes_wanted()) is not None:
             notes.add(Remark(self.name, f"skipped {op.name}: {reason}", place_of(op)))
+
+
+Skip = Callable[[Operation, str], None]
+"""`KernelPass.skip` of some pass, for functions that it calls."""
+
+
+def skip_silently(op: Operation, reason: str) -> None:
+    """For functions that are called without a pass."""
 
 
 _DEFAULT = device(DEFAULT_DEVICE)

@@ -33,9 +33,9 @@ def merge_modules(modules: Sequence[ModuleOp]) -> tuple[ModuleOp, tuple[Mapping[
     made.location = modules[0].location
     for module in modules:
         made.attributes |= {name: value for name, value in module.attributes.items() if name not in made.attributes}
-    widest = max(modules, key=index_width)
-    if _LAYOUT in widest.attributes:
-        made.attributes[_LAYOUT] = widest.attributes[_LAYOUT]
+    made.attributes.pop(_LAYOUT, None)
+    if (layout := max(modules, key=index_width).attributes.get(_LAYOUT)) is not None:
+        made.attributes[_LAYOUT] = layout
     defined: dict[str, Operation] = {}
     renamed = tuple(_move(module, made, defined) for module in modules)
     return made, renamed
@@ -66,7 +66,8 @@ def _move(module: ModuleOp, made: ModuleOp, defined: dict[str, Operation]) -> di
 
 
 def _is_declaration(op: Operation) -> bool:
-    return bool(op.regions) and not any(region.blocks for region in op.regions)
+    """Of a function; shared memory has no initial value either, and each kernel has its own."""
+    return op.name in ("func.func", "llvm.func") and not any(region.blocks for region in op.regions)
 
 
 def rename_symbols(op: Operation, names: Mapping[str, str]) -> None:

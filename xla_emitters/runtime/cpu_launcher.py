@@ -3,8 +3,6 @@
 run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction; "graph": after the passes on HLO
 run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
 run_kernel(module, arguments, slots)  one kernel's live module; the program's arrays are buffers by slot
-
-
 """
 
 from __future__ import annotations
@@ -43,8 +41,8 @@ def run_program(
     """All kernels in order, each as its IR at `stage`; one logical array per result.
 
     watchers  for each kernel, who is told what its threads do (see `simt/memory`)
-    modules    the kernels' IR at `stage` where it is at hand with the places that it comes from; else the trace's text
-    raises  DataError for arrays that do not fit; UsageError when the trace does not hold that stage
+    modules   the kernels' IR at `stage` where it is at hand with the places that it comes from; else the trace's text
+    raises    DataError for arrays that do not fit; UsageError when the trace does not hold that stage
     """
     slots = allocate(program, inputs)
     if stage in ("hlo", "graph"):

@@ -82,7 +82,7 @@ def add_dumps(parser: argparse.ArgumentParser) -> None:
 
 
 def read_source(name: str) -> str | Path:
-    """What `pipeline.compile` takes for a file argument: a path, or the text on standard input. raises ParseError."""
+    """What `compile` takes for a file argument: a path, or the text on standard input. raises ParseError."""
     if name != "-":
         return Path(name)
     text = decoded(standard_input(), "standard input")
@@ -140,19 +140,24 @@ def prints_anything(options: argparse.Namespace) -> bool:
 def print_dumps(options: argparse.Namespace, program: Program) -> None:
     """Prints and writes what `add_dumps` offers: of the passes on HLO where they changed something, then kernel by kernel.
 
+    Remarks are printed last: of all passes on HLO, then kernel by kernel. Files of passes on HLO are in the directory itself, those of
+    a kernel in one named after it, or, where it is the only trace, in the directory itself.
     raises UsageError where the directory cannot be made.
     """
-    traces = (*([program.graph] if sum(program.graph.changed()) > 1 else []), *program.traces)
+    graph = [program.graph] if sum(program.graph.changed()) > 1 else []
+    traces = (*graph, *program.traces)
     for trace in traces:
         if options.print_ir_after_all or options.print_ir_after_change:
             for dump in dumps(trace, changed_only=not options.print_ir_after_all):
                 print(dump, file=sys.stderr)
         if options.print_ir_tree_dir:
-            directory = Path(options.print_ir_tree_dir) / (trace.name if len(traces) > 1 else "")
-            write_tree(trace, directory)
+            is_of_graph = trace is program.graph
+            folder = "" if is_of_graph or len(traces) == 1 else trace.name
+            write_tree(trace, Path(options.print_ir_tree_dir) / folder, suffix="hlo" if is_of_graph else "mlir")
         if options.time_passes:
             print(stage_table(trace, every_pass=True), file=sys.stderr)
-        if options.remarks:
+    if options.remarks:
+        for trace in (program.graph, *program.traces):
             for remark in trace.remarks:
                 print(remark, file=sys.stderr)
     if options.trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,13 +72,19 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
     elif options.diff:
-        text = "\n".join(diff(trace, *options.diff) for trace in program.traces)
+        text = "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
     else:
         text = program.code
     kind = "json" if options.json else "diff" if options.diff else options.stage
     write(options.output, text if text.endswith("\n") else text + "\n", kind)
     print_dumps(options, program)
     return 0
+
+
+def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:
+    """The trace of the passes on HLO where all points are there, else each kernel's."""
+    names = {name for step in program.graph for name in (step.name, step.stage)}
+    return (program.graph,) if names.issuperset(points) else program.traces
 
 
 def diff(trace: Trace, before: str, after: str) -> str:

@@ -105,8 +105,10 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         raise UsageError(
             f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}"
         )
-    if watched and stage == "hlo":
-        raise UsageError(f"{watched} watches threads, and the stage hlo has none", stage="run", help="a later --stage")
+    if watched and stage in ("hlo", "graph"):
+        raise UsageError(
+            f"{watched} watches threads, and the stage {stage} has none", stage="run", help="a later --stage"
+        )
     module = read_module(read_source(options.file))
     kept: list[ModuleOp] = []
 

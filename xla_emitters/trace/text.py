@@ -24,9 +24,10 @@ def dumps(trace: Trace, *, changed_only: bool = False) -> Iterator[str]:
             yield f"// -----// IR after {step.name} //----- //\n{step.ir}"
 
 
-def write_tree(trace: Trace, directory: Path) -> None:
+def write_tree(trace: Trace, directory: Path, suffix: str = "mlir") -> None:
     """One numbered file per recorded step; a file that the step did not change says so in its first line.
 
+    suffix  of the files of passes
     raises UsageError where the directory cannot be made
     """
     try:
@@ -39,8 +40,8 @@ def write_tree(trace: Trace, directory: Path) -> None:
         if step.ir is None:
             continue
         head = "" if is_changed else f"// unchanged by {step.name}\n"
-        suffix = _SUFFIXES.get(step.stage or "", "mlir")
-        (directory / f"{number:02d}-{step.name}.{suffix}").write_text(f"{head}{step.ir}\n")
+        ending = _SUFFIXES.get(step.stage or "", suffix)
+        (directory / f"{number:02d}-{step.name}.{ending}").write_text(f"{head}{step.ir}\n")
 
 
 def stage_table(trace: Trace, *, every_pass: bool = False) -> str:

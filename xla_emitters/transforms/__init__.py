@@ -1,1 +1,1 @@
-"""Passes on tensors: tensors in, tensors out. One pass per file; `pipeline.py` knows their order."""
+"""Passes on tensors: tensors in, tensors out. One pass per file; `pipelines/passes.py` knows their order."""

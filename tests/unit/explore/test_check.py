@@ -1,13 +1,16 @@
-"""Which stages may differ in bits from the one before: only where the order of what is combined can change."""
+"""Which stages may differ in bits from the one before, what is refused, which kernel and pass is blamed for wrong numbers."""
 
 from __future__ import annotations
 
 import pytest
+from runtime.small_programs import EVERY_PASS_ON_HLO, TARGET
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import Unsupported
-from xla_emitters.explore.check import check, hands_on_over_several_variables
+from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
+from xla_emitters.explore.check import Comparison, check, hands_on_over_several_variables
+from xla_emitters.graph import select_fusion, split_reductions
+from xla_emitters.lowering import convert_math_to_libdevice
 
 ONE = '#xla_gpu.indexing_map<"(th_x)[s0] -> (s0 * 4 + th_x), domain: th_x in [0, 3], s0 in [0, 5]">'
 TWO = '#xla_gpu.indexing_map<"(th_x)[s0, s1] -> (s0 * 6 + s1 * 4 + th_x), domain: th_x in [0, 3], s0 in [0, 5], s1 in [0, 1]">'
@@ -84,3 +87,136 @@ def test_some_blocks_answer_for_no_element_that_shares_a_byte_with_theirs():
         blocks=2,
     )
     assert verdict.ok, verdict.summary
+
+
+# ---- faults of the compiler: the kernel, the stage and the pass are named ----
+
+TWO_KERNELS = """
+HloModule two_kernels
+first {
+  %x = f32[20] parameter(0)
+  ROOT %c = f32[20] cbrt(%x)
+}
+second {
+  %t = f32[20] parameter(0)
+  %y = f32[20] parameter(1)
+  %z = f32[] constant(0)
+  %zs = f32[20] broadcast(%z), dimensions={}
+  %hidden = f32[20] multiply(%t, %zs)
+  %s = f32[20] sine(%y)
+  ROOT %r = f32[20] add(%hidden, %s)
+}
+ENTRY main {
+  %x = f32[20] parameter(0)
+  %y = f32[20] parameter(1)
+  %a = f32[20] fusion(%x), kind=kLoop, calls=first
+  ROOT %b = f32[20] fusion(%a, %y), kind=kLoop, calls=second
+}
+"""
+LIBDEVICE = "xla-convert-math-to-libdevice"
+
+
+def calling_tan_for(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in the pass to libdevice. Of kernel a, which makes a temporary, nothing shows in the result."""
+    assert op in convert_math_to_libdevice._FUNCTIONS
+    monkeypatch.setitem(convert_math_to_libdevice._FUNCTIONS, op, ("tan", False))
+
+
+@pytest.mark.parametrize(("op", "wrong", "right"), [("math.cbrt", "a", "b"), ("math.sin", "b", "a")])
+@pytest.mark.parametrize(("stages", "blamed"), [("all", "llvm-dialect"), ("passes", LIBDEVICE), ("llvm-dialect",) * 2])
+def test_the_wrong_kernel_and_what_made_it_wrong(
+    op: str, wrong: str, right: str, stages: str, blamed: str, monkeypatch: pytest.MonkeyPatch
+):
+    good = check(TWO_KERNELS, stages=stages)
+    assert good.ok, good.details
+    assert [(kernel.name, kernel.ok) for kernel in good.kernels] == [("a", True), ("b", True)]
+    calling_tan_for(op, monkeypatch)
+    verdict = check(TWO_KERNELS, stages=stages)
+    verdicts = {kernel.name: kernel for kernel in verdict.kernels}
+    assert (verdict.ok, verdicts[wrong].ok, verdicts[right].ok) == (False, False, True)
+    name = {"a": "t0", "b": "r0"}[wrong]
+    differs = f"{blamed}: differs from the NumPy reference: {name}: " if stages != "passes" else f"{blamed} changes "
+    assert verdict.summary.startswith(f"kernel {wrong}: {differs}"), verdict.summary
+    assert verdicts[wrong].summary == verdict.summary.removeprefix(f"kernel {wrong}: ")
+    assert verdicts[right].summary.startswith("20 of 20 elements")
+    with pytest.raises(NumbersDiffer, match=f"kernel {wrong}: {blamed}"):
+        verdict.raise_if_different()
+
+
+def test_both_kernels_wrong(monkeypatch: pytest.MonkeyPatch):
+    """The first is in the summary, both in the details; the second is judged on what the first should have made."""
+    for op in ("math.cbrt", "math.sin"):
+        calling_tan_for(op, monkeypatch)
+    verdict = check(TWO_KERNELS)
+    assert verdict.summary.startswith("kernel a: llvm-dialect: differs from the NumPy reference: t0: 20 of 20")
+    assert [kernel.ok for kernel in verdict.kernels] == [False, False]
+    assert any(line.startswith("llvm-dialect: differs from the NumPy reference: r0: ") for line in verdict.details)
+
+
+def test_the_only_kernel_has_no_verdict_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    calling_tan_for("math.cbrt", monkeypatch)
+    verdict = check(TWO_KERNELS, fusion="a")
+    assert verdict.summary.startswith("llvm-dialect: differs from the NumPy reference: r0: 20 of 20")
+    assert verdict.kernels == ()
+
+
+@pytest.mark.parametrize("fusion", [None, "c"])
+@pytest.mark.parametrize(
+    ("stages", "blamed"), [("all", "graph"), ("graph", "graph"), ("passes", "xla-split-reductions")]
+)
+def test_a_wrong_pass_on_hlo(fusion: str | None, stages: str, blamed: str, monkeypatch: pytest.MonkeyPatch):
+    """Parts of a sum that begin with 1: the kernels compute what they are told, so it is the module that is wrong."""
+    text = EVERY_PASS_ON_HLO
+    assert check(text, target=TARGET, stages=stages, fusion=fusion).ok
+    monkeypatch.setattr(split_reductions, "identities_needed", lambda hero: (1,))
+    verdict = check(text, target=TARGET, stages=stages, fusion=fusion)
+    assert not verdict.ok
+    assert verdict.summary == f"{blamed}: differs from the NumPy reference: r0: 3 of 3 elements"
+    assert len(verdict.kernels) == (2 if fusion else 7)
+    assert all(kernel.ok for kernel in verdict.kernels)
+
+
+OTHER = """other {
+  %x = f32[20] parameter(0)
+  ROOT %n = f32[20] negate(%x)
+}
+ENTRY main {"""
+
+
+def test_a_wrong_choice_of_a_fusion(monkeypatch: pytest.MonkeyPatch):
+    """Another one than was asked for, of as many operands."""
+    right = select_fusion.select_fusion
+    monkeypatch.setattr(select_fusion, "select_fusion", lambda module, name: right(module, {"a": "b"}[name]))
+    text = TWO_KERNELS.replace("fusion(%a, %y), kind=kLoop, calls=second", "fusion(%a), kind=kLoop, calls=other")
+    verdict = check(text.replace("ENTRY main {", OTHER), stages="passes", fusion="a")
+    assert verdict.summary.startswith("xla-select-fusion: differs")
+
+
+# ---- what is asked for ----
+
+
+@pytest.mark.parametrize(
+    ("stages", "message", "help"),
+    [
+        ("ptx", "stage 'ptx' cannot be executed", "all, passes, or of: hlo, graph, xla_gpu,"),
+        ("scf,nowhere", "stage 'nowhere' cannot be executed", "all, passes, or of: hlo"),
+        ("scf,passes", "'passes' is not combined with stages", "--stages passes"),
+        ("all,scf", "'all' is not combined with stages", "--stages all"),
+    ],
+)
+def test_stages_that_there_are_not(stages: str, message: str, help: str):
+    with pytest.raises(UsageError) as raised:
+        Comparison(stages)
+    assert raised.value.message == message
+    assert raised.value.help.startswith(help)
+
+
+def test_what_a_comparison_wants():
+    assert [Comparison("scf,flat").wants(stage) for stage in ("scf", "flat", "hlo", None)] == [True, True, False, False]
+    assert [Comparison("all").wants(stage) for stage in ("scf", None)] == [True, False]
+    assert [Comparison("passes").wants(stage) for stage in ("scf", None)] == [True, True]
+    assert [Comparison(stages).last_stage for stages in ("flat,scf", "all", "passes")] == [
+        *("flat", "llvm-dialect", "llvm-dialect")
+    ]
+    with pytest.raises(UsageError, match="-3 blocks cannot be run"):
+        Comparison(blocks=-3)

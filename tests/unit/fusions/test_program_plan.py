@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.program_plan import ProgramPlan, Slot, computation_of, plan_program
 from xla_emitters.hlo_text import parse_hlo
 
@@ -28,17 +28,17 @@ sum {
 """
 
 
-def plan(entry: str, fusion: str | None = None) -> ProgramPlan:
-    return plan_program(parse_hlo(BODIES + f"ENTRY main {{\n{entry}\n}}\n"), fusion)
+def plan(entry: str) -> ProgramPlan:
+    return plan_program(parse_hlo(BODIES + f"ENTRY main {{\n{entry}\n}}\n"))
 
 
-def flow(entry: str, fusion: str | None = None) -> list[tuple[str, str, str]]:
+def flow(entry: str) -> list[tuple[str, str, str]]:
     """Per kernel: name, what it reads, what it writes, as p0 t1 r2."""
 
     def names(slots: tuple[Slot, ...]) -> str:
         return " ".join(f"{slot.kind[0]}{slot.index}" for slot in slots)
 
-    return [(kernel.name, names(kernel.operands), names(kernel.results)) for kernel in plan(entry, fusion).kernels]
+    return [(kernel.name, names(kernel.operands), names(kernel.results)) for kernel in plan(entry).kernels]
 
 
 CHAIN = """
@@ -56,13 +56,6 @@ def test_a_chain_goes_through_a_temporary() -> None:
     planned = plan(CHAIN)
     assert [str(type) for type in planned.temporaries] == ["tensor<8xf32>"]
     assert (len(planned.parameters), len(planned.results)) == (2, 1)
-
-
-def test_one_fusion_of_several_has_its_own_arrays() -> None:
-    assert flow(CHAIN, "b") == [("b", "p0", "r0")]
-    with pytest.raises(UsageError, match="no fusion instruction 'c' in ENTRY") as raised:
-        flow(CHAIN, "c")
-    assert raised.value.help == "there are: a, b"
 
 
 def test_an_entry_without_fusions_is_a_kernel() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.fusions.program_plan import Slot, entry_of, plan_program
-from xla_emitters.graph.fuse_entry import fuse_entry, fuse_entry_for_program
+from xla_emitters.graph.fuse_entry import FuseEntryPass, fuse_entry
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.reference import evaluate
 
 FUSED = """
@@ -59,7 +61,9 @@ def module_of(case: str) -> str:
 
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_are_made_of_fusions_and_copies_alone(case: str) -> None:
-    plan = plan_program(*fuse_entry_for_program(parse_hlo(module_of(case)), None))
+    module = parse_hlo(module_of(case))
+    fuse_entry(module)
+    plan = plan_program(module)
     assert [(kernel.name, kernel.operands, kernel.results) for kernel in plan.kernels] == KERNELS[case]
 
 
@@ -78,6 +82,10 @@ def test_no_value_changes(case: str) -> None:
 def test_what_says_whose_buffers_it_writes_keeps_its_operands() -> None:
     case = CASES["a constant"] + ", output_to_operand_aliasing={{}: (0, {})}"
     module = parse_hlo(f"{FUSED}ENTRY main {{\n p = s32[6] parameter(0)\n {case}\n}}")
-    fuse_entry(module)
+    with take_notes() as notes:
+        FuseEntryPass().apply(Context(), module)
+    assert [remark.text for remark in notes.remarks] == [
+        "skipped hlo.fusion: it says by number in which operands' buffers its results are"
+    ]
     (fusion,) = (op for op in entry_of(module).instructions if isinstance(op, FusionOp))
     assert len(fusion.operands) == 3

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.errors import UsageError
 from xla_emitters.fusions.program_plan import entry_of, plan_program
 from xla_emitters.fusions.reductions import Reduction
-from xla_emitters.graph.split_reductions import split_for_program, split_reductions
+from xla_emitters.graph.split_reductions import SplitReductionsPass, split_reductions
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.reference import evaluate
 
 ADD = """
@@ -174,24 +175,15 @@ def test_a_reduction_of_unknown_identity_is_left():
     text = ALL.replace("s = f32[] add(a, b)", "s = f32[] subtract(a, b)")
     before, after = split(text)
     assert print_hlo(before) == print_hlo(after)
-
-
-def test_what_needs_no_split_is_the_same_module():
-    module = parse_hlo(ALL.replace("5000", "4000"), "x.hlo")
-    assert split_for_program(module, None) == (module, None)
-    assert split_for_program(module, "g") == (module, "g")
-    with pytest.raises(UsageError, match="no fusion instruction 'h'"):
-        split_for_program(module, "h")
-
-
-def test_one_fusion_of_several_alone():
-    text = ALL.replace(
-        "ROOT g =",
-        "u = (f32[5000,40], f32[40], f32[40]) fusion(p, start, w), kind=kInput, calls=fused\n ROOT g =",
+    with take_notes() as notes:
+        SplitReductionsPass().apply(Context(), before)
+    (remark,) = notes.remarks
+    assert str(remark) == (
+        "xla-split-reductions: skipped hlo.reduce: the initial value of %r would count once for each thread, "
+        "and its computation has no known identity at r (x.hlo:12:9)"
     )
-    module = parse_hlo(text, "x.hlo")
-    made, name = split_for_program(module, "u")
-    assert name is None
-    assert fusions(made) == ["u.partial", "u"]
-    assert fusions(module) == ["u", "g"]
-    same(parse_hlo(ALL, "x.hlo"), made)
+
+
+def test_what_needs_no_split_stays_as_it_is():
+    before, after = split(ALL.replace("5000", "4000"))
+    assert print_hlo(before) == print_hlo(after)

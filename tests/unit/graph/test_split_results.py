@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.fusions.program_plan import entry_of, plan_program
-from xla_emitters.graph.split_results import parts_of, split_results_for_program
+from xla_emitters.graph.split_results import parts_of, split_results
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate
 
@@ -81,11 +81,9 @@ def test_what_goes_together(roots: tuple[str, ...], parts: list[str]):
     assert [" ".join(op.instruction_name.data for op in part) for part in found] == parts
 
 
-@pytest.mark.parametrize("fusion", [None, "g"])
-def test_each_part_is_a_fusion_that_reads_what_it_needs(fusion: str | None):
-    before = module("scaled", "column", "short", "row", "column")
-    after, name = split_results_for_program(before, fusion)
-    assert name is None
+def test_each_part_is_a_fusion_that_reads_what_it_needs():
+    before, after = (module("scaled", "column", "short", "row", "column") for _ in range(2))
+    split_results(after)
     after.verify()
     text = print_hlo(after)
     parts = [text.split(f"%fused.{number} {{")[1].split("\n}")[0] for number in range(3)]
@@ -101,16 +99,14 @@ def test_each_part_is_a_fusion_that_reads_what_it_needs(fusion: str | None):
 
 
 def test_an_entry_without_fusions_is_wrapped_first():
-    after, _ = split_results_for_program(
-        parse_hlo(
-            "ENTRY f { p = f32[8] parameter(0)\n q = f32[4] parameter(1)\n ROOT t = (f32[8], f32[4]) tuple(p, q) }"
-        ),
-        None,
+    after = parse_hlo(
+        "ENTRY f { p = f32[8] parameter(0)\n q = f32[4] parameter(1)\n ROOT t = (f32[8], f32[4]) tuple(p, q) }"
     )
+    split_results(after)
     assert [kernel.name for kernel in plan_program(after).kernels] == ["f.0", "f.1"]
 
 
-def test_what_needs_no_split_is_the_same_module():
-    before = module("row", "scaled")
-    assert split_results_for_program(before, None) == (before, None)
-    assert split_results_for_program(before, "g") == (before, "g")
+def test_what_needs_no_split_stays_as_it_is():
+    after = module("row", "scaled")
+    split_results(after)
+    assert print_hlo(after) == print_hlo(module("row", "scaled"))

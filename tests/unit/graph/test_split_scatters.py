@@ -7,7 +7,7 @@ import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.fusions.program_plan import Slot, entry_of, plan_program
-from xla_emitters.graph.split_scatters import split_scatters, split_scatters_for_program
+from xla_emitters.graph.split_scatters import split_scatters
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate
 
@@ -52,7 +52,9 @@ WANTED = [0, 1, 2, 304, 4, 5, 6, 7, 28]
 
 def test_what_is_in_place_stays_one_fusion() -> None:
     module = parse_hlo(ALIAS + COMBINE + FUSED + ENTRY)
-    assert split_scatters_for_program(module, None) == (module, None)
+    before = print_hlo(module)
+    split_scatters(module)
+    assert print_hlo(module) == before
 
 
 @pytest.mark.parametrize(
@@ -64,9 +66,8 @@ def test_what_is_in_place_stays_one_fusion() -> None:
     ],
 )
 def test_else_a_first_fusion_writes_the_array(text: str, name: str) -> None:
-    before = parse_hlo(text)
-    after, fusion = split_scatters_for_program(before, None)
-    assert fusion is None
+    before, after = parse_hlo(text), parse_hlo(text)
+    split_scatters(after)
     after.verify()
     fusions = [op for op in entry_of(after).instructions if isinstance(op, FusionOp)]
     assert [op.instruction_name.data for op in fusions] == [f"{name}.arrays", name]
@@ -80,7 +81,8 @@ def test_else_a_first_fusion_writes_the_array(text: str, name: str) -> None:
 def test_both_kernels_have_the_result_and_it_is_whole_after_the_second() -> None:
     module = parse_hlo(COMBINE + FUSED + ENTRY)
     assert evaluate(entry_of(module), INPUTS)[0].tolist() == WANTED
-    first, second = plan_program(*split_scatters_for_program(module, None)).kernels
+    split_scatters(module)
+    first, second = plan_program(module).kernels
     result = Slot("result", 0)
     assert (first.operands, first.results) == ((Slot("parameter", 0),), (result,))
     assert first.overwritten == {result}
@@ -114,11 +116,3 @@ def test_an_array_that_is_used_again_is_copied() -> None:
     assert [kernel.name for kernel in kernels] == ["made", "fusion.arrays", "fusion"]
     assert kernels[0].results != kernels[1].results == kernels[2].results
     assert [array.tolist() for array in evaluate(entry_of(module), INPUTS)] == wanted
-
-
-def test_one_fusion_alone_has_parameters_for_its_operands() -> None:
-    module = parse_hlo(COMBINE + FUSED + ENTRY.replace("fusion(p, rows, u)", "fusion(p, rows, rows)"))
-    alone, fusion = split_scatters_for_program(module, "fusion")
-    assert fusion is None
-    (got,) = evaluate(entry_of(alone), INPUTS)
-    assert got.tolist() == WANTED

@@ -8,7 +8,7 @@ from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.runtime.simt import execute
 
@@ -261,8 +261,3 @@ def test_a_constant_handed_to_a_call_is_a_global_even_if_splat():
     text = print_ir(module)
     assert "@global_cst_0(dense<7> : tensor<2xi32>)" in text
     assert "call @g(%t, %i) : (!llvm.ptr, index) -> i32" in text
-
-
-def test_unknown_device_is_an_error():
-    with pytest.raises(UsageError, match="unknown target 'h900'"):
-        LowerTensorsPass("h900").apply(make_context(), ModuleOp([]))

@@ -1,17 +1,25 @@
-"""Remarks: what a pass declined, for whoever asks."""
+"""Remarks: what a pass declined, for whoever asks. Passes that read the GPU: it is a name on the command line."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.arg_spec import parse_pipeline
 
+from xla_emitters.device import DEVICES, device
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.errors import UsageError
+from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
+from xla_emitters.lowering.lower_tensors import LowerTensorsPass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.rewrite.kernel_pass import DevicePass, KernelPass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.trace import Remark
+from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
 
 LOOP = """
 func.func @f(%n: index) {
@@ -53,3 +61,33 @@ def test_the_same_remark_is_kept_once_and_nested_collections_are_apart():
 
 def test_nobody_listening_is_fine():
     DeclinePass().apply(make_context(), parse_ir(LOOP))
+
+
+DEVICE_PASSES = (ConvertFloatNvidiaPass, LowerTensorsPass, LowerToLlvmGpuPass, VectorizeLoadsStoresPass)
+
+
+@pytest.mark.parametrize("made", DEVICE_PASSES)
+@pytest.mark.parametrize("chip", [row.name for row in DEVICES])
+def test_a_device_on_the_command_line(made: type[DevicePass], chip: str) -> None:
+    """As text and back; the default is left out of the text, and an architecture is a device too."""
+    wanted = made(device(chip))
+    text = str(wanted.spec(include_default=True))
+    assert text.startswith(f'{made.name}{{device="{chip}"')
+    (spec,) = parse_pipeline(text)
+    assert made.from_spec(spec) == wanted
+    assert str(made().spec()) == made.name
+    assert made.from_spec(made().spec()) == made()
+    (by_architecture,) = parse_pipeline(f'{made.name}{{device="{wanted.device.architecture}"}}')
+    assert made.from_spec(by_architecture).device.architecture == wanted.device.architecture
+
+
+@pytest.mark.parametrize("made", DEVICE_PASSES)
+def test_what_is_no_device(made: type[DevicePass]) -> None:
+    for options, message in (
+        ('device="h2000"', "unknown target 'h2000'"),
+        ('device="h100","h200"', f"{made.name}: a device is one name"),
+        ("device=7", f"{made.name}: a device is one name"),
+    ):
+        (spec,) = parse_pipeline(f"{made.name}{{{options}}}")
+        with pytest.raises(UsageError, match=message):
+            made.from_spec(spec)

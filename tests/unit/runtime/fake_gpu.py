@@ -37,5 +37,5 @@ def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None) 
     program = compile(source, target=target, fusion=fusion, stage="llvm-dialect")
     kernels = zip(program.kernels, program.traces, strict=True)
     return replace(
-        program, kernels=tuple(replace(kernel, ptx=trace["llvm-dialect"].ir or "") for kernel, trace in kernels)
+        program, steps=tuple(replace(kernel, ptx=trace["llvm-dialect"].ir or "") for kernel, trace in kernels)
     )

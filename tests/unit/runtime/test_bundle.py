@@ -336,6 +336,6 @@ def test_kernels_in_the_manifest_are_those_of_the_program(bundle: Path) -> None:
         manifest = json.loads(archive.read("manifest.json"))
         entry = next(c for c in manifest["cases"] if c["name"] == "two_results")
         (code,) = entry["codes"]
-        stored = [Kernel.from_json({**k, "ptx": archive.read(k["ptx"]).decode()}) for k in code["kernels"]]
+        stored = [Kernel.from_json(k, archive.read(k["ptx"]).decode()) for k in code["kernels"]]
         assert archive.read(entry["hlo"]).decode() == case("two_results").hlo
     assert tuple(stored) == made

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import xla_emitters as xe
-from xla_emitters import pipeline
+from xla_emitters.pipelines import compiler
 from xla_emitters.program import Program
 from xla_emitters.runtime import program_cache
 from xla_emitters.runtime.program_cache import ProgramCache, key_of, open_cache
@@ -38,8 +38,8 @@ def forgotten() -> None:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A name for every time that something is really compiled."""
     seen: list[str] = []
-    real = pipeline.compile_module
-    monkeypatch.setattr(pipeline, "compile_module", lambda *a, **k: seen.append("compiled") or real(*a, **k))
+    real = compiler.compile_module
+    monkeypatch.setattr(compiler, "compile_module", lambda *a, **k: seen.append("compiled") or real(*a, **k))
     return seen
 
 
@@ -90,7 +90,7 @@ def test_another_text_or_another_compiler_is_another_answer(
     xe.compile(path, stage="flat")
     path.write_text(NEGATE.read_text().replace("negate(", "abs("))
     assert "math.absf" in xe.compile(path, stage="flat").trace["flat"].ir
-    monkeypatch.setattr(pipeline, "own_fingerprint", lambda: "another version")
+    monkeypatch.setattr(compiler, "own_fingerprint", lambda: "another version")
     xe.compile(path, stage="flat")
     assert len(compiled) == 3
 

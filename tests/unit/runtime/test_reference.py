@@ -117,7 +117,8 @@ def test_tolerances_by_the_user() -> None:
     assert not reference(VALUES, rtol=0.001).compare([off]).ok
     verdict = reference(VALUES, rtol=0.01).compare([off])
     assert (
-        verdict.summary == "4 of 4 elements (3 bit-identical, all within the ops' bounds) equal to the NumPy reference"
+        verdict.summary
+        == "4 of 4 elements (3 bit-identical, all within the given tolerance) equal to the NumPy reference"
     )
 
 

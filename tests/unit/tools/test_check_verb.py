@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runtime.small_programs import PROGRAMS
+from unit.explore.test_check import TWO_KERNELS
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.lowering import convert_math_to_libdevice
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
 from xla_emitters.tools.main import main
 
@@ -28,7 +30,7 @@ def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     code, rows, err = run(capsys, NEGATE, TWO_OUTPUTS)
     assert (code, err) == (0, "")
     width = max(len(str(NEGATE)), len(str(TWO_OUTPUTS)))
-    count = len(EXECUTABLE_STAGES)
+    count = len(EXECUTABLE_STAGES) - 1  # passes on HLO change nothing of these, so `graph` is what `hlo` is
     assert rows == [
         f"{NEGATE!s:<{width}}  ok  {count} stages: 20 of 20 elements bit-identical to the NumPy reference",
         f"{TWO_OUTPUTS!s:<{width}}  ok  {count} stages: 1024 of 1024 elements bit-identical to the NumPy reference",
@@ -36,15 +38,50 @@ def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
-    for stages, said in [("scf", "ok  1 stage:"), ("hlo,flat,xla_gpu", "ok  3 stages:"), ("hlo", "ok  1 stage:")]:
+    for stages, said in [
+        ("scf", "ok  1 stage:"),
+        ("hlo,flat,xla_gpu", "ok  3 stages:"),
+        ("hlo", "ok  1 stage:"),
+        ("graph", "ok  1 stage:"),
+    ]:
         code, (row,), _ = run(capsys, NEGATE, "--stages", stages)
         assert code == 0
         assert said in row, row
     code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
-    assert f"ok  {1 + len(KERNEL)} executions after passes:" in row
+    assert f"ok  {2 + len(KERNEL)} executions after passes:" in row
     code, (row,), err = run(capsys, NEGATE, "--stages", "scf,ptx")
     assert (code, row.split()[1:]) == (2, ["not", "run"])
     assert err.startswith("error: [check] stage 'ptx' cannot be executed")
+
+
+def test_blocks_and_stages_that_there_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, a message, and no row of numbers."""
+    for words, said in (
+        (["--blocks", "-3"], "error: [check] -3 blocks cannot be run\n    help: 0 runs all blocks"),
+        (["--stages", "scf,passes"], "error: [check] 'passes' is not combined with stages\n    help: --stages passes"),
+    ):
+        code, (row,), err = run(capsys, NEGATE, *words)
+        assert (code, row.split()[1:]) == (2, ["not", "run"])
+        assert err.startswith(said)
+
+
+def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the file's row, each with its own verdict; a wrong temporary is found though the result hides it."""
+    path = tmp_path / "two.hlo"
+    path.write_text(TWO_KERNELS)
+    code, rows, err = run(capsys, path, NEGATE)
+    assert (code, err) == (0, "")
+    assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
+    assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
+    assert len(rows) == 4
+    monkeypatch.setitem(convert_math_to_libdevice._FUNCTIONS, "math.cbrt", ("tan", False))
+    code, rows, err = run(capsys, path, "--stages", "passes")
+    assert code == 3
+    blamed = "xla-convert-math-to-libdevice changes 20 results: temporary 0"
+    assert f"  kernel a: {blamed}" in rows[0]
+    assert rows[1].strip().startswith(f"kernel a: {blamed}")
+    assert rows[2].strip().startswith("kernel b: 20 of 20 elements ")
+    assert err.count("temporary 0, element ") == 1
 
 
 def test_sampled_blocks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from runtime.small_programs import EVERY_PASS_ON_HLO
 from tools_here import PTX, needs
 
-from xla_emitters.pipelines.passes import KERNEL, STAGES, rows_until
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES, rows_until
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -32,6 +34,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, st
 
 MARK = {
     "hlo": "ROOT %y = f32[20]{0} negate(%x)",
+    "graph": "ROOT %y = f32[20]{0} negate(%x)",
     "partition": "fused_y",
     "xla_gpu": "xla_gpu.loop",
     "inlined": "xla_gpu.loop",
@@ -125,21 +128,36 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     code, out, err = run(capsys, path, "--json")
     assert (code, err) == (0, "")
     data = json.loads(out)
-    assert list(data) == ["name", "target", "parameters", "results", "temporaries", "kernels", "hlo", "fusion"]
+    assert list(data) == [
+        *(
+            "name",
+            "target",
+            "parameters",
+            "results",
+            "temporaries",
+            "kernels",
+            "steps",
+            "stage",
+            "code",
+            "hlo",
+            "fusion",
+        )
+    ]
+    assert data["steps"] == [{"step": "launch", "kernel": 0}]
     (kernel,) = data["kernels"]
     assert set(kernel) == {"name", "grid", "block", "shared_bytes", "architecture", "arguments", "ptx"}
     assert f".visible .entry {kernel['name']}(" in kernel["ptx"]
     assert kernel["architecture"] == "sm_90"
     assert [a["kind"] for a in kernel["arguments"]] == ["parameter"] + ["result"] * len(data["results"])
-    assert kernel["ptx"] == run(capsys, path)[1]
+    assert kernel["ptx"] == data["code"] == run(capsys, path)[1]
 
 
-@pytest.mark.parametrize("stage", ["hlo", "partition", "xla_gpu", "flat", "llvm-dialect"])
+@pytest.mark.parametrize("stage", ["hlo", "graph", "partition", "xla_gpu", "flat", "llvm-dialect"])
 def test_json_of_a_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The text of each kernel there; before emission there are no kernels yet."""
     code, out, _ = run(capsys, NEGATE, "--json", "--stage", stage)
     data = json.loads(out)
-    assert (code, data["stage"], len(data["kernels"])) == (0, stage, 0 if stage in ("hlo", "partition") else 1)
+    assert (code, data["stage"], len(data["kernels"])) == (0, stage, 0 if stage in ("hlo", "graph", "partition") else 1)
     (ir,) = data["ir"]
     assert ir.strip() == run(capsys, NEGATE, "--stage", stage)[1].strip()
 
@@ -172,7 +190,7 @@ def test_ir_after_all(spelling: str, capsys: pytest.CaptureFixture[str]) -> None
     assert out == run(capsys, NEGATE, "--stage", "flat")[1]
     names = re.findall(r"^// -----// IR after (\S+) //----- //$", err, re.MULTILINE)
     assert names[:3] == ["hlo", "partition", "emit"]
-    assert len(names) == 3 + rows_until("flat")
+    assert len(names) == 3 + len(rows_until("flat"))
     assert names[-1] == "xla-loop-invariant-code-motion"
     assert err.rstrip().endswith(out.rstrip())
 
@@ -203,7 +221,7 @@ def test_time_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert header.split() == ["pass", "ops", "ms"]
     assert [row.split()[0] for row in rows][2] == "emit"
-    assert len(rows) == 3 + rows_until("flat")
+    assert len(rows) == 3 + len(rows_until("flat"))
     milliseconds = [float(row.split()[-1]) for row in rows]
     assert float(total.split()[-1]) == pytest.approx(sum(milliseconds), abs=0.1 * len(rows))
     assert sum(milliseconds) > 0
@@ -232,6 +250,110 @@ def test_remarks(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
     assert code == 0
     assert err == "xla-vectorize-loads-stores: skipped tensor.extract: its stride is -1, not 1 at y (b.hlo:4:3)\n"
     assert run(capsys, "b.hlo", "--stage", "llvm-dialect") == (0, out, "")
+
+
+# ---- passes on HLO ----
+
+
+GRAPH_NAMES = [row.make(CompileOptions()).name for row in GRAPH]
+CHANGING = [name for name in GRAPH_NAMES if name not in ("xla-flatten-parameters", "xla-select-fusion")]
+KERNELS = ["c.partial", "c", "s.0", "s.1", "w.arrays", "w", "copy"]
+
+
+@pytest.fixture
+def every_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file of which every pass on HLO changes something: its tuple is taken apart as it is read."""
+    monkeypatch.chdir(tmp_path)
+    Path("every.hlo").write_text(EVERY_PASS_ON_HLO)
+    return "every.hlo"
+
+
+def test_ir_after_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them, or those that changed something; then kernel by kernel."""
+    head = re.compile(r"^// -----// IR after (\S+) //----- //$", re.MULTILINE)
+    code, _, err = run(capsys, every_pass, "--stage", "xla_gpu", "--print-ir-after-all")
+    assert code == 0
+    assert head.findall(err) == [*GRAPH_NAMES, *["hlo", "partition", "emit"] * len(KERNELS)]
+    _, _, err = run(capsys, every_pass, "--stage", "graph", "--print-ir-after-change")
+    # The first of a trace is always shown: it is where the next ones start.
+    assert head.findall(err) == ["xla-flatten-parameters", *CHANGING, *["hlo"] * len(KERNELS)]
+    for name in CHANGING:
+        assert f"IR after {name} //----- //\nHloModule every_pass_on_hlo" in err
+    _, _, err = run(capsys, NEGATE, "--stage", "xla_gpu", "--print-ir-after-all")
+    assert head.findall(err) == ["hlo", "partition", "emit"]
+
+
+def test_files_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the directory itself, as HLO; a directory for each kernel in it."""
+    code, _, err = run(capsys, every_pass, "--stage", "xla_gpu", "--print-ir-tree-dir", "tree")
+    assert (code, err) == (0, "")
+    files = sorted(path.name for path in Path("tree").iterdir() if path.is_file())
+    assert files == [f"{number:02d}-{name}.hlo" for number, name in enumerate(GRAPH_NAMES)]
+    assert sorted(path.name for path in Path("tree").iterdir() if path.is_dir()) == sorted(KERNELS)
+    assert sorted(path.name for path in Path("tree", "s.1").iterdir()) == [
+        "00-hlo.hlo",
+        "01-partition.txt",
+        "02-emit.mlir",
+    ]
+    texts = [Path("tree", name).read_text() for name in files]
+    assert [text.startswith("// unchanged by ") for text in texts] == [
+        name == "xla-select-fusion" for name in GRAPH_NAMES
+    ]
+    assert texts[-1].strip() == run(capsys, every_pass, "--stage", "graph")[1].strip()
+    # A module of one kernel leaves no directories, and numbered files of its own alone.
+    assert run(capsys, NEGATE, "--stage", "xla_gpu", "--print-ir-tree-dir", "tree")[0] == 0
+    assert sorted(path.name for path in Path("tree").iterdir() if path.is_file()) == [
+        *("00-hlo.hlo", "01-partition.txt", "02-emit.mlir")
+    ]
+
+
+def test_a_kernel_named_as_the_module(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Their files do not meet."""
+    (tmp_path / "c.hlo").write_text(EVERY_PASS_ON_HLO.replace("HloModule every_pass_on_hlo", "HloModule c"))
+    tree = tmp_path / "tree"
+    assert run(capsys, tmp_path / "c.hlo", "--stage", "xla_gpu", "--print-ir-tree-dir", tree)[0] == 0
+    assert len([path for path in tree.iterdir() if path.is_file()]) == len(GRAPH)
+    assert len(list((tree / "c").iterdir())) == 3
+
+
+def test_time_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of their own, before the kernels'."""
+    code, _, err = run(capsys, every_pass, "--stage", "xla_gpu", "--time-passes")
+    tables = err.split("total")
+    assert code == 0
+    assert [row.split()[0] for row in tables[0].splitlines()] == ["pass", *GRAPH_NAMES]
+    assert len(tables) == 2 + len(KERNELS)
+    assert [row.split()[0] for row in tables[1].splitlines()[1:]] == ["pass", "hlo", "partition", "emit"]
+
+
+def test_the_trace_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, every_pass, "--stage", "xla_gpu", "--trace", "trace.json")[0] == 0
+    first, *others = json.loads(Path("trace.json").read_text())
+    assert (first["name"], [step["name"] for step in first["steps"]]) == ("every_pass_on_hlo", GRAPH_NAMES)
+    assert [step["stage"] for step in first["steps"]] == ["hlo", *[None] * (len(GRAPH) - 2), "graph"]
+    assert [trace["name"] for trace in others] == KERNELS
+    assert run(capsys, NEGATE, "--stage", "xla_gpu", "--trace", "trace.json")[0] == 0
+    assert [trace["name"] for trace in json.loads(Path("trace.json").read_text())] == ["negate"]
+
+
+def test_diffs_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, every_pass, "--stage", "graph", "--diff", "hlo", "xla-fuse-entry")
+    assert code == 0
+    assert out.startswith("--- hlo\n+++ xla-fuse-entry\n")
+    assert re.search(r"^-  %k = f32\[\] constant\(3\)$", out, re.MULTILINE), out
+    code, out, _ = run(capsys, every_pass, "--stage", "xla_gpu", "--diff", "partition", "xla_gpu")
+    assert (code, out.count("--- partition")) == (0, len(KERNELS))
+
+
+def test_remarks_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where they leave everything as it is."""
+    text = EVERY_PASS_ON_HLO.replace("f32[] add(%a, %b)", "f32[] subtract(%a, %b)")
+    Path(every_pass).write_text(text)
+    for words in ([], ["--fusion", "c"]):
+        code, _, err = run(capsys, every_pass, "--stage", "graph", "--remarks", *words)
+        assert code == 0
+        assert err.startswith("xla-split-reductions: skipped hlo.reduce: the initial value of %r would count once")
+        assert err.rstrip().endswith("at r (every.hlo:16:3)")
 
 
 # ---- what cannot be compiled ----

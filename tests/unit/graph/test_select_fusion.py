@@ -1,0 +1,72 @@
+"""One fusion of ENTRY alone: a parameter for each operand, the same values, and nothing that spoke of the old parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+
+from xla_emitters.errors import UsageError
+from xla_emitters.fusions.program_plan import Slot, called_by, entry_of, plan_program
+from xla_emitters.graph.select_fusion import SelectFusionPass, select_fusion
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.runtime.reference import evaluate
+
+TEXT = """
+HloModule m, input_output_alias={ {}: (1, {}, may-alias) }
+negate {
+  x = s32[6] parameter(0)
+  ROOT n = s32[6] negate(x)
+}
+less {
+  x = s32[6] parameter(0)
+  y = s32[6] parameter(1)
+  ROOT d = s32[6] subtract(x, y)
+}
+ENTRY main {
+  p = s32[6] parameter(0)
+  q = s32[6] parameter(1)
+  a = s32[6] fusion(p), kind=kLoop, calls=negate
+  b = s32[6] fusion(q, a), kind=kLoop, calls=less
+  ROOT c = s32[6] fusion(a, a), kind=kLoop, calls=less
+}
+"""
+
+
+def test_each_operand_is_a_parameter() -> None:
+    """The example at the head of the file; an operand that is given twice is two parameters."""
+    module = parse_hlo(TEXT)
+    select_fusion(module, "b")
+    module.verify()
+    (kernel,) = plan_program(module).kernels
+    assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
+    x, y = np.arange(6, dtype=np.int32), np.full(6, 10, np.int32)
+    text = print_hlo(module)
+    for other in (module, parse_hlo(text)):
+        assert evaluate(entry_of(other), [x, y])[0].tolist() == [-10, -9, -8, -7, -6, -5]
+    # ENTRY's parameter 1 was another array.
+    assert "input_output_alias" not in text
+    twice = parse_hlo(TEXT)
+    select_fusion(twice, "c")
+    assert len(entry_of(twice).parameters) == 2
+
+
+def test_its_computation_and_place_stay() -> None:
+    module = parse_hlo(TEXT, "x.hlo")
+    computation = called_by(module, "a")
+    where = next(op for op in entry_of(module).instructions if op.instruction_name.data == "a").location
+    select_fusion(module, "a")
+    assert called_by(module, "a") is computation
+    assert all(op.location == where for op in entry_of(module).instructions)
+
+
+def test_without_a_name_nothing_changes() -> None:
+    module = parse_hlo(TEXT)
+    SelectFusionPass().apply(Context(), module)
+    assert print_hlo(module) == print_hlo(parse_hlo(TEXT))
+
+
+def test_a_name_that_no_fusion_has() -> None:
+    with pytest.raises(UsageError, match="no fusion instruction 'd' in ENTRY") as raised:
+        select_fusion(parse_hlo(TEXT), "d")
+    assert raised.value.help == "there are: a, b, c"

@@ -1,0 +1,32 @@
+"""What a compilation can be told: the keywords of `compile` are the fields of `CompileOptions`; unknown names are refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from xla_emitters.errors import UsageError
+from xla_emitters.pipelines.options import RECORDS, CompileKeywords, CompileOptions
+
+
+def test_the_keywords_of_compile_are_the_fields() -> None:
+    """Names and types, none of them required."""
+    assert CompileKeywords.__annotations__.keys() == {field.name for field in fields(CompileOptions)}
+    assert CompileKeywords.__required_keys__ == frozenset()
+    types = {name: given.__forward_arg__ for name, given in CompileKeywords.__annotations__.items()}
+    assert types == {field.name: field.type for field in fields(CompileOptions)}
+
+
+def test_records() -> None:
+    assert [CompileOptions(record=record).record for record in RECORDS] == ["none", "stages", "passes"]
+    with pytest.raises(UsageError, match="unknown record 'all'") as raised:
+        CompileOptions(record="all")
+    assert raised.value.help == "one of: none, stages, passes"
+
+
+def test_the_device_is_the_targets() -> None:
+    assert CompileOptions().device.name == "h200"
+    assert CompileOptions(target="sm_86").device.name == "a6000"
+    with pytest.raises(UsageError, match="unknown target 'sm_20'"):
+        _ = CompileOptions(target="sm_20").device
