@@ -38,7 +38,8 @@ from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.sass import Executed, executed
 from xla_emitters.explore.xla import XlaGpu, description
-from xla_emitters.lowering.toolchain import assemble, disassemble, find_tool
+from xla_emitters.lowering.machine_code import assemble, disassemble
+from xla_emitters.lowering.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
 
 CORPUS = Path("tests/corpus")

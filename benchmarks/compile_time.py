@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.table import header, print_table
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.xla import XlaGpu
-from xla_emitters.lowering.toolchain import assemble
+from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 
 XLA = "XLA, with ptxas"

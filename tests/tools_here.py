@@ -1,11 +1,14 @@
-"""Marks for tests that need external tools: skipped, with what is missing, where they are not."""
+"""Marks for tests that need external tools: skipped, with what is missing, where they are not. And scripts in a tool's place."""
 
 from __future__ import annotations
+
+import stat
+from pathlib import Path
 
 import pytest
 
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.toolchain import find_tools
+from xla_emitters.lowering.tools import find_tools
 
 PTX = ("mlir-opt", "libdevice")
 STEPS = (*PTX, "mlir-translate", "llvm-link", "opt", "llc")
@@ -17,3 +20,14 @@ def needs(*names: str) -> pytest.MarkDecorator:
     found = find_tools()
     missing = "; ".join(str(found[name]) for name in names if isinstance(found[name], ToolError))
     return pytest.mark.skipif(bool(missing), reason=missing)
+
+
+SAYS_22 = 'if [ "$1" = --version ]; then echo "LLVM version 22.1.8"; exit 0; fi\n'
+
+
+def fake_tool(directory: Path, name: str, script: str) -> str:
+    """An executable shell script in the place of a tool."""
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)

@@ -20,6 +20,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
     "xla-canonicalize": ("transforms", "canonicalize"),
+    "xla-convert-ids-to-calls": ("lowering", "convert_ids_to_calls"),
     "xla-convert-math-to-libdevice": ("lowering", "convert_math_to_libdevice"),
     "xla-convert-pure-call-ops": ("lowering", "convert_pure_call_ops"),
     "xla-convert-scf-to-cf": ("lowering", "convert_scf_to_cf"),

@@ -23,7 +23,7 @@ from typing import Any
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import check
-from xla_emitters.lowering.toolchain import assemble
+from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 

@@ -15,7 +15,7 @@ import multiprocessing
 import sys
 from pathlib import Path
 
-from xla_emitters.lowering.toolchain import find_tool
+from xla_emitters.lowering.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -30,7 +30,7 @@ from runtime.fusion_fuzzer import Fusion
 from runtime.hero_fuzzer import KINDS, draw_case
 
 from xla_emitters.explore.check import check
-from xla_emitters.lowering.toolchain import assemble
+from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 
 TARGET = "t4"

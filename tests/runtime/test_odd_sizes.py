@@ -12,7 +12,7 @@ from xla_emitters import device as devices
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.explore.check import check
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.lowering.toolchain import assemble
+from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.runtime.simt.execute import execute
 

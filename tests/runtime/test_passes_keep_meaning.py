@@ -7,7 +7,7 @@ from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 
 from xla_emitters.explore.check import TOLERANT, check
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, KERNEL
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, KERNEL
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -16,7 +16,7 @@ def test_every_pass_keeps_every_bit(name: str, seed: int) -> None:
     verdict = check(PROGRAMS[name], target=TARGET, stages="passes", seed=seed)
     assert verdict.ok, verdict.details
     # The text read back, emission and each row were executed: nothing was skipped on the way.
-    assert f"ok  {len(KERNEL) + 2} executions" in verdict.summary
+    assert f"ok  {len(KERNEL) + len(FOR_TOOLS) + 2} executions" in verdict.summary
 
 
 @pytest.mark.parametrize(("fusion", "kernels"), [(None, 7), ("c", 2), ("s", 2), ("w", 2)])
@@ -28,10 +28,10 @@ def test_every_pass_on_hlo_keeps_the_meaning(fusion: str | None, kernels: int) -
     assert all(kernel.ok for kernel in verdict.kernels)
     # What the first row changes is in the text already.
     changed = len(GRAPH) - 2 if fusion is None else 2
-    assert f"ok  {changed + len(KERNEL) + 2} executions" in verdict.summary
+    assert f"ok  {changed + len(KERNEL) + len(FOR_TOOLS) + 2} executions" in verdict.summary
 
 
 def test_tolerant_passes_are_in_the_pipeline() -> None:
     """The table of passes that may change bits names passes that exist, so that it cannot excuse a renamed one."""
-    names = {row.make(CompileOptions(target=TARGET)).name for row in (*GRAPH, *KERNEL)}
+    names = {row.make(CompileOptions(target=TARGET)).name for row in (*GRAPH, *KERNEL, *FOR_TOOLS)}
     assert set(TOLERANT) <= names

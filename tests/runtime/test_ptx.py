@@ -11,15 +11,8 @@ from pathlib import Path
 import pytest
 from tools_here import PTX, SASS, STEPS, needs
 
-from xla_emitters.dialects.context import parse_ir
-from xla_emitters.lowering.toolchain import (
-    Assembly,
-    assemble,
-    compile_to_ptx_by_steps,
-    count_instructions,
-    disassemble,
-)
-from xla_emitters.pipelines.compiler import compile
+from xla_emitters.lowering.machine_code import Assembly, assemble, count_instructions, disassemble
+from xla_emitters.pipelines.compiler import compile, keep_intermediates
 from xla_emitters.program import Program
 from xla_emitters.tools.main import main
 
@@ -50,7 +43,7 @@ def test_ptxas_takes_every_example(path: Path, architecture: str) -> None:
     for kernel in program.kernels:
         assert f".target {architecture}" in kernel.ptx
         assert ".extern" not in kernel.ptx
-        (entry,) = assemble(kernel.ptx, architecture).entries
+        (entry,) = (found for found in assemble(kernel.ptx, architecture).entries if found.name == kernel.name)
         assert entry.name == kernel.name
         assert entry.registers > 0
         assert (entry.spill_bytes, entry.shared_bytes) == (0, kernel.shared_bytes)
@@ -72,7 +65,7 @@ def test_ptxas_takes_the_code_of_ops(path: Path) -> None:
         return
     for kernel in compiled(path, "sm_75").kernels:
         assert ".extern" not in kernel.ptx
-        (entry,) = assemble(kernel.ptx, "sm_75").entries
+        (entry,) = (found for found in assemble(kernel.ptx, "sm_75").entries if found.name == kernel.name)
         assert (entry.name, entry.spill_bytes, entry.shared_bytes) == (kernel.name, 0, kernel.shared_bytes)
 
 
@@ -144,12 +137,11 @@ def test_gelu_is_no_worse_than_xlas() -> None:
 
 @needs(*STEPS)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_four_processes_give_the_body_that_one_gives(path: Path) -> None:
+def test_four_processes_give_the_body_that_one_gives(path: Path, tmp_path: Path) -> None:
     program = compile(path)
-    for kernel, trace in zip(program.kernels, program.traces, strict=True):
-        ir = trace["llvm-dialect"].ir
-        assert ir is not None
-        assert body(compile_to_ptx_by_steps(parse_ir(ir), kernel.architecture)) == body(kernel.ptx)
+    keep_intermediates(program, tmp_path)
+    for kernel in program.kernels:
+        assert body((tmp_path / kernel.name / "kernel.ptx").read_text()) == body(kernel.ptx)
 
 
 @needs(*STEPS)

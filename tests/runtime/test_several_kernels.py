@@ -12,7 +12,8 @@ from tools_here import PTX, needs
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.lowering.toolchain import PtxCompiler, assemble, start_compile
+from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.lowering.toolchain import PtxCompiler, start_compile
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions

@@ -10,11 +10,13 @@ from runtime.small_programs import PROGRAMS, TARGET
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
+from xla_emitters.device import device
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.fusions.program_plan import PlannedKernel
-from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import KERNEL
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, KERNEL
 from xla_emitters.rewrite.effects import is_constant, is_terminator
 from xla_emitters.rewrite.recorder import Observer
 
@@ -41,8 +43,13 @@ Look = Callable[[str, str | None, ModuleOp], None]
 def after_every_pass(source: str | Path, look: Look, target: str = "h200") -> None:
     """Calls look(pass, stage, live module) after emission and after each pass."""
 
+    def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+        look(name, stage, module)
+        if stage == EXECUTABLE_STAGES[-1]:
+            lower_for_tools(module, device(target), look)
+
     def observers(planned: PlannedKernel) -> Observer:
-        return look
+        return observe
 
     compile_module(
         read_module(source), CompileOptions(target=target, stage="llvm-dialect", record="none"), observers=observers
@@ -85,7 +92,7 @@ def test_no_op_is_of_unknown_origin(source: str | Path) -> None:
         assert not lost, f"after {name}: {sorted({op.name for op in lost})}"
 
     after_every_pass(source, look, TARGET if isinstance(source, str) else "h200")
-    assert len(seen) == 1 + len(KERNEL)
+    assert len(seen) == 1 + len(KERNEL) + len(FOR_TOOLS)
 
 
 def test_every_hlo_instruction_has_its_place() -> None:
@@ -98,6 +105,11 @@ def test_every_hlo_instruction_has_its_place() -> None:
         assert places[instruction] == NameLoc(StringAttr(instruction), file)
 
 
+def reads_id(op: Operation) -> bool:
+    """A call that only asks for the number of the thread or block."""
+    return isinstance(op, llvm.CallOp) and op.callee is not None and op.callee.string_value().startswith("sreg.")
+
+
 def test_each_compute_instruction_owns_its_ops() -> None:
     """One op each, four after unrolling, and of no other instruction."""
     unrolled = False
@@ -105,7 +117,7 @@ def test_each_compute_instruction_owns_its_ops() -> None:
     def look(name: str, stage: str | None, module: ModuleOp) -> None:
         nonlocal unrolled
         unrolled |= name == "xla-gpu-optimize-loops"
-        ops = list(module.walk())
+        ops = [op for op in module.walk() if not reads_id(op)]
         for instruction, kinds in COMPUTE.items():
             owned = [op for op in ops if op.name in kinds and instructions_of(op.location) == [instruction]]
             assert len(owned) == (4 if unrolled else 1), f"after {name}: {instruction} owns {len(owned)} of {kinds}"

@@ -34,7 +34,13 @@ from xla_emitters.fusions.program_plan import PlannedKernel, called_by, computat
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, plan_module, read_module
+from xla_emitters.pipelines.compiler import (
+    compile_module,
+    kernel_arguments,
+    lower_for_tools,
+    plan_module,
+    read_module,
+)
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.program import Program
@@ -429,7 +435,13 @@ class KernelComparison:
         return replace(self.problem or self.last, name=self.planned.name)
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Executes the kernel where this pass is to be looked at; at the first wrong pass it ends."""
+        """Executes the kernel where this pass is to be looked at, and after the passes that only the tools need."""
+        self._execute(name, stage, module)
+        if self.whole.how.stages == "passes" and stage == EXECUTABLE_STAGES[-1]:
+            lower_for_tools(module.clone(), CompileOptions(target=self.whole.program.target), self._execute)
+
+    def _execute(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        """Executes the kernel as a pass leaves it, if that is to be looked at; at the first wrong pass it ends."""
         if self._given is None:
             self._given = dict(self.whole.slots)
         self._tolerant |= name in TOLERANT and TOLERANT[name].applies(module)

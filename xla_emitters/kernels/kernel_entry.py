@@ -12,6 +12,7 @@ XLA prints has no such attributes; there the ids say the launch:
     xla.workgroup_id x {xla.range = [0 : index, 959 : index]}       960 blocks in x
     scf.forall (%x, %y, %z) in (128, 1, 1)                          128 threads in x, before there are any
     nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 960>                  960 blocks in x
+    llvm.func @sreg.ctaid.x.0.960() -> i32                          960 blocks in x (`id_functions.py`)
 
 The attributes win. An id's range is its whole extent, and an id that nothing reads has extent 1: XLA drops those.
 Source: docs/reference/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; docs/reference/1 1.6 "Static range of an SSA
@@ -43,6 +44,7 @@ from xla_emitters.dialects.xla_gpu import AllocateSharedOp
 from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import VerifyError
+from xla_emitters.kernels.id_functions import REGISTERS, declared_by
 from xla_emitters.program import Launch
 
 ENTRY = "xla.entry"
@@ -59,7 +61,7 @@ _REGISTERS = {
     **{register: (True, dimension) for dimension, register in nvvm.BLOCK_ID.items()},
 }
 """The op that reads an id -> whether it is the block's, and its dimension."""
-_IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, *_REGISTERS))
+_IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, llvm.FuncOp, *_REGISTERS))
 
 Extents = tuple[int, int, int]
 
@@ -173,5 +175,7 @@ def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
                     yield False, dimension, int(extent)
             case nvvm.SpecialRegisterOp():
                 yield *_REGISTERS[type(op)], op.range.upper.value.data if op.range else None
+            case llvm.FuncOp() if (id := declared_by(op)) is not None:
+                yield *_REGISTERS[REGISTERS[id.register]], id.high
             case _:
                 pass

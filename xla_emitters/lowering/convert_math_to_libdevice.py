@@ -11,8 +11,7 @@ variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction 
 and the bit counts) stays for xla-lower-to-llvm-gpu. sqrt does not: LLVM's is rounded correctly and takes 30 instructions, libdevice's is
 `sqrt.approx.f32`, as XLA's; nor does round, which NVPTX makes of compares and selects, and libdevice of an addition that rounds to zero.
 Vectors stay; no emitter makes them. A declaration is located at all ops that it was made for.
-Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm);
-NVIDIA's libdevice user guide.
+Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; the table of names is in `libdevice_calls.py`.
 """
 
 from __future__ import annotations
@@ -20,18 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, ModuleOp, f32
-from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Attribute, Operation
-from xdsl.rewriter import InsertPoint
+from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dtypes import WIDE_FLOATS
-from xla_emitters.functions import BY_OP, Gpu
+from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import fuse_locations, located_builder
-
-_CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is Gpu.LIBDEVICE}
 
 
 @dataclass(frozen=True)
@@ -39,56 +30,4 @@ class ConvertMathToLibdevicePass(KernelPass):
     name = "xla-convert-math-to-libdevice"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        declared = {found.sym_name.data: found for found in op.body.ops if isinstance(found, func.FuncOp)}
-        for found in list(op.walk()):
-            if found.name not in _CALLED:
-                continue
-            if isinstance(found.results[0].type, WIDE_FLOATS):
-                _convert(found, op, declared)
-            else:
-                self.skip(found, f"libdevice has no function on {found.results[0].type}")
-
-
-def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
-    type = op.results[0].type
-    function = _CALLED[op.name]
-    name = function.libdevice
-    if isinstance(type, Float64Type):
-        symbol = f"__nv_{name}"
-    else:
-        symbol = f"__nv_fast_{name}f" if function.has_fast and _allows_approximation(op) else f"__nv_{name}f"
-
-    builder = located_builder(InsertPoint.before(op), op)
-    is_half = isinstance(type, Float16Type | BFloat16Type)
-    computed_in = f32 if is_half else type
-    arguments = [
-        builder.insert(arith.ExtFOp(operand, f32)).result if is_half and operand.type == type else operand
-        for operand in op.operands
-    ]
-    call = builder.insert(func.CallOp(symbol, arguments, [computed_in]))
-    result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_half else call.res[0]
-    if symbol not in declared:
-        declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
-    declared[symbol].location = fuse_locations(declared[symbol].location, op.location)
-
-    result.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(result)
-    op.detach()
-    op.erase()
-
-
-def _allows_approximation(op: Operation) -> bool:
-    """Whether the op's fastmath flags have afn (or fast, which has them all)."""
-    flags = op.properties.get("fastmath", op.attributes.get("fastmath"))
-    return isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data
-
-
-def _declare(symbol: str, arguments: list[Attribute], result: Attribute, module: ModuleOp) -> func.FuncOp:
-    """Declares a function at the module's start."""
-    declaration = func.FuncOp.external(symbol, arguments, [result])
-    block = module.body.block
-    if block.first_op is None:
-        block.add_op(declaration)
-    else:
-        block.insert_op_before(declaration, block.first_op)
-    return declaration
+        call_libdevice(op, self.skip)

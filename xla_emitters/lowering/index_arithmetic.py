@@ -38,8 +38,10 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
-from xla_emitters.indexing import Expr, ExprKind, Interval
+from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.locations import place_of
 
@@ -80,6 +82,23 @@ def expressions_of(op: affine.ApplyOp) -> tuple[Expr, ...]:
     """The results of an affine.apply, over its operands as variables 0, 1, ..."""
     data = op.map.data
     return tuple(expression_of(result, data.num_dims) for result in data.results)
+
+
+def map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
+    """The op's map with its symbols as dims, each variable in its range as the map and the operand's definition say."""
+    map = op.map.symbols_to_dims()
+    dims = tuple(
+        Variable(_tighter(variable.bounds, range_of_value(operand)), variable.name)
+        for variable, operand in zip(map.dims, op.operands, strict=True)
+    )
+    return IndexingMap(map.results, dims, (), (), map.constraints)
+
+
+def _tighter(bounds: Interval, known: Interval | None) -> Interval:
+    if known is None:
+        return bounds
+    both = bounds.intersect(known)
+    return both if both.is_feasible else bounds
 
 
 def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
@@ -272,3 +291,13 @@ def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
         else:
             terms.append(term)
     return terms
+
+
+def replace_by(op: Operation, values: list[SSAValue]) -> None:
+    """Put `values` in the place of the op's results, with the results' names where the values have none, and erase the op."""
+    for result, value in zip(op.results, values, strict=True):
+        if value.name_hint is None:
+            value.name_hint = result.name_hint
+        result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()

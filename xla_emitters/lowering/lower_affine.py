@@ -26,8 +26,13 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap
-from xla_emitters.lowering.index_arithmetic import ExpressionLowering, expressions_of, overflowing_part
-from xla_emitters.lowering.simplify_affine import map_of_apply_indexing, replace_by
+from xla_emitters.lowering.index_arithmetic import (
+    ExpressionLowering,
+    expressions_of,
+    map_of_apply_indexing,
+    overflowing_part,
+    replace_by,
+)
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder, place_of

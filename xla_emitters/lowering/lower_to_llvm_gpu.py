@@ -1,4 +1,4 @@
-"""The last of our passes: func, arith, math, vector, cf and gpu become llvm and nvvm. Nothing else is left, or it is refused.
+"""One dialect for the tools: func, arith, math, vector, cf and gpu become llvm and nvvm. Nothing else is left, or it is refused.
 
     func.func @fusion(%arg0: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index}, ...)
         attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>} {
@@ -67,7 +67,7 @@ from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
-from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
+from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import DevicePass
@@ -134,10 +134,9 @@ class LowerToLlvmGpuPass(DevicePass):
     name = "xla-lower-to-llvm-gpu"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = self.device
-        ConvertMathToLibdevicePass().apply(ctx, op)
+        call_libdevice(op, self.skip)
         for function in [found for found in op.body.ops if isinstance(found, func.FuncOp)]:
-            _FunctionLowering(ctx, index_width(op), target, function).lower()
+            _FunctionLowering(ctx, index_width(op), self.device, function).lower()
         for found in op.walk():
             if found is not op and not found.name.startswith(("llvm.", "nvvm.")):
                 raise _unsupported(found, f"{found.name} outside a function")

@@ -20,17 +20,19 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.indexing import IndexingMap, Interval, Variable
+from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
     expressions_of,
     is_unsigned,
+    map_of_apply_indexing,
     overflowing_part,
+    replace_by,
 )
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -65,26 +67,6 @@ class SimplifyAffinePass(KernelPass):
         replace_by(op, [lowering.value(expr) for expr in map.results])
 
 
-def replace_by(op: Operation, values: list[SSAValue]) -> None:
-    """Put `values` in the place of the op's results, with the results' names where the values have none, and erase the op."""
-    for result, value in zip(op.results, values, strict=True):
-        if value.name_hint is None:
-            value.name_hint = result.name_hint
-        result.replace_all_uses_with(value)
-    op.detach()
-    op.erase()
-
-
-def map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
-    """The op's map with its symbols as dims, each variable in its range as the map and the operand's definition say."""
-    map = op.map.symbols_to_dims()
-    dims = tuple(
-        Variable(_tighter(variable.bounds, range_of_value(operand)), variable.name)
-        for variable, operand in zip(map.dims, op.operands, strict=True)
-    )
-    return IndexingMap(map.results, dims, (), (), map.constraints)
-
-
 def _map_of_affine_apply(op: affine.ApplyOp) -> IndexingMap | None:
     """The op's map over its operands in their ranges; None when one is not known."""
     ranges = [range_of_value(operand) for operand in op.operands]
@@ -92,10 +74,3 @@ def _map_of_affine_apply(op: affine.ApplyOp) -> IndexingMap | None:
     if len(known) != len(ranges):
         return None
     return IndexingMap(expressions_of(op), tuple(known), (), (), ())
-
-
-def _tighter(bounds: Interval, known: Interval | None) -> Interval:
-    if known is None:
-        return bounds
-    both = bounds.intersect(known)
-    return both if both.is_feasible else bounds

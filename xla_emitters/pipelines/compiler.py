@@ -37,8 +37,9 @@ from xla_emitters.lowering.toolchain import (
     tools_fingerprint,
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, STAGES, rows_until
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, rows_until
 from xla_emitters.program import Argument, ArraySpec, Kernel, Program
+from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.runtime.program_cache import key_of, open_cache
@@ -192,6 +193,12 @@ def _compile_kernels(
     modules = [_compile_kernel(planned, options, recorder, context) for planned, recorder in pairs]
     launches = [(sanitize(p.name), launch_of(m), shared_bytes(m)) for p, m in zip(plan.kernels, modules, strict=True)]
     module, renamed = merge_modules(modules)
+    if stage in ("llvm", "ptx"):
+        first, *others = recorders
+        for row in FOR_TOOLS:
+            first.run(row.make(options), row.stage, context, module)
+            for recorder in others:
+                recorder.trace.steps.append(first.trace.steps[-1])
     match stage:
         case "ptx":
             assert pending is not None
@@ -234,6 +241,19 @@ def _by_tool(stage: str, run: Callable[[], str], recorders: list[Recorder]) -> s
     return text
 
 
+def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
+    """Runs the rows of FOR_TOOLS on a module of the stage "llvm-dialect".
+
+    observe  called after each of them
+    """
+    context = make_context()
+    for row in FOR_TOOLS:
+        kernel_pass = row.make(options)
+        run_pass(kernel_pass, context, module)
+        if observe is not None:
+            observe(kernel_pass.name, row.stage, module)
+
+
 def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
     """The pointers that the kernel takes: its operands, then its results."""
     view = view_of(planned.source)
@@ -267,4 +287,6 @@ def keep_intermediates(program: Program, directory: Path) -> None:
         ir = trace["llvm-dialect"].ir
         if ir is None:
             raise UsageError("the program was compiled without recording its IR", stage="toolchain")
-        compile_to_ptx_by_steps(parse_ir(ir), kernel.architecture, directory / kernel.name)
+        module = parse_ir(ir)
+        lower_for_tools(module, CompileOptions(target=program.target))
+        compile_to_ptx_by_steps(module, kernel.architecture, directory / kernel.name)

@@ -1,6 +1,7 @@
-"""THE MAP: the two lists of passes that a fusion goes through, in order, each with the reason for its place.
+"""THE MAP: the lists of passes that a fusion goes through, in order, each with the reason for its place.
 
-    HLO text ─parse_hlo─> hlo ─GRAPH─> hlo, one fusion a kernel ─emit_fusion─> xla_gpu ─KERNEL─> llvm-dialect ─compile_to_ptx─> ptx
+    HLO text ─parse_hlo─> hlo ─GRAPH─> hlo, one fusion a kernel ─emit_fusion─> xla_gpu ─KERNEL─> llvm-dialect
+                                                                                       ─FOR_TOOLS, LLVM─> ptx
 
 `compiler.py` runs these lists. No other file knows the order of passes. A stage (`--stage scf`) is the boundary after one of the rows.
 Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages are those of `docs/walk.md`.
@@ -20,6 +21,7 @@ from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_scatters import SplitScattersPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
+from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
@@ -123,6 +125,14 @@ KERNEL: tuple[Row, ...] = (
     _row(CsePass, "conversions to f32 of one value"),
     _row(ConvertScfToCfPass, "LLVM has branches only"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
+)
+
+# What only the tools behind the last stage need; on all kernels of a program together.
+FOR_TOOLS: tuple[Row, ...] = (
+    _row(
+        ConvertIdsToCallsPass,
+        "MLIR writes ranges of ids as attributes, with which LLVM divides in 16 bits; XLA's are metadata",
+    ),
 )
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.

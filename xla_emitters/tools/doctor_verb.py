@@ -109,7 +109,7 @@ def packages() -> Iterator[Finding]:
 
 
 def tools() -> Iterator[Finding]:
-    from xla_emitters.lowering.toolchain import find_tools
+    from xla_emitters.lowering.tools import find_tools
 
     for name, tool in find_tools().items():
         if isinstance(tool, ToolError):

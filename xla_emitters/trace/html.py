@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import Protocol
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 
 from xla_emitters.trace.lexers import lexer_for
-from xla_emitters.trace.records import Step, Trace
 
 _DIFF_CLASSES = {"-": "xe-gone", "+": "xe-come", "@": "xe-place"}
 
@@ -61,6 +62,25 @@ _STYLE = (
 )
 
 
+class Listed(Protocol):
+    """What is shown of a step: the text of a stage, and for each of its lines the HLO instructions that it comes from."""
+
+    @property
+    def stage(self) -> str | None: ...
+    @property
+    def ir(self) -> str | None: ...
+    @property
+    def sources(self) -> tuple[tuple[str, ...], ...]: ...
+
+
+class Listings(Protocol):
+    """What is shown of a trace: its steps in order. `records.py` has both as they are recorded; it imports this file, not the reverse."""
+
+    @property
+    def name(self) -> str: ...
+    def __iter__(self) -> Iterator[Listed]: ...
+
+
 @dataclass(frozen=True)
 class Html:
     """A fragment that notebooks show."""
@@ -80,7 +100,7 @@ def diff_html(before: str, after: str, *, names: tuple[str, str] = ("before", "a
     return Html(f'<div class="xe"><style>{_STYLE}</style>{head}{body}</div>')
 
 
-def trace_html(trace: Trace) -> str:
+def trace_html(trace: Listings) -> str:
     """A fragment with every recorded stage; "" lines for a trace without IR are a sentence that says so."""
     stages = [step for step in trace if step.stage and step.stage != "hlo" and step.ir is not None]
     source = next((step for step in trace if step.stage == "hlo" and step.ir is not None), None)
@@ -116,20 +136,20 @@ def trace_html(trace: Trace) -> str:
     )
 
 
-def highlighted_lines(step: Step) -> list[str]:
+def highlighted_lines(step: Listed) -> list[str]:
     """The lines of the step's IR as HTML, coloured by classes of Pygments."""
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
     lines = highlight(step.ir or "", lexer_for(step.stage or ""), formatter).split("\n")
     return lines[:-1] if lines and not lines[-1] else lines
 
 
-def _numbers(steps: list[Step]) -> dict[str, int]:
+def _numbers(steps: list[Listed]) -> dict[str, int]:
     """A number for each HLO instruction that some line comes from."""
     names = dict.fromkeys(name for step in steps for names in step.sources for name in names)
     return {name: number for number, name in enumerate(names)}
 
 
-def _listing(step: Step, numbers: dict[str, int], key: str) -> str:
+def _listing(step: Listed, numbers: dict[str, int], key: str) -> str:
     sources = step.sources or ((),) * (step.ir or "").count("\n")
     lines = list[str]()
     for number, line in enumerate(highlighted_lines(step)):

@@ -34,7 +34,7 @@ from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, WorkgroupIdOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.transforms.to_upstream_spelling import respell
+from xla_emitters.transforms.respelling import respell
 
 _OURS = {upstream: ours for ours, upstream in UPSTREAM_OPS.items()}
 _DIMENSIONS = (gpu.DimensionEnum.X, gpu.DimensionEnum.Y, gpu.DimensionEnum.Z)

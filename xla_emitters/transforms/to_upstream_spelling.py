@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, UpstreamIndexingMapAttr
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.transforms.respelling import respell
 
 
 @dataclass(frozen=True)
@@ -30,22 +28,3 @@ class ToUpstreamSpellingPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in [inner for inner in op.walk() if type(inner) in UPSTREAM_OPS]:
             respell(inner, UPSTREAM_OPS[type(inner)], UpstreamIndexingMapAttr)
-
-
-def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapAttr]) -> None:
-    """Puts an op of `op_type`, of the same fields, in the place of `op`; its maps become attributes of `map_type`."""
-    properties = {
-        name: map_type(value.data) if isinstance(value, IndexingMapAttr) else value
-        for name, value in op.properties.items()
-    }
-    new = op_type.create(
-        operands=op.operands,
-        result_types=op.result_types,
-        properties=properties,
-        attributes=op.attributes,
-        regions=[op.detach_region(region) for region in tuple(op.regions)],
-        location=op.location,
-    )
-    for old_result, result in zip(op.results, new.results, strict=True):
-        result.name_hint = old_result.name_hint
-    Rewriter.replace_op(op, new)

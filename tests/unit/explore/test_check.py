@@ -9,8 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
 from xla_emitters.explore.check import Comparison, check, hands_on_over_several_variables
+from xla_emitters.functions import BY_OP
 from xla_emitters.graph import select_fusion, split_reductions
-from xla_emitters.lowering import convert_math_to_libdevice
+from xla_emitters.lowering import libdevice_calls
 
 ONE = '#xla_gpu.indexing_map<"(th_x)[s0] -> (s0 * 4 + th_x), domain: th_x in [0, 3], s0 in [0, 5]">'
 TWO = '#xla_gpu.indexing_map<"(th_x)[s0, s1] -> (s0 * 6 + s1 * 4 + th_x), domain: th_x in [0, 3], s0 in [0, 5], s1 in [0, 1]">'
@@ -118,8 +119,8 @@ LIBDEVICE = "xla-convert-math-to-libdevice"
 
 def calling_tan_for(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the pass to libdevice. Of kernel a, which makes a temporary, nothing shows in the result."""
-    assert op in convert_math_to_libdevice._FUNCTIONS
-    monkeypatch.setitem(convert_math_to_libdevice._FUNCTIONS, op, ("tan", False))
+    assert op in libdevice_calls._CALLED
+    monkeypatch.setitem(libdevice_calls._CALLED, op, BY_OP["math.tan"])
 
 
 @pytest.mark.parametrize(("op", "wrong", "right"), [("math.cbrt", "a", "b"), ("math.sin", "b", "a")])

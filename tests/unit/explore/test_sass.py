@@ -8,7 +8,7 @@ import pytest
 from tools_here import SASS, needs
 
 from xla_emitters.explore.sass import executed, parse
-from xla_emitters.lowering.toolchain import assemble, disassemble
+from xla_emitters.lowering.machine_code import assemble, disassemble
 
 
 def listing(text: str, name: str = "fusion") -> str:

@@ -1,43 +1,28 @@
-"""PTX by one process and by four, machine code, and every way in which the tools can fail."""
+"""PTX by one process and by four, of one kernel and of several, and every way in which LLVM's tools can fail."""
 
-import os
 import re
-import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tools_here import SAYS_22, fake_tool, needs
+from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError
+from xla_emitters.kernels.id_functions import declared_by
 from xla_emitters.lowering import toolchain
-from xla_emitters.lowering.toolchain import (
-    assemble,
-    compile_to_llvm_ir,
-    compile_to_ptx,
-    compile_to_ptx_by_steps,
-    count_instructions,
-    disassemble,
-    find_tool,
-    find_tools,
-)
+from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
+from xla_emitters.lowering.machine_code import assemble, count_instructions, disassemble
+from xla_emitters.lowering.toolchain import compile_to_llvm_ir, compile_to_ptx, compile_to_ptx_by_steps
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
-def missing(*names: str) -> str:
-    """Which of the tools are missing, for a skip's reason; "" when none is."""
-    return "; ".join(
-        str(found.message) for name, found in find_tools().items() if name in names and isinstance(found, ToolError)
-    )
-
-
-needs_llvm = pytest.mark.skipif(bool(missing("mlir-opt")), reason=missing("mlir-opt"))
-needs_steps = pytest.mark.skipif(
-    bool(missing("mlir-translate", "llvm-link", "opt", "llc")),
-    reason=missing("mlir-translate", "llvm-link", "opt", "llc"),
-)
-needs_nvidia = pytest.mark.skipif(bool(missing("ptxas", "libdevice")), reason=missing("ptxas", "libdevice"))
-needs_nvdisasm = pytest.mark.skipif(bool(missing("nvdisasm")), reason=missing("nvdisasm"))
+needs_llvm = needs("mlir-opt")
+needs_steps = needs("mlir-translate", "llvm-link", "opt", "llc")
+needs_nvidia = needs("ptxas", "libdevice")
+needs_nvdisasm = needs("nvdisasm")
 
 # tanh of bf16 through libdevice, with bf16 arithmetic around it, one element a thread.
 KERNEL = """
@@ -67,15 +52,12 @@ llvm.func @{name}(%p: !llvm.ptr) attributes {{nvvm.kernel}} {{
 """
 
 
-def fake(directory: Path, name: str, script: str) -> str:
-    """An executable shell script in the place of a tool."""
-    path = directory / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
-
-
-SAYS_22 = 'if [ "$1" = --version ]; then echo "LLVM version 22.1.8"; exit 0; fi\n'
+def ready(text: str) -> ModuleOp:
+    """A module as the last pass leaves it."""
+    module = parse_ir(text)
+    ConvertIdsToCallsPass().apply(make_context(), module)
+    module.verify()
+    return module
 
 
 @needs_llvm
@@ -83,7 +65,7 @@ SAYS_22 = 'if [ "$1" = --version ]; then echo "LLVM version 22.1.8"; exit 0; fi\
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_kernel_assembles(architecture: str) -> None:
     """bf16 arithmetic is widened where the chip lacks it, libdevice is linked, and ptxas takes the result."""
-    ptx = compile_to_ptx(parse_ir(KERNEL), architecture)
+    ptx = compile_to_ptx(ready(KERNEL), architecture)
     assert f".target {architecture}" in ptx
     assert ".visible .entry tanh(" in ptx
     assert ".reqntid 128, 1, 1" in ptx
@@ -127,7 +109,7 @@ llvm.func @divided(%p: !llvm.ptr) attributes {nvvm.kernel, nvvm.reqntid = array<
 @needs_llvm
 def test_indices_are_divided_in_32_bits() -> None:
     """46080 elements fit in 16 bits, but nothing of the index is computed in 16; it has no sign, and its address is one sum."""
-    ptx = compile_to_ptx(parse_ir(DIVIDED), "sm_90")
+    ptx = compile_to_ptx(ready(DIVIDED), "sm_90")
     assert ".reg .b16" not in ptx
     assert re.findall(r"mul\.wide\.\w+", ptx) == ["mul.wide.u32"]
 
@@ -136,7 +118,7 @@ def test_indices_are_divided_in_32_bits() -> None:
 def test_ids_have_ranges_as_metadata() -> None:
     """Correlated value propagation looks at attributes only: of block ids it is told that there are fewer than 2^24."""
     both = DIVIDED + DIVIDED.replace("@divided", "@other").replace("128>", "64>").replace("128, 1, 1", "64, 1, 1")
-    text = compile_to_llvm_ir(parse_ir(both), "sm_90")
+    text = compile_to_llvm_ir(ready(both), "sm_90")
     ids = re.findall(r"call (.*)i32 @llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.x\(\), !range (!\d+)", text)
     ranges = dict(re.findall(r"^(!\d+) = !\{i32 0, i32 (\d+)\}$", text, re.M))
     assert [(id, attribute.strip(), ranges[range]) for attribute, id, range in ids] == [
@@ -154,7 +136,7 @@ def test_ids_have_ranges_as_metadata() -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_steps_give_the_same_body(architecture: str, tmp_path: Path) -> None:
     """Four processes and one agree on every line but comments, and the intermediates are kept."""
-    module = parse_ir(KERNEL)
+    module = ready(KERNEL)
     one, four = compile_to_ptx(module, architecture), compile_to_ptx_by_steps(module, architecture, tmp_path)
 
     def body(ptx: str) -> list[str]:
@@ -168,45 +150,42 @@ def test_steps_give_the_same_body(architecture: str, tmp_path: Path) -> None:
 
 
 @needs_llvm
+def test_every_kernel_has_its_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A backend that leaves one of two kernels out is not believed, whatever else is in its answer."""
+    whole = compile_to_ptx(ready(PLAIN.format(name="f") + PLAIN.format(name="g")), "sm_90")
+    f, g = (whole.index(f".visible .entry {name}(") for name in "fg")
+    lacking = tmp_path / "answer"
+    lacking.write_text(f'assembly = "{toolchain._escape(whole[:f] + whole[g:])}"')
+    monkeypatch.setenv(
+        "XLA_EMITTERS_MLIR_OPT", fake_tool(tmp_path, "mlir-opt", f"{SAYS_22}cat > /dev/null; cat {lacking}")
+    )
+    assert ".visible .entry g(" in compile_to_ptx(ready(PLAIN.format(name="g")), "sm_90")
+    with pytest.raises(InternalError) as raised:
+        compile_to_ptx(ready(PLAIN.format(name="f") + PLAIN.format(name="g")), "sm_90")
+    assert raised.value.message == "the PTX lacks an entry: f"
+
+
+@needs_llvm
+@needs_steps
 @needs_nvidia
 @needs_nvdisasm
-def test_several_entries() -> None:
-    """One text with two kernels: resources by kernel, instructions by kernel or together."""
-    ptx = compile_to_ptx(parse_ir(PLAIN.format(name="f") + KERNEL), "sm_90")
+@pytest.mark.parametrize("road", [compile_to_ptx, compile_to_ptx_by_steps])
+def test_several_entries(road: Callable[[ModuleOp, str], str]) -> None:
+    """One text with three kernels, of which two share the functions that read ids: resources and instructions by kernel."""
+    module = ready(PLAIN.format(name="f") + KERNEL + DIVIDED)
+    shared = [op for op in module.body.ops if declared_by(op) is not None]
+    assert [op.sym_name.data for op in shared] == ["sreg.tid.x.0.128", "sreg.ctaid.x.0.360"]
+    ptx = road(module, "sm_90")
+    assert len(re.findall(r"^\.version", ptx, re.M)) == 1
+    assert re.findall(r"^\.visible \.entry (\w+)\(", ptx, re.M) == ["f", "tanh", "divided"]
     assembly = assemble(ptx, "sm_90")
-    assert [entry.name for entry in assembly.entries] == ["f", "tanh"]
+    assert [entry.name for entry in assembly.entries] == ["f", "tanh", "divided"]
     assert assembly.registers == max(entry.registers for entry in assembly.entries)
     sass = disassemble(assembly.cubin)
-    assert count_instructions(sass) == count_instructions(sass, "f") + count_instructions(sass, "tanh")
+    assert count_instructions(sass) == sum(count_instructions(sass, name) for name in ("f", "tanh", "divided"))
     assert 0 < count_instructions(sass, "f") < count_instructions(sass, "tanh")
     with pytest.raises(KeyError):
         count_instructions(sass, "g")
-
-
-def test_nop_is_not_counted() -> None:
-    """Padding is left out; a predicate in front does not hide an instruction."""
-    sass = """
-\t.section\t.text.f,"ax",@progbits
-.text.f:
-        /*0000*/                   S2R R0, SR_TID.X ;
-        /*0010*/               @P0 EXIT ;
-        /*0020*/              @!P1 BRA `(.L_x_0) ;
-        /*0030*/              @UP0 UIADD3 UR4, UR4, 0x1, URZ ;
-        /*0040*/                   NOP ;
-        /*0050*/                   NOP;
-"""
-    assert count_instructions(sass, "f") == 4
-
-
-def test_resources_are_read() -> None:
-    """Spills of both kinds add up, and shared memory is found."""
-    said = """ptxas info    : Compiling entry function 'k' for 'sm_90'
-ptxas info    : Function properties for k
-    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
-ptxas info    : Used 40 registers, used 1 barriers, 4224 bytes smem
-"""
-    (found,) = toolchain._resources(said, ["k", "other"])
-    assert (found.registers, found.spill_bytes, found.shared_bytes) == (40, 20, 4224)
 
 
 @needs_llvm
@@ -240,49 +219,8 @@ def test_no_kernel() -> None:
         compile_to_ptx(parse_ir(text), "sm_90")
 
 
-def test_missing_libdevice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable names a file that is not there: nothing else is tried."""
-    monkeypatch.setenv("XLA_EMITTERS_LIBDEVICE", "/nowhere/libdevice.10.bc")
-    with pytest.raises(ToolError, match="libdevice was not found") as raised:
-        find_tool("libdevice")
-    assert "XLA_EMITTERS_LIBDEVICE=/nowhere" in raised.value.details[0]
-    assert raised.value.exit_code == 4
-    assert "pip install" in raised.value.help
-
-
-def test_missing_tool_says_where_it_looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(toolchain, "_places", lambda row: [f"{row.name}-22", row.name])
-    with pytest.raises(ToolError, match="llc was not found") as raised:
-        find_tool("llc")
-    assert raised.value.details == ("looked at: llc-22, llc",)
-    assert "apt-get install" in raised.value.help
-    assert "XLA_EMITTERS_LLC" in raised.value.help
-
-
-def test_wrong_major_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Debian's plain llc is version 14."""
-    path = fake(tmp_path, "mlir-opt", 'echo "Debian LLVM version 14.0.6"')
-    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", path)
-    with pytest.raises(ToolError, match=r"mlir-opt is of version 14\.0\.6, and 22 is needed") as raised:
-        compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
-    assert "apt-get install mlir-22-tools llvm-22" in raised.value.help
-
-
-def test_version_is_asked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And again when the file has changed."""
-    log = tmp_path / "log"
-    path = fake(tmp_path, "llc", f'echo asked >> {log}\necho "LLVM version 22.1.0"')
-    monkeypatch.setenv("XLA_EMITTERS_LLC", path)
-    assert find_tool("llc").version == find_tool("llc").version == "22.1.0"
-    assert log.read_text().count("asked") == 1
-    os.utime(path, ns=(1, 1))
-    find_tool("llc")
-    assert log.read_text().count("asked") == 2
-
-
 def test_hanging_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = fake(tmp_path, "mlir-opt", SAYS_22 + "exec sleep 60")
+    path = fake_tool(tmp_path, "mlir-opt", SAYS_22 + "exec sleep 60")
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", path)
     with pytest.raises(ToolError, match=r"mlir-opt did not end within 0\.3 s") as raised:
         compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90", timeout_seconds=0.3)
@@ -291,7 +229,9 @@ def test_hanging_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_failing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the tool said about the error, the exit code and the command are in the message."""
-    path = fake(tmp_path, "mlir-opt", SAYS_22 + 'echo "warming up" >&2; echo "<stdin>:3:1: error: bad op" >&2; exit 7')
+    path = fake_tool(
+        tmp_path, "mlir-opt", SAYS_22 + 'echo "warming up" >&2; echo "<stdin>:3:1: error: bad op" >&2; exit 7'
+    )
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", path)
     with pytest.raises(ToolError, match=r"mlir-opt failed \(exit 7\): <stdin>:3:1: error: bad op") as raised:
         compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
@@ -301,24 +241,9 @@ def test_failing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_silent_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Exit code 0 and no PTX."""
-    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", fake(tmp_path, "mlir-opt", SAYS_22 + "exec cat > /dev/null"))
+    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", fake_tool(tmp_path, "mlir-opt", SAYS_22 + "exec cat > /dev/null"))
     with pytest.raises(ToolError, match="made no PTX for sm_90"):
         compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
-
-
-def test_tool_that_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = tmp_path / "ptxas"
-    path.write_bytes(b"\x7fELF not really")
-    path.chmod(0o755)
-    monkeypatch.setenv("XLA_EMITTERS_PTXAS", str(path))
-    with pytest.raises(ToolError, match="ptxas could not be started"):
-        assemble(".version 8.6", "sm_90")
-
-
-@needs_nvidia
-def test_ptxas_refuses() -> None:
-    with pytest.raises(ToolError, match=r"ptxas failed \(exit 255\).*Missing \.version directive"):
-        assemble("nonsense", "sm_90")
 
 
 def test_strings_survive_the_way_through_mlir() -> None:

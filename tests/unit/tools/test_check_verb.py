@@ -12,8 +12,9 @@ from runtime.small_programs import PROGRAMS
 from unit.explore.test_check import TWO_KERNELS
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.lowering import convert_math_to_libdevice
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
+from xla_emitters.functions import BY_OP
+from xla_emitters.lowering import libdevice_calls
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, KERNEL
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -48,7 +49,7 @@ def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert said in row, row
     code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
-    assert f"ok  {2 + len(KERNEL)} executions after passes:" in row
+    assert f"ok  {2 + len(KERNEL) + len(FOR_TOOLS)} executions after passes:" in row
     code, (row,), err = run(capsys, NEGATE, "--stages", "scf,ptx")
     assert (code, row.split()[1:]) == (2, ["not", "run"])
     assert err.startswith("error: [check] stage 'ptx' cannot be executed")
@@ -74,7 +75,7 @@ def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monk
     assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
     assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
     assert len(rows) == 4
-    monkeypatch.setitem(convert_math_to_libdevice._FUNCTIONS, "math.cbrt", ("tan", False))
+    monkeypatch.setitem(libdevice_calls._CALLED, "math.cbrt", BY_OP["math.tan"])
     code, rows, err = run(capsys, path, "--stages", "passes")
     assert code == 3
     blamed = "xla-convert-math-to-libdevice changes 20 results: temporary 0"

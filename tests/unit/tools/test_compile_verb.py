@@ -13,7 +13,7 @@ from runtime.small_programs import EVERY_PASS_ON_HLO
 from tools_here import PTX, needs
 
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES, rows_until
+from xla_emitters.pipelines.passes import GRAPH, STAGES, rows_until
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -206,8 +206,8 @@ def test_ir_as_files(spelling: str, capsys: pytest.CaptureFixture[str], tmp_path
     assert (code, err) == (0, "")
     names = sorted(path.name for path in tree.iterdir())
     assert names[:4] == ["00-hlo.hlo", "01-partition.txt", "02-emit.mlir", "03-xla-simplify-arith.mlir"]
-    assert names[-2:] == [f"{2 + len(KERNEL)}-xla-lower-to-llvm-gpu.mlir", "notes.txt"]
-    assert len(names) == 3 + len(KERNEL) + 1
+    assert names[-2:] == [f"{2 + len(rows_until('llvm-dialect'))}-xla-lower-to-llvm-gpu.mlir", "notes.txt"]
+    assert len(names) == 3 + len(rows_until("llvm-dialect")) + 1
     last = (tree / names[-2]).read_text()
     assert last.strip() == out.strip()
     unchanged = [name for name in names if (tree / name).read_text().startswith("// unchanged by ")]

@@ -35,6 +35,7 @@ from xdsl.traits import IsTerminator
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.kernels.id_functions import declared_by
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value, merge
 from xla_emitters.runtime.simt.rounds import Rounds
@@ -317,14 +318,15 @@ class Function:
 
 
 def symbols_of(module: ModuleOp) -> dict[str, FunctionOp | llvm.GlobalOp]:
-    """Functions and globals of the module, by name, those inside a `gpu.module` too."""
+    """Functions and globals of the module, by name, those inside a `gpu.module` too; functions that read ids with their definition."""
     found: dict[str, FunctionOp | llvm.GlobalOp] = {}
     pending: list[Operation] = [module]
     while pending:
         for region in pending.pop().regions:
             for op in region.ops:
                 if isinstance(op, func.FuncOp | llvm.FuncOp | llvm.GlobalOp):
-                    found[op.sym_name.data] = op
+                    ids = declared_by(op)
+                    found[op.sym_name.data] = op if ids is None else ids.definition(op.location)
                 else:
                     pending.append(op)
     return found

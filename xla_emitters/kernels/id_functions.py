@@ -1,0 +1,75 @@
+"""Functions that read a thread's or block's number, whose range is known: declared in the IR, defined where the tools link.
+
+    llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
+
+The declaration says everything about the function: which register it reads and between which bounds its value is. xla-convert-ids-to-calls
+writes it; the executor runs `definition`; the toolchain defines it in LLVM IR, with the range as metadata, which MLIR cannot write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import LocationAttr, StringAttr, i32
+from xdsl.ir import Block, Operation
+
+from xla_emitters.dialects.mlir import llvm, nvvm
+
+REGISTERS: dict[str, type[nvvm.SpecialRegisterOp]] = {
+    **{f"tid.{dimension}": op for dimension, op in nvvm.THREAD_ID.items()},
+    **{f"ctaid.{dimension}": op for dimension, op in nvvm.BLOCK_ID.items()},
+}
+"""The registers that hold ids -> the op that reads each."""
+
+_NAMES = {op: name for name, op in REGISTERS.items()}
+_REGISTER = "xla.register"
+_RANGE = "xla.register_range"
+
+
+@dataclass(frozen=True)
+class IdFunction:
+    """Reads `register`, whose value is at least `low` and below `high`."""
+
+    register: str
+    low: int
+    high: int
+
+    @property
+    def name(self) -> str:
+        return f"sreg.{self.register}.{self.low}.{self.high}"
+
+    def declaration(self) -> llvm.FuncOp:
+        """A function without a body, from which `declared_by` reads this value."""
+        attributes = {
+            _REGISTER: StringAttr(self.register),
+            _RANGE: llvm.ConstantRangeAttr.of(32, self.low, self.high),
+        }
+        return llvm.FuncOp(self.name, llvm.LLVMFunctionType([], i32), extra_attrs=attributes)
+
+    def definition(self, location: LocationAttr) -> llvm.FuncOp:
+        """The function with what it computes: the value of the register, in its range. `location` is its declaration's."""
+        id = REGISTERS[self.register]((self.low, self.high))
+        defined = self.declaration()
+        id.location = defined.location = location
+        defined.body.add_block(Block([id, llvm.ReturnOp(id.res)]))
+        return defined
+
+
+def read_by(op: Operation) -> IdFunction | None:
+    """The function that does what `op` does: reads an id with a range. None for any other op."""
+    if not isinstance(op, nvvm.SpecialRegisterOp) or op.range is None or type(op) not in _NAMES:
+        return None
+    return IdFunction(_NAMES[type(op)], op.range.lower.value.data, op.range.upper.value.data)
+
+
+def declared_by(op: Operation) -> IdFunction | None:
+    """The function that `op` declares; None for any other op."""
+    if not isinstance(op, llvm.FuncOp) or op.body.blocks:
+        return None
+    register, bounds = op.attributes.get(_REGISTER), op.attributes.get(_RANGE)
+    if not isinstance(register, StringAttr) or not isinstance(bounds, llvm.ConstantRangeAttr):
+        return None
+    if register.data not in REGISTERS:
+        return None
+    function = IdFunction(register.data, bounds.lower.value.data, bounds.upper.value.data)
+    return function if function.name == op.sym_name.data else None

@@ -1,0 +1,56 @@
+"""Thread and block ids whose range is known become calls of functions that the toolchain links.
+
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
+->
+    %t = llvm.call @sreg.tid.x.0.128() : () -> i32
+    llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
+
+MLIR translates the range of an id to an attribute of a call. By it LLVM's correlated value propagation rewrites the arithmetic around the
+id: for one, it divides in 16 bits what fits there, and the machine has no 16-bit integers. XLA's ranges are metadata, which that pass does
+not read and MLIR cannot write. A function in LLVM IR has the metadata, and is inlined.
+
+One declaration, at the module's end, for each register and range, whatever the number of kernels; located at all ids that it is for. Left
+alone: registers that hold no id, ids without a range, and ranges that metadata cannot say (empty, or from a negative number).
+Source: docs/decisions/05 and 09.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.kernels.id_functions import declared_by, read_by
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import fuse_locations, located_builder
+
+
+@dataclass(frozen=True)
+class ConvertIdsToCallsPass(KernelPass):
+    name = "xla-convert-ids-to-calls"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = [function for function in op.body.ops if isinstance(function, llvm.FuncOp)]
+        symbols = {function.sym_name.data: function for function in functions}
+        for found in [inner for function in functions for inner in function.walk()]:
+            if not isinstance(found, nvvm.SpecialRegisterOp) or (wanted := read_by(found)) is None:
+                continue
+            if not 0 <= wanted.low < wanted.high:
+                self.skip(found, "its range is empty, or begins with a negative number")
+                continue
+            if (declared := symbols.get(wanted.name)) is None:
+                declared = symbols[wanted.name] = wanted.declaration()
+                op.body.block.add_op(declared)
+            elif declared_by(declared) != wanted:
+                self.skip(found, f"the module has another function called {wanted.name}")
+                continue
+            declared.location = fuse_locations(declared.location, found.location)
+            call = llvm.CallOp(wanted.name, return_type=i32)
+            (value,) = located_builder(InsertPoint.before(found), found).insert(call).results
+            value.name_hint = found.res.name_hint
+            found.res.replace_all_uses_with(value)
+            found.detach()
+            found.erase()

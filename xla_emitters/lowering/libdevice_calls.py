@@ -1,0 +1,84 @@
+"""Which op is which function of NVIDIA's device library, and the call in its place: for xla-convert-math-to-libdevice, and for
+xla-lower-to-llvm-gpu where that was not run before.
+
+    %y = math.tanh %x : bf16
+->
+    %0 = arith.extf %x : bf16 to f32
+    %1 = func.call @__nv_tanhf(%0) : (f32) -> f32
+    %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
+
+Source: names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm); NVIDIA's libdevice user guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, ModuleOp, f32
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dtypes import WIDE_FLOATS
+from xla_emitters.functions import BY_OP, Gpu
+from xla_emitters.rewrite.locations import fuse_locations, located_builder
+
+_CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is Gpu.LIBDEVICE}
+
+
+def call_libdevice(module: ModuleOp, declined: Callable[[Operation, str], None]) -> None:
+    """Puts a call in the place of every op of the table. `declined` is called with each that stays, and why."""
+    declared = {found.sym_name.data: found for found in module.body.ops if isinstance(found, func.FuncOp)}
+    for found in list(module.walk()):
+        if found.name not in _CALLED:
+            continue
+        if isinstance(found.results[0].type, WIDE_FLOATS):
+            _convert(found, module, declared)
+        else:
+            declined(found, f"libdevice has no function on {found.results[0].type}")
+
+
+def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
+    type = op.results[0].type
+    function = _CALLED[op.name]
+    name = function.libdevice
+    if isinstance(type, Float64Type):
+        symbol = f"__nv_{name}"
+    else:
+        symbol = f"__nv_fast_{name}f" if function.has_fast and _allows_approximation(op) else f"__nv_{name}f"
+
+    builder = located_builder(InsertPoint.before(op), op)
+    is_half = isinstance(type, Float16Type | BFloat16Type)
+    computed_in = f32 if is_half else type
+    arguments = [
+        builder.insert(arith.ExtFOp(operand, f32)).result if is_half and operand.type == type else operand
+        for operand in op.operands
+    ]
+    call = builder.insert(func.CallOp(symbol, arguments, [computed_in]))
+    result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_half else call.res[0]
+    if symbol not in declared:
+        declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
+    declared[symbol].location = fuse_locations(declared[symbol].location, op.location)
+
+    result.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+
+
+def _allows_approximation(op: Operation) -> bool:
+    """Whether the op's fastmath flags have afn (or fast, which has them all)."""
+    flags = op.properties.get("fastmath", op.attributes.get("fastmath"))
+    return isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data
+
+
+def _declare(symbol: str, arguments: list[Attribute], result: Attribute, module: ModuleOp) -> func.FuncOp:
+    """Declares a function at the module's start."""
+    declaration = func.FuncOp.external(symbol, arguments, [result])
+    block = module.body.block
+    if block.first_op is None:
+        block.add_op(declaration)
+    else:
+        block.insert_op_before(declaration, block.first_op)
+    return declaration

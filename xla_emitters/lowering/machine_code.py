@@ -1,0 +1,118 @@
+"""PTX to machine code: ptxas makes it and says what each kernel takes, nvdisasm shows it, and instructions are counted.
+
+assemble(ptx, "sm_90")     -> Assembly(cubin, entries)         ptxas -v
+disassemble(cubin)         -> SASS                             nvdisasm -c
+count_instructions(sass, "fusion")
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xla_emitters.errors import InternalError
+from xla_emitters.lowering.tools import STAGE, TIMEOUT_SECONDS, find_tool, run_tool
+
+
+@dataclass(frozen=True)
+class EntryResources:
+    """What one kernel takes, as ptxas counts: registers a thread, spilled bytes a thread (stores and loads), static shared bytes."""
+
+    name: str
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Machine code of one PTX text, and what each of its kernels takes, in the text's order."""
+
+    cubin: bytes
+    entries: tuple[EntryResources, ...]
+
+    @property
+    def registers(self) -> int:
+        """The most registers that a kernel takes."""
+        return max(entry.registers for entry in self.entries)
+
+    @property
+    def spill_bytes(self) -> int:
+        return sum(entry.spill_bytes for entry in self.entries)
+
+    @property
+    def shared_bytes(self) -> int:
+        """The most static shared memory that a kernel takes."""
+        return max(entry.shared_bytes for entry in self.entries)
+
+
+def assemble(ptx: str, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Assembly:
+    """Assemble PTX by ptxas -v.
+
+    raises ToolError when ptxas is missing or refuses the text (with its line), InternalError when it has no entry.
+    """
+    ptxas = find_tool("ptxas")
+    with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
+        source, cubin = Path(directory) / "kernel.ptx", Path(directory) / "kernel.cubin"
+        source.write_text(ptx)
+        command = [ptxas.path, "-v", f"-arch={architecture}", str(source), "-o", str(cubin)]
+        answer = run_tool(command, timeout_seconds=timeout_seconds)
+        entries = _resources(
+            answer.said + answer.text, re.findall(r"^\s*(?:\.visible |\.weak )?\.entry ([\w$]+)", ptx, re.M)
+        )
+        if not entries:
+            raise InternalError("ptxas met no entry", stage=STAGE, details=(f"command: {shlex.join(command)}",))
+        return Assembly(cubin.read_bytes(), entries)
+
+
+def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
+    """What `ptxas -v` said of each entry in `names`.
+
+    ptxas info    : Compiling entry function 'fusion' for 'sm_90'
+    ptxas info    : Function properties for fusion
+        0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+    ptxas info    : Used 23 registers, used 0 barriers, 4224 bytes smem
+    """
+    found: dict[str, EntryResources] = {}
+    for part in said.split("Compiling entry function '")[1:]:
+        name = part.partition("'")[0]
+        used = re.search(r"Used (\d+) registers", part)
+        spilled = re.findall(r"(\d+) bytes spill", part)
+        shared = re.search(r"(\d+) bytes smem", part)
+        found[name] = EntryResources(
+            name, int(used[1]) if used else 0, sum(map(int, spilled)), int(shared[1]) if shared else 0
+        )
+    return tuple(found[name] for name in names if name in found)
+
+
+def disassemble(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """SASS of a cubin, by nvdisasm. raises ToolError."""
+    nvdisasm = find_tool("nvdisasm")
+    with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
+        path = Path(directory) / "kernel.cubin"
+        path.write_bytes(cubin)
+        return run_tool([nvdisasm.path, "-c", str(path)], timeout_seconds=timeout_seconds).text
+
+
+def count_instructions(sass: str, entry: str | None = None) -> int:
+    """Instructions in what `disassemble` answers, NOP left out: of one kernel, or of all.
+
+    Counted as they stand, each once; an instruction in a loop counts once.
+
+    raises KeyError when there is no kernel called `entry`.
+    """
+    counts: dict[str, int] = {}
+    section = ""
+    for line in sass.splitlines():
+        if header := re.match(r"\s*\.section\s+\.text\.([\w$]+)", line):
+            section = header[1]
+            counts[section] = 0
+        elif (instruction := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", line)) and instruction[
+            1
+        ] != "NOP":
+            counts[section] = counts.get(section, 0) + 1
+    return sum(counts.values()) if entry is None else counts[entry]

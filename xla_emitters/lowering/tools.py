@@ -1,0 +1,244 @@
+"""The external programs: where LLVM's and NVIDIA's tools are, which versions, and how one is run. No other file starts one of them.
+
+    find_tool("ptxas")            the file, by environment variable, then where it usually is; or an error that says how to get it
+    run_tool(command, data)       its answer; or an error with what it said, its exit code and the command
+    RunningTool(command)          started now, given its input later: loading takes longer than working
+
+LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
+PATH, and another major version is refused by name. ptxas, nvdisasm and libdevice come from NVIDIA's wheels in the running
+environment, then from PATH and the CUDA toolkit's directories.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from xla_emitters.errors import ToolError
+from xla_emitters.extras import install_command
+
+LLVM_MAJOR = 22
+LLVM_HELP = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
+NVIDIA_HELP = install_command(extras="ptxas")
+STAGE = "toolchain"
+"""What messages about tools, and about what they make, begin with."""
+
+# A tool that says nothing for so long hangs; GELU takes 0.05 s.
+TIMEOUT_SECONDS = 120.0
+
+
+# Finding them
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Where one tool can be.
+
+    variable  the environment variable that names the file
+    inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
+    """
+
+    name: str
+    variable: str
+    inside: str = ""
+
+
+_ROWS = (
+    _Row("mlir-opt", "XLA_EMITTERS_MLIR_OPT"),
+    _Row("mlir-translate", "XLA_EMITTERS_MLIR_TRANSLATE"),
+    _Row("llvm-link", "XLA_EMITTERS_LLVM_LINK"),
+    _Row("opt", "XLA_EMITTERS_OPT"),
+    _Row("llc", "XLA_EMITTERS_LLC"),
+    _Row("ptxas", "XLA_EMITTERS_PTXAS", "bin/ptxas"),
+    _Row("libdevice", "XLA_EMITTERS_LIBDEVICE", "nvvm/libdevice/libdevice.10.bc"),
+    _Row("nvdisasm", "XLA_EMITTERS_NVDISASM", "bin/nvdisasm"),
+)
+# Packages of NVIDIA's wheels: for CUDA 12 one for each component, for CUDA 13 one for all.
+_WHEELS = ("nvidia.cuda_nvcc", "nvidia.cuda_nvdisasm", "nvidia.cu13")
+TOOL_NAMES = tuple(row.name for row in _ROWS)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One external program, or libdevice's bitcode."""
+
+    name: str
+    path: str
+
+    @property
+    def version(self) -> str:
+        """As it says itself when asked: "22.1.8", "12.9.86"; "" for libdevice, which does not say. raises ToolError."""
+        return "" if self.name == "libdevice" else _version_of(self.path, os.stat(self.path).st_mtime_ns)
+
+
+def find_tool(name: str) -> Tool:
+    """The tool called `name`, one of `TOOL_NAMES`.
+
+    raises ToolError when it is missing or, for LLVM's tools, of another major version than 22; the help says what to install.
+    """
+    row = next(row for row in _ROWS if row.name == name)
+    help = NVIDIA_HELP if row.inside else LLVM_HELP
+    path, tried = _locate(row)
+    if path is None:
+        raise ToolError(
+            f"{name} was not found",
+            stage=STAGE,
+            details=(f"looked at: {', '.join(tried)}",),
+            help=f"{help}, or set {row.variable} to its path",
+        )
+    tool = Tool(name, path)
+    # To ask costs as much as to compile a kernel. The distribution's own names say the version.
+    is_named = tried[-1] in _named_places(row)
+    if not row.inside and not is_named and tool.version.partition(".")[0] != str(LLVM_MAJOR):
+        raise ToolError(
+            f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
+            stage=STAGE,
+            help=f"{help}, or set {row.variable} to the path of one of version {LLVM_MAJOR}",
+        )
+    return tool
+
+
+def find_tools() -> dict[str, Tool | ToolError]:
+    """Every tool of `TOOL_NAMES`, or the error that says why not and how to get it."""
+    found: dict[str, Tool | ToolError] = {}
+    for name in TOOL_NAMES:
+        try:
+            found[name] = find_tool(name)
+        except ToolError as error:
+            found[name] = error
+    return found
+
+
+def _locate(row: _Row) -> tuple[str | None, list[str]]:
+    """The path of the row's file and the places that were tried; (None, places) without one.
+
+    A path that the user gave by variable is taken or refused; nothing else is tried then.
+    """
+    if given := os.environ.get(row.variable):
+        path = given if os.path.isfile(given) else shutil.which(given)
+        return path, [f"{row.variable}={given}"]
+    tried: list[str] = []
+    for place in _places(row):
+        tried.append(place)
+        if path := place if os.path.isfile(place) else shutil.which(place):
+            return path, tried
+    return None, tried
+
+
+def _places(row: _Row) -> list[str]:
+    """Paths and command names to try for a row, in order."""
+    if not row.inside:
+        return [*_named_places(row), row.name]
+    toolkits = [toolkit for toolkit in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if toolkit]
+    commands = [] if row.name == "libdevice" else [row.name]
+    wheels = [root for package in _WHEELS for root in _package_roots(package)]
+    return [*_inside(wheels, row), *commands, *_inside(toolkits, row)]
+
+
+def _named_places(row: _Row) -> list[str]:
+    """Those of LLVM's tools whose version is in the name."""
+    return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
+
+
+def _inside(roots: Sequence[str], row: _Row) -> list[str]:
+    return [str(Path(root) / row.inside) for root in roots]
+
+
+@lru_cache
+def _package_roots(package: str) -> tuple[str, ...]:
+    """Directories of an installed namespace package such as nvidia.cuda_nvcc; () when it is not installed."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # its parent is missing
+        return ()
+    return tuple(spec.submodule_search_locations or ()) if spec else ()
+
+
+@lru_cache
+def _version_of(path: str, modified_ns: int) -> str:
+    """What `path --version` says, e.g. "22.1.8"; "" when it says nothing like it. Asked once for a file as last modified."""
+    said = run_tool([path, "--version"], timeout_seconds=10.0).text
+    found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
+    return (found[1] or found[2]).rstrip(".") if found else ""
+
+
+# Running them
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool wrote: its result, and what it said beside it, on stderr."""
+
+    result: bytes
+    said: str
+
+    @property
+    def text(self) -> str:
+        """The result as text."""
+        return self.result.decode(errors="replace")
+
+
+def run_tool(command: Sequence[str], data: bytes = b"", timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
+    """Runs a tool with `data` on stdin. raises as `RunningTool` and its `finish`."""
+    return RunningTool(command).finish(data, timeout_seconds)
+
+
+class RunningTool:
+    """A started tool that waits for its input.
+
+    command  path and arguments
+    raises   ToolError when it cannot start
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = tuple(command)
+        try:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            reason = f"{self.name} could not be started: {error.strerror}"
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.command[0])
+
+    def finish(self, data: bytes, timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
+        """Gives the tool its input and waits for its answer. Can be called once.
+
+        raises ToolError when it does not end in time, or ends with another exit code than 0: with the first line that it said
+        about an error, the rest below, and the command
+        """
+        shown = shlex.join(self.command)
+        try:
+            out, err = self._process.communicate(data, timeout=timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            self._process.kill()
+            self._process.communicate()
+            reason = f"{self.name} did not end within {timeout_seconds:g} s"
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",)) from error
+        code = self._process.returncode
+        if code != 0:
+            lines = [line for line in (err or out).decode(errors="replace").splitlines() if line.strip()]
+            first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
+            how = f"exit {code}" if code > 0 else f"signal {-code}"
+            raise ToolError(
+                f"{self.name} failed ({how})" + (f": {first.strip()}" if first else ""),
+                stage=STAGE,
+                details=(*(line for line in lines[:12] if line != first), f"command: {shown}"),
+            )
+        return Answer(out, err.decode(errors="replace"))
+
+    def stop(self) -> None:
+        """Ends the process if it is still there."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()

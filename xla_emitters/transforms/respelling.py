@@ -1,0 +1,27 @@
+"""An op under the name that the other spelling has for it: what the two spelling passes share."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+
+
+def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapAttr]) -> None:
+    """Puts an op of `op_type`, of the same fields, in the place of `op`; its maps become attributes of `map_type`."""
+    properties = {
+        name: map_type(value.data) if isinstance(value, IndexingMapAttr) else value
+        for name, value in op.properties.items()
+    }
+    new = op_type.create(
+        operands=op.operands,
+        result_types=op.result_types,
+        properties=properties,
+        attributes=op.attributes,
+        regions=[op.detach_region(region) for region in tuple(op.regions)],
+        location=op.location,
+    )
+    for old_result, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old_result.name_hint
+    Rewriter.replace_op(op, new)
