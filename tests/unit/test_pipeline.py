@@ -112,7 +112,7 @@ def test_each_pass_alone_on_text_does_what_it_does_in_the_pipeline(
 ) -> None:
     """The text before every row, locations and all, through `xla-emitters-opt -p NAME`, is the text after it."""
     chip = device(TARGET)
-    kernel, context = emit_fusion(plan_program(read_module(PROGRAMS[program])).kernels[0].source, chip), make_context()
+    kernel, context = emit_fusion(plan_program(read_module(PROGRAMS[program])).kernels[0].view, chip), make_context()
     path = tmp_path / "before.mlir"
     for number, row in enumerate(KERNEL):
         path.write_text(print_ir(kernel, locations=True))

@@ -30,7 +30,7 @@ from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
-from xla_emitters.fusions.program_plan import PlannedKernel, called_by, computation_of, entry_of
+from xla_emitters.fusions.program_plan import PlannedKernel, called_by, entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
@@ -269,7 +269,7 @@ def check(
     # As `compile` refuses it, and before there are inputs to draw.
     plan = plan_module(module, options)
     for planned in plan.kernels:
-        refuse_without_code(planned.source)
+        refuse_without_code(planned.view)
     shapes = compile_module(module, replace(options, stage="hlo"))
     if isinstance(inputs, str | Path | StandardInput):
         arrays = load_arrays(inputs, "p", shapes.parameters)
@@ -416,7 +416,7 @@ class KernelComparison:
         self._tolerant = False
         # Of what later kernels read nothing may be missing; nor of what several blocks write to one element.
         is_last = all(slot.kind == "result" for slot in planned.results) and not planned.overwritten
-        is_scatter = any(isinstance(op, ScatterOp) for op in computation_of(planned.source).instructions)
+        is_scatter = any(isinstance(op, ScatterOp) for op in planned.view.computation.instructions)
         self._blocks = whole.how.blocks if is_last and not is_scatter else 0
 
     def verdict(self) -> Verdict:
@@ -484,7 +484,7 @@ class KernelComparison:
                 for argument in self._arguments[: len(self.planned.operands)]
             ]
             whole = self.whole.reference
-            self._reference = Reference(computation_of(self.planned.source), inputs, whole.atol, whole.rtol)
+            self._reference = Reference(self.planned.view.computation, inputs, whole.atol, whole.rtol)
         return self._reference
 
     def _fail(self, problem: Verdict) -> None:

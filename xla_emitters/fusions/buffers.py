@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.types import AliasAttr, ArrayType, dims_of, element_of, leaf_types, tuple_types
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.scatters import arrays_in_place
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
 
 ALIGN_PARAMETER = 16
 ALIGN_ALLOCATED = 256
@@ -60,6 +60,7 @@ class BufferArgument:
     is_written: bool
 
 
+@once_per_view
 def buffers_of(view: FusionView) -> tuple[BufferArgument, ...]:
     """The kernel's arguments: one per parameter of the computation, then one per result."""
     aliases = aliases_of(view)
@@ -79,6 +80,7 @@ def _bytes(type: ArrayType) -> int:
     return element_of(type).size_bytes(math.prod(dims_of(type)))
 
 
+@once_per_view
 def aliases_of(view: FusionView) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it is written to."""
     wanted = wanted_aliases(view)
@@ -87,6 +89,7 @@ def aliases_of(view: FusionView) -> dict[int, SSAValue]:
     return {result: operand for result, operand in wanted.items() if _can_be_in_place(view, operand, result)}
 
 
+@once_per_view
 def wanted_aliases(view: FusionView) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it may be written to, if the kernel can: what module and call say."""
     if view.call is None:

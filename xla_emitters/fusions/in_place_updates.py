@@ -22,7 +22,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
 from xla_emitters.fusions.heroes import roots_of
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,7 @@ class InPlaceUpdate:
     parameter: ParameterOp
 
 
+@once_per_view
 def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
     """One update per result, in their order, if all results are updates that can go in place; else why not."""
     found = list[InPlaceUpdate]()

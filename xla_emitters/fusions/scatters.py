@@ -24,7 +24,7 @@ from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
 from xla_emitters.fusions.unroll import unroll_factor
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
 
 WARPS = 4
 """Warps of a block."""
@@ -33,6 +33,7 @@ VECTOR_BITS = 128
 ASSOCIATIVE = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
 
+@once_per_view
 def scatter_of(view: FusionView) -> ScatterOp | str:
     """The scatter that the fusion is, or why it is none that has code."""
     root = view.computation.root.owner
@@ -59,6 +60,7 @@ def _adds(body: ComputationOp) -> bool:
     return root.opcode == "add" and old.result.has_one_use() and any(operand.owner is old for operand in root.operands)
 
 
+@once_per_view
 def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
     """The parameters that the root, a scatter, updates, in the order of the results; else why it cannot do so in place."""
     scatter = scatter_of(view)

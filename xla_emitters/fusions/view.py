@@ -5,19 +5,19 @@
 
 Analyses and emitters read this and nothing else of the module, so a computation that is not called by a fusion op (ENTRY itself, or a
 cluster that some other compiler cut out) is compiled by making a view of it.
-What no emitter takes is refused here, by name: custom and Triton fusions, dimensions only known at run time, tuples inside.
+A view is made once, where its HLO is done changing, and handed on; analyses keep on it what they found. It refuses nothing: `refusals.py`.
 Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp, place_of
@@ -26,26 +26,13 @@ from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
     ParameterOp,
-    TupleOp,
     find_computation,
 )
-from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.types import (
-    ArrayType,
-    as_array,
-    dims_of,
-    element_of,
-    has_dynamic_dims,
-    is_array,
-    leaf_types,
-    type_text,
-)
-from xla_emitters.errors import Place, Unsupported
+from xla_emitters.dialects.hlo.types import ArrayType, as_array, dims_of, element_of, leaf_types, type_text
+from xla_emitters.errors import Place
 
-# Triton's, custom and cuDNN's fusions of XLA:GPU; fusions that XLA:CPU gives to its libraries.
-_FOR_OTHER_COMPILERS = re.compile(
-    r'"kind"\s*:\s*"(__triton[^"]*|__custom_fusion|__cudnn[^"]*|__(?:ynn|xnn|onednn)_fusion)"'
-)
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +43,7 @@ class FusionView:
     operands   what the kernel's arguments are at the call; a value that stands twice is one buffer. Without a call, the parameters
     location   of the fusion instruction: what the kernel's own loop and index code comes from
     call       the fusion instruction itself, if there is one
+    analyses   what functions `once_per_view` found, by function and arguments
     """
 
     name: str
@@ -63,6 +51,7 @@ class FusionView:
     operands: tuple[SSAValue, ...]
     location: LocationAttr
     call: FusionOp | None = None
+    analyses: dict[object, Any] = field(default_factory=dict[object, Any], repr=False)
 
     @property
     def parameters(self) -> tuple[ParameterOp, ...]:
@@ -131,17 +120,25 @@ class FusionView:
 
 
 def view_of(op: FusionOp | ComputationOp) -> FusionView:
-    """The view of a fusion, or of a computation as if a fusion called it.
-
-    raises   Unsupported, with its place, for fusions that no emitter here compiles
-    """
+    """The view of a fusion, or of a computation as if a fusion called it."""
     if isinstance(op, ComputationOp):
-        view = FusionView(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
-    else:
-        _refuse_kind(op)
-        view = FusionView(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
-    _refuse_values(view)
-    return view
+        return FusionView(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
+    return FusionView(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
+
+
+def once_per_view(
+    analysis: Callable[Concatenate[FusionView, Arguments], Found],
+) -> Callable[Concatenate[FusionView, Arguments], Found]:
+    """A function of a view that computes what it answers once for each view: HLO that is viewed does not change."""
+
+    @wraps(analysis)
+    def found(view: FusionView, *args: Arguments.args, **named: Arguments.kwargs) -> Found:
+        key = (analysis, args, tuple(named.items()))
+        if key not in view.analyses:
+            view.analyses[key] = analysis(view, *args, **named)
+        return view.analyses[key]
+
+    return found
 
 
 def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
@@ -154,38 +151,3 @@ def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
             needed.add(op)
             pending += [operand.owner for operand in op.operands]
     return tuple(op for op in computation.instructions if op in needed)
-
-
-def _refuse_kind(fusion: FusionOp) -> None:
-    """What XLA gives to another compiler says so in its configuration; the `kind=` decides nothing, there and here."""
-    config = fusion.attributes.get("backend_config")
-    named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
-    if named:
-        raise Unsupported(
-            f"fusion %{fusion.instruction_name.data} is of kind '{named.group(1)}'",
-            stage="emit",
-            place=place_of(fusion),
-            help="fusions for Triton, cuDNN, custom kernels and XLA:CPU's libraries are not compiled; all others are",
-        )
-
-
-def _refuse_values(view: FusionView) -> None:
-    for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in view.users)):
-        leaves = leaf_types(op.result.type)
-        if not leaves or not all(map(is_array, leaves)):
-            raise op.unsupported(f"no code for {type_text(op.result.type)}")
-        if has_dynamic_dims(op.result.type):
-            raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
-        if isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type):
-            raise op.unsupported("no code inside a fusion", help="only the root of a fusion may be a tuple")
-        for user in view.users.get(op, ()):
-            if isinstance(op, TupleOp) and not isinstance(user, TupleOp):
-                raise user.unsupported("no code for a tuple", help="only the root of a fusion may be a tuple")
-    for leaf in leaf_types(view.computation.root.type):
-        if not is_array(leaf):
-            raise Unsupported(
-                f"a result of fusion %{view.name} is {type_text(leaf)}",
-                stage="emit",
-                place=place_of(view.computation.root.owner) if isinstance(view.computation.root.owner, HloOp) else None,
-                help="results must be arrays",
-            )

@@ -25,8 +25,7 @@ from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
 from xla_emitters.fusions.buffers import buffers_of
-from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, computation_of, plan_program
-from xla_emitters.fusions.view import view_of
+from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, plan_program
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import (
@@ -140,7 +139,7 @@ def compile_module(
         for planned in plan.kernels
     ]
     for planned, recorder in zip(plan.kernels, recorders, strict=True):
-        recorder.text("hlo", text, computation_of(planned.source))
+        recorder.text("hlo", text, planned.view.computation)
     kernels: tuple[Kernel, ...] = ()
     if wanted < STAGES.index("partition"):
         code = text if options.stage == "hlo" else print_hlo(planned_module)
@@ -212,7 +211,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
     """One kernel, straight down as far as the stage that is wanted."""
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
-    kernel = recorder.emission(lambda: emit_fusion(planned.source, options.device, options.hero_rules))
+    kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules))
     for row in rows_until(options.stage):
         recorder.run(row.make(options), row.stage, context, kernel)
     return kernel
@@ -220,7 +219,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
 
 def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder: Recorder) -> str:
     """The functions that the emitter cuts the fusion into, as text."""
-    text = str(partition_fusion(planned.source, options.device, options.hero_rules))
+    text = str(partition_fusion(planned.view, options.device, options.hero_rules))
     recorder.text("partition", text)
     return text
 
@@ -236,7 +235,7 @@ def _by_tool(stage: str, run: Callable[[], str], recorders: list[Recorder]) -> s
 
 def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
     """The pointers that the kernel takes: its operands, then its results."""
-    view = view_of(planned.source)
+    view = planned.view
     slots = (*planned.operands, *planned.results)
     types = (*view.parameter_types, *view.result_types)
     return tuple(

@@ -33,7 +33,7 @@ def heroes(body: str, called: str = "") -> list[str]:
 def test_transposes_are_those_of_xla(path: Path):
     """The folders of the corpus are the emitters that XLA took. (The emitter of every file: tests/runtime/test_corpus.py.)"""
     (kernel,) = plan_program(parse_hlo(path.read_text(), path.name), None).kernels
-    found = find_transposes(view_of(kernel.source))
+    found = find_transposes(kernel.view)
     assert isinstance(found, TransposeHeroes) == (path.parent.name == "transpose")
 
 
