@@ -34,7 +34,7 @@ from xla_emitters.fusions.program_plan import PlannedKernel, called_by, entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, plan_module, read_module
+from xla_emitters.pipelines.compiler import compile_module, plan_module, read_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.program import Program
@@ -401,7 +401,7 @@ class KernelComparison:
         self.problem: Verdict | None = None
         self.last = Verdict(True, "nothing executed")
         self._reference = reference
-        self._arguments = kernel_arguments(planned)
+        self._arguments = planned.arguments
         # The program may give its results other shapes than the kernel does, and another order.
         if reference is not None:
             self._numbers = [slot.index for slot in planned.results]

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -35,45 +34,51 @@ from xla_emitters.dialects.hlo.computation import (
     enclosing_module,
 )
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.dialects.hlo.types import AliasAttr, ArrayType, dims_of, element_of, leaf_types, tuple_types
+from xla_emitters.dialects.hlo.types import (
+    AliasAttr,
+    ArrayType,
+    dims_of,
+    element_of,
+    leaf_types,
+    minor_to_major,
+    tuple_types,
+)
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.scatters import arrays_in_place
 from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.program import Argument, ArraySpec, Slot
 
 ALIGN_PARAMETER = 16
 ALIGN_ALLOCATED = 256
 
 
-@dataclass(frozen=True)
-class BufferArgument:
-    """One pointer of the kernel.
-
-    slice_index      arguments with equal numbers are the same memory
-    align            bytes that its address is a multiple of
-    dereferenceable  bytes of the buffer, types below eight bits packed
-    is_written       whether some result lies in this buffer
-    """
-
-    slice_index: int
-    align: int
-    dereferenceable: int
-    is_written: bool
-
-
 @once_per_view
-def buffers_of(view: FusionView) -> tuple[BufferArgument, ...]:
-    """The kernel's arguments: one per parameter of the computation, then one per result."""
+def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Argument, ...]:
+    """The kernel's arguments: one per parameter of the computation, then one per result. The entry's attributes say the same.
+
+    slots    which array of the program each is; (): as if the kernel were the whole program
+    """
+    inputs, results = len(view.operands), len(view.result_types)
+    slots = slots or (*(Slot("parameter", n) for n in range(inputs)), *(Slot("result", n) for n in range(results)))
     aliases = aliases_of(view)
-    slices = dict[object, int]()
+    numbers = dict[object, int]()
     first = dict[int, tuple[int, int]]()
-    keys: list[object] = [*view.operands, *(aliases.get(i, ("result", i)) for i in range(len(view.result_types)))]
+    keys: list[object] = [*view.operands, *(aliases.get(number, ("result", number)) for number in range(results))]
     types = (*view.parameter_types, *view.result_types)
     for key, type in zip(keys, types, strict=True):
-        number = slices.setdefault(key, len(slices))
+        number = numbers.setdefault(key, len(numbers))
         is_parameter = isinstance(key, SSAValue) and isinstance(key.owner, ParameterOp)
-        first.setdefault(number, (ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED, _bytes(type)))
-    written = {slices[key] for key in keys[len(view.operands) :]}
-    return tuple(BufferArgument(slices[key], *first[slices[key]], slices[key] in written) for key in keys)
+        first.setdefault(number, (_bytes(type), ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED))
+    written = {numbers[key] for key in keys[inputs:]}
+    return tuple(
+        Argument(slot.kind, slot.index, array_spec(type), *first[numbers[key]], numbers[key], numbers[key] in written)
+        for slot, key, type in zip(slots, keys, types, strict=True)
+    )
+
+
+def array_spec(type: Attribute) -> ArraySpec:
+    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
+    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
 
 
 def _bytes(type: ArrayType) -> int:

@@ -32,10 +32,10 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
-from xla_emitters.fusions.buffers import aliases_of
+from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
 from xla_emitters.fusions.refusals import refuse_unsupported
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.program import Slot
+from xla_emitters.program import Argument, Slot
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class PlannedKernel:
     def name(self) -> str:
         """The fusion instruction's name, or the computation's."""
         return self.view.name
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The pointers that the kernel takes: its operands, then its results."""
+        return kernel_arguments(self.view, (*self.operands, *self.results))
 
 
 @dataclass(frozen=True)

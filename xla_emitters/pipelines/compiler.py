@@ -16,15 +16,13 @@ from typing import Unpack
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered_sources
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
-from xla_emitters.fusions.buffers import buffers_of
+from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, plan_program
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
@@ -37,7 +35,7 @@ from xla_emitters.lowering.toolchain import (
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import GRAPH, STAGES, rows_until
-from xla_emitters.program import Argument, ArraySpec, Kernel, Program
+from xla_emitters.program import Kernel, Program
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.runtime.program_cache import key_of, open_cache
@@ -202,7 +200,7 @@ def _compile_kernels(
             code = recorded or print_ir(module)
     ptx = code if stage == "ptx" else ""
     return code, tuple(
-        Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, kernel_arguments(planned))
+        Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, planned.arguments)
         for planned, names, (name, launch, shared) in zip(plan.kernels, renamed, launches, strict=True)
     )
 
@@ -231,30 +229,6 @@ def _by_tool(stage: str, run: Callable[[], str], recorders: list[Recorder]) -> s
     for recorder in others:
         recorder.trace.steps.append(first.trace.steps[-1])
     return text
-
-
-def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
-    """The pointers that the kernel takes: its operands, then its results."""
-    view = planned.view
-    slots = (*planned.operands, *planned.results)
-    types = (*view.parameter_types, *view.result_types)
-    return tuple(
-        Argument(
-            kind=slot.kind,
-            index=slot.index,
-            array=array_spec(type),
-            bytes=buffer.dereferenceable,
-            alignment=buffer.align,
-            slice_index=buffer.slice_index,
-            written=buffer.is_written,
-        )
-        for slot, type, buffer in zip(slots, types, buffers_of(view), strict=True)
-    )
-
-
-def array_spec(type: Attribute) -> ArraySpec:
-    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
-    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
 
 
 def keep_intermediates(program: Program, directory: Path) -> None:
