@@ -32,14 +32,13 @@ from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map, roots_of
+from xla_emitters.fusions.kinds import why_no_concatenate
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.unroll import unroll_factor
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
-
-OPERANDS_MAX = 4
 
 
 class ConcatenateEmitter:
@@ -52,12 +51,7 @@ class ConcatenateEmitter:
         root, *others = roots_of(view)
         if others:
             return f"{1 + len(others)} results"
-        hero = find_non_trivial_hero(view, root)
-        if not isinstance(hero, ConcatenateOp):
-            return f"the hero of %{root.instruction_name.data} is %{hero.instruction_name.data}, a '{hero.opcode}'"
-        if len(hero.operands) > OPERANDS_MAX:
-            return f"{len(hero.operands)} operands; more than {OPERANDS_MAX} would be a loop each in every thread"
-        return None
+        return why_no_concatenate(view, root)
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """The operands, and what is made of the concatenate, each a function."""

@@ -81,6 +81,12 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
     return InPlaceUpdate(root, op, target)
 
 
+def why_no_update(view: FusionView, root: HloOp) -> str | None:
+    """None where `root` alone is an update that can go in place; else the reason."""
+    update = _update_of(view, root)
+    return update if isinstance(update, str) else _why_not_in_place(view, update)
+
+
 def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
     """Whether some thread reads what another one writes: None, or what reads it."""
     pending: list[HloOp] = [update.parameter]

@@ -38,6 +38,11 @@ def scatter_of(view: FusionView) -> ScatterOp | str:
     """The scatter that the fusion is, or why it is none that has code."""
     root = view.computation.root.owner
     assert isinstance(root, HloOp)
+    return scatter_at(view, root)
+
+
+def scatter_at(view: FusionView, root: HloOp) -> ScatterOp | str:
+    """`root` if it is a scatter that has code for its updates, or why it is none."""
     if not isinstance(root, ScatterOp):
         return f"%{root.instruction_name.data} is no scatter"
     if root.has_unique_indices:

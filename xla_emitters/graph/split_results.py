@@ -25,6 +25,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes, roots_of
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
+from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
 from xla_emitters.fusions.refusals import supported_view
@@ -77,15 +78,9 @@ def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
         count = _elements(root)
         groups.setdefault(shape or read.get(count) or count, []).append(root)
     first, *_ = groups
-    if 1 in groups and first != 1 and not any(_has_an_emitter(view, root) for root in groups[first]):
+    if 1 in groups and first != 1 and all(kind_of(view, root) == "loop" for root in groups[first]):
         groups[first] += groups.pop(1)
     return tuple(map(tuple, groups.values())) if len(groups) > 1 else ()
-
-
-def _has_an_emitter(view: FusionView, root: HloOp) -> bool:
-    """Whether a kernel for a root and others like it alone is made by another emitter than the loop's."""
-    hero = find_non_trivial_hero(view, root)
-    return shared_reduction(hero) is not None or hero.opcode in ("concatenate", "dynamic-update-slice", "transpose")
 
 
 def _elements(root: HloOp) -> int:
