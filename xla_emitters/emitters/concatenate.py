@@ -31,7 +31,7 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map, roots_of
+from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map
 from xla_emitters.fusions.kinds import why_no_concatenate
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.unroll import unroll_factor
@@ -48,7 +48,7 @@ class ConcatenateEmitter:
 
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: the hero of the only result is no concatenate, or it has too many operands."""
-        root, *others = roots_of(view)
+        root, *others = view.roots
         if others:
             return f"{1 + len(others)} results"
         return why_no_concatenate(view, root)
@@ -89,7 +89,7 @@ class ConcatenateEmitter:
 
 
 def _root_and_hero(view: FusionView) -> tuple[HloOp, ConcatenateOp]:
-    (root,) = roots_of(view)
+    (root,) = view.roots
     hero = find_non_trivial_hero(view, root)
     if not isinstance(hero, ConcatenateOp):
         raise InternalError(f"no concatenate emitter for fusion %{view.name}", stage="emit")

@@ -31,7 +31,6 @@ from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.scatters import scatter_of
 from xla_emitters.fusions.unroll import unroll_factor, unroll_reason
@@ -99,7 +98,7 @@ def _ends(view: FusionView) -> Sequence[Epilogue]:
         return ()
     found = list[Epilogue]()
     for is_single in (False, True):
-        roots = [root for root in roots_of(view) if (_elements(root) != view.elements) == is_single]
+        roots = [root for root in view.roots if (_elements(root) != view.elements) == is_single]
         first = leaf_types(roots[0].result.type)[0]
         maps = tuple(same_place(first, leaf_types(root.result.type)[0]) for root in roots)
         found.append(Epilogue(tuple(roots), (), maps))

@@ -33,22 +33,8 @@ EPILOGUE_OPERANDS = 3
 """select and clamp are the widest elementwise ops."""
 
 
-def roots_of(view: FusionView) -> tuple[HloOp, ...]:
-    """What the fusion returns: its root, or the operands of the tuple that it is, nested ones flattened."""
-    found = list[HloOp]()
-    pending = [view.computation.root.owner]
-    while pending:
-        op = pending.pop()
-        assert isinstance(op, HloOp)
-        if isinstance(op, TupleOp):
-            pending += [operand.owner for operand in reversed(op.operands)]
-        else:
-            found.append(op)
-    return tuple(found)
-
-
 def find_non_trivial_hero(view: FusionView, root: HloOp) -> HloOp:
-    """The hero of `root`, one of `roots_of(view)`."""
+    """The hero of `root`, one of `view.roots`."""
     return _search(view).hero_of(root)
 
 
@@ -173,7 +159,7 @@ def find_transposes(view: FusionView) -> TransposeHeroes | str:
     heroes = dict[HloOp, HloOp]()
     side_outputs = list[HloOp]()
     reasons = list[str]()
-    for root in dict.fromkeys(roots_of(view)):
+    for root in dict.fromkeys(view.roots):
         hero = find_non_trivial_hero(view, root)
         found = describe_transpose(hero)
         if isinstance(found, TransposeDescription):

@@ -21,7 +21,6 @@ from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.view import FusionView, once_per_view
 
 
@@ -43,7 +42,7 @@ class InPlaceUpdate:
 def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
     """One update per result, in their order, if all results are updates that can go in place; else why not."""
     found = list[InPlaceUpdate]()
-    for root in roots_of(view):
+    for root in view.roots:
         update = _update_of(view, root)
         if isinstance(update, str):
             return update

@@ -24,7 +24,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.dtypes import Kind
-from xla_emitters.fusions.heroes import find_non_trivial_hero, roots_of
+from xla_emitters.fusions.heroes import find_non_trivial_hero
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import FusionView, once_per_view
 
@@ -238,7 +238,7 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
 
     are_split  also those that one block cannot do, which become heroes of several kernels
     """
-    roots = roots_of(view)
+    roots = view.roots
     heroes = tuple(find_non_trivial_hero(view, root) for root in roots)
     reasons = [why_not_hero(hero, are_split=are_split) for hero in heroes]
     if None not in reasons:
@@ -281,7 +281,7 @@ def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
     """How many combinations in a row the elements go through, for the reductions that threads share; none where there is no kernel."""
     if (view := supported_view(computation)) is None:
         return {}
-    shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in roots_of(view))}
+    shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in view.roots)}
     return {hero: shape.longest_chain for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
 
 

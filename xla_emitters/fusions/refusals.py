@@ -6,21 +6,12 @@ Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 
 from __future__ import annotations
 
-import re
-
-from xdsl.dialects.builtin import StringAttr
-
 from xla_emitters.dialects.hlo.base import HloOp, place_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.view import FusionView, view_of
-
-# Triton's, custom and cuDNN's fusions of XLA:GPU; fusions that XLA:CPU gives to its libraries.
-_FOR_OTHER_COMPILERS = re.compile(
-    r'"kind"\s*:\s*"(__triton[^"]*|__custom_fusion|__cudnn[^"]*|__(?:ynn|xnn|onednn)_fusion)"'
-)
 
 
 def supported_view(source: FusionOp | ComputationOp) -> FusionView | None:
@@ -35,22 +26,14 @@ def supported_view(source: FusionOp | ComputationOp) -> FusionView | None:
 
 def refuse_unsupported(view: FusionView) -> None:
     """raises Unsupported, with its place, for fusions that no emitter here compiles."""
-    if view.call is not None:
-        _refuse_kind(view.call)
-    _refuse_values(view)
-
-
-def _refuse_kind(fusion: FusionOp) -> None:
-    """What XLA gives to another compiler says so in its configuration; the `kind=` decides nothing, there and here."""
-    config = fusion.attributes.get("backend_config")
-    named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
-    if named:
+    if view.other_compiler is not None:
         raise Unsupported(
-            f"fusion %{fusion.instruction_name.data} is of kind '{named.group(1)}'",
+            f"fusion %{view.name} is of kind '{view.other_compiler}'",
             stage="emit",
-            place=place_of(fusion),
+            place=view.place,
             help="fusions for Triton, cuDNN, custom kernels and XLA:CPU's libraries are not compiled; all others are",
         )
+    _refuse_values(view)
 
 
 def _refuse_values(view: FusionView) -> None:

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
-from xla_emitters.fusions.buffers import wanted_aliases
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.program_plan import entry_of, producers_of
 from xla_emitters.fusions.refusals import supported_view
@@ -84,7 +83,7 @@ def _updates_elsewhere(view: FusionView) -> tuple[int, ...]:
 
 def _in_place(view: FusionView, numbers: tuple[int, ...]) -> list[bool]:
     """Per result, whether it lies in the buffer of that operand, and of no other."""
-    wanted = wanted_aliases(view)
+    wanted = view.wanted_aliases
     operands = [view.operands[number] for number in numbers]
     return [wanted.get(at) is value and view.operands.count(value) == 1 for at, value in enumerate(operands)]
 

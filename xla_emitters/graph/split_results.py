@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
-from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes, roots_of
+from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.program_plan import computation_of, entry_of
@@ -68,7 +68,7 @@ def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
     """The roots in groups that go together; none where all of them do."""
     if (view := supported_view(source)) is None:
         return ()
-    roots = roots_of(view)
+    roots = view.roots
     if len({_elements(root) for root in roots}) == 1 or _share_a_kernel(view):
         return ()
     shapes = [shared_reduction(find_non_trivial_hero(view, root)) for root in roots]

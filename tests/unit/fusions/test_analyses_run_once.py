@@ -12,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.fusions.buffers import aliases_of, wanted_aliases
+from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.heroes import find_transposes
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.program_plan import entry_of, plan_program
@@ -31,7 +31,6 @@ ANALYSES: tuple[Callable[..., object], ...] = (
     find_reductions,
     find_transposes,
     scatter_of,
-    wanted_aliases,
 )
 COUNTED = {found.__code__: found.__name__ for found in (entry_of, plan_program, view_of)} | {
     vars(found)["__wrapped__"].__code__: found.__name__ for found in ANALYSES

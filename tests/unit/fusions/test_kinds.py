@@ -8,7 +8,6 @@ import pytest
 
 from xla_emitters.emitters.emit import EMITTERS
 from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.kinds import WHY_NOT, kind_of
 from xla_emitters.fusions.program_plan import kernel_sources
 from xla_emitters.fusions.view import FusionView, view_of
@@ -22,11 +21,11 @@ FILES = [path for kind in sorted((*WHY_NOT, "loop")) for path in sorted((CORPUS 
 def test_the_kind_of_a_single_root_is_the_emitter_that_xla_took(path: Path) -> None:
     """The folders of the corpus are these. Where XLA takes several roots together, one of them at least is of that kind.
 
-    An update whose result lies elsewhere (ENTRY has the array unpacked, say) goes to the loop: that is asked of the buffers, not of the root.
+    An update whose result lies elsewhere (ENTRY has the array unpacked, say) goes to the loop: the buffers say so, not the root.
     """
     (source,) = kernel_sources(parse_hlo(path.read_text(), path.name))
     view = view_of(source)
-    kinds = {kind_of(view, root) for root in roots_of(view)}
+    kinds = {kind_of(view, root) for root in view.roots}
     if "dynamic_update_slice" in kinds and not aliases_of(view):
         kinds = {"loop"}
     assert path.parent.name in kinds
@@ -41,7 +40,7 @@ def test_kinds_are_emitters_in_their_order() -> None:
 def kind(body: str) -> str:
     (source,) = kernel_sources(parse_hlo(f"ENTRY f {{\n{body}\n}}"))
     view: FusionView = view_of(source)
-    (root,) = roots_of(view)
+    (root,) = view.roots
     return kind_of(view, root)
 
 
