@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
@@ -155,9 +155,9 @@ def refuse_without_code(view: FusionView) -> None:
     raise Unsupported(
         f"no code for HLO op '{first.opcode}' (instruction %{first.instruction_name.data})",
         stage="emit",
-        place=place_of(first),
+        place=written_at(first),
         notes=tuple(
-            (place_of(op), f"nor for '{op.opcode}' (instruction %{op.instruction_name.data})") for op in others
+            (written_at(op), f"nor for '{op.opcode}' (instruction %{op.instruction_name.data})") for op in others
         ),
         help=f"there is code for: {', '.join(opcodes_with_code())}",
     )

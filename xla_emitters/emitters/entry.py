@@ -44,7 +44,7 @@ from xla_emitters.program import Argument, Launch
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class KernelEntry:
     """An entry function under construction.
 
     inputs   the kernel's parameters
@@ -64,7 +64,7 @@ class Entry:
         self.builder.insert(func.ReturnOp(*results))
 
 
-def entry_function(view: FusionView, launch: Launch) -> Entry:
+def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
     """The kernel's function with ids but without a body."""
     inputs = [kernel_tensor(type) for type in view.parameter_types]
     outputs = [kernel_tensor(type) for type in view.result_types]
@@ -84,7 +84,7 @@ def entry_function(view: FusionView, launch: Launch) -> Entry:
         argument.location = view.parameters[i].location if i < len(inputs) else view.location
     builder = FunctionBuilder(block, view.location)
     ids = tuple(_id(builder, name, extent) for name, extent in launch.ids)
-    return Entry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)
+    return KernelEntry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)
 
 
 def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:

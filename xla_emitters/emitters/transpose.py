@@ -43,7 +43,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles
 from xla_emitters.errors import InternalError
@@ -133,7 +133,7 @@ class _Kernel:
     transposes: Sequence[HloOp]
     tiles: PlainTiles | PackedTiles
     partitioned: PartitionedComputation
-    entry: Entry
+    entry: KernelEntry
 
     def write(self) -> None:
         roots = self.view.roots

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -212,7 +212,7 @@ def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
             raise Unsupported(
                 f"results {numbers[owner, leaf]} and {number} of '{entry.sym_name.data}' are one value",
                 stage="plan",
-                place=place_of(owner),
+                place=written_at(owner),
             )
         numbers[owner, leaf] = number
     return numbers

@@ -6,7 +6,7 @@ Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 
 from __future__ import annotations
 
-from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
@@ -53,6 +53,8 @@ def _refuse_values(view: FusionView) -> None:
             raise Unsupported(
                 f"a result of fusion %{view.name} is {type_text(leaf)}",
                 stage="emit",
-                place=place_of(view.computation.root.owner) if isinstance(view.computation.root.owner, HloOp) else None,
+                place=written_at(view.computation.root.owner)
+                if isinstance(view.computation.root.owner, HloOp)
+                else None,
                 help="results must be arrays",
             )

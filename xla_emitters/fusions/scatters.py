@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, Tu
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
-from xla_emitters.fusions.unroll import unroll_factor
+from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView, once_per_view
 
 WARPS = 4
@@ -145,7 +145,7 @@ def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> Dis
                 per_warp, starts = -(-per_warp // most) * most, most
             if per_warp > 1:
                 return DistributedIndices(windows, elements, per_warp, starts, vector, -(-elements // (lanes * vector)))
-    unroll = unroll_factor(view, device, math.prod(dims_of(update)))
+    unroll = elements_per_thread(view, device, math.prod(dims_of(update)))
     return DistributedUpdates(math.gcd(elements, unroll) if _windows_are_runs(scatter) else 1)
 
 

@@ -22,7 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -168,7 +168,7 @@ class HloFusion:
 
     @property
     def place(self) -> Place | None:
-        return place_of(self.call or self.computation)
+        return written_at(self.call or self.computation)
 
     @property
     def smallest_output_bits(self) -> int:
