@@ -16,7 +16,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import drawn_for
 from xla_emitters.fusions.program_plan import PlannedKernel
-from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, read_module
+from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.rewrite.recorder import Observer
@@ -45,7 +45,7 @@ def slots_for(text: str) -> Slots:
 
 def results(planned: PlannedKernel, module: ModuleOp, slots: Slots, *watchers: Watcher) -> list[Array]:
     slots = dict(slots)
-    run_kernel(module, kernel_arguments(planned), slots, watchers=watchers)
+    run_kernel(module, planned.arguments, slots, watchers=watchers)
     return [slots[slot.kind, slot.index] for slot in planned.results]
 
 
@@ -130,7 +130,7 @@ def test_threads_write_every_element_once(name: str) -> None:
     def observer(planned: PlannedKernel) -> Observer:
         def observe(row: str, stage: str | None, kernel: ModuleOp) -> None:
             if stage == "xla_gpu":
-                arguments, stores = kernel_arguments(planned), Stores()
+                arguments, stores = planned.arguments, Stores()
                 run_kernel(kernel, arguments, slots, watchers=[stores])
                 updated = {argument.slice_index for argument in arguments if argument.kind == "parameter"}
                 for number, argument in enumerate(arguments):

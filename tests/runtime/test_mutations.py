@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.errors import ExecutionError
 from xla_emitters.fusions.program_plan import PlannedKernel
-from xla_emitters.pipelines.compiler import compile_module, kernel_arguments, read_module
+from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.rewrite.recorder import Observer
@@ -45,7 +45,7 @@ def stages_of(text: str) -> dict[str, tuple[PlannedKernel, ModuleOp]]:
 def test_mutations_are_caught(program: str, stage: str) -> None:
     text = PROGRAMS[program]
     planned, module = stages_of(text)[stage]
-    arguments = kernel_arguments(planned)
+    arguments = planned.arguments
     arrays = random_arrays([a.array for a in arguments if a.kind == "parameter"], seed=7)
     shapes = compile_module(read_module(text), CompileOptions(target=TARGET, stage="hlo", record="none"))
 

@@ -28,18 +28,17 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map, roots_of
+from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map
+from xla_emitters.fusions.kinds import why_no_concatenate
 from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.unroll import unroll_factor
+from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
-
-OPERANDS_MAX = 4
 
 
 class ConcatenateEmitter:
@@ -49,15 +48,10 @@ class ConcatenateEmitter:
 
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: the hero of the only result is no concatenate, or it has too many operands."""
-        root, *others = roots_of(view)
+        root, *others = view.roots
         if others:
             return f"{1 + len(others)} results"
-        hero = find_non_trivial_hero(view, root)
-        if not isinstance(hero, ConcatenateOp):
-            return f"the hero of %{root.instruction_name.data} is %{hero.instruction_name.data}, a '{hero.opcode}'"
-        if len(hero.operands) > OPERANDS_MAX:
-            return f"{len(hero.operands)} operands; more than {OPERANDS_MAX} would be a loop each in every thread"
-        return None
+        return why_no_concatenate(view, root)
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """The operands, and what is made of the concatenate, each a function."""
@@ -95,7 +89,7 @@ class ConcatenateEmitter:
 
 
 def _root_and_hero(view: FusionView) -> tuple[HloOp, ConcatenateOp]:
-    (root,) = roots_of(view)
+    (root,) = view.roots
     hero = find_non_trivial_hero(view, root)
     if not isinstance(hero, ConcatenateOp):
         raise InternalError(f"no concatenate emitter for fusion %{view.name}", stage="emit")
@@ -113,7 +107,7 @@ def _largest(hero: ConcatenateOp) -> SSAValue:
 
 def _unroll(view: FusionView, hero: ConcatenateOp, device: Device) -> int:
     """A thread's elements stand in one operand: no more than divide the lengths of all."""
-    unroll = unroll_factor(view, device, math.prod(dims_of(_largest(hero))))
+    unroll = elements_per_thread(view, device, math.prod(dims_of(_largest(hero))))
     return math.gcd(unroll, *(dims_of(operand)[hero.dimension] for operand in hero.operands))
 
 
@@ -128,7 +122,7 @@ class _Kernel:
     root: HloOp
     hero: ConcatenateOp
     partitioned: PartitionedComputation
-    entry: Entry
+    entry: KernelEntry
     visited: IndexingMap
 
     def write(self, number: int, step: IndexingMap, output: SSAValue) -> SSAValue:

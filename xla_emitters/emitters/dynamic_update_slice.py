@@ -27,14 +27,14 @@ from xla_emitters.dialects.hlo.shape_ops import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.heroes import place_map
 from xla_emitters.fusions.in_place_updates import InPlaceUpdate, find_in_place_updates
 from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.unroll import unroll_factor
+from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
@@ -69,7 +69,7 @@ class DynamicUpdateSliceEmitter:
         partitioned = _partition(view, updates)
         window = updates[0].op.operands[1]
         elements = math.prod(dims_of(window))
-        unroll = unroll_factor(view, device, elements)
+        unroll = elements_per_thread(view, device, elements)
         if not _reads_are_separate(view, updates, unroll):
             unroll = 1
         launch = launch_for(elements, unroll, device, view.place)
@@ -117,7 +117,7 @@ def _partition(view: FusionView, updates: tuple[InPlaceUpdate, ...]) -> Partitio
 class _Body:
     """Code of the entry function: what the loop over the updates needs, or its body."""
 
-    entry: Entry
+    entry: KernelEntry
     partitioned: PartitionedComputation
     builder: FunctionBuilder
 

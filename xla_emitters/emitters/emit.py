@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, place_of
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
 from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
@@ -29,7 +29,8 @@ from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.fusions.refusals import refuse_unsupported
+from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
 
@@ -113,23 +114,21 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emi
     raise Unsupported(f"no emitter takes fusion %{view.name}", stage="emit", place=view.place, details=tuple(reasons))
 
 
-def emit_fusion(fusion: FusionOp | ComputationOp, device: Device, rules: str = "current") -> ModuleOp:
-    """The kernel module of a fusion, or of a computation as if a fusion called it.
+def emit_fusion(view: FusionView, device: Device, rules: str = "current") -> ModuleOp:
+    """The kernel module of a fusion.
 
     rules    as in `emitter_for`
     raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
     """
-    view = refuse_without_code(fusion)
+    refuse_without_code(view)
     if device.assumed and (notes := notes_wanted()) is not None:
         notes.add(Remark("target", device.assumed))
     return emitter_for(view, device, rules).emit(view, device)
 
 
-def partition_fusion(
-    fusion: FusionOp | ComputationOp, device: Device, rules: str = "current"
-) -> PartitionedComputation:
+def partition_fusion(view: FusionView, device: Device, rules: str = "current") -> PartitionedComputation:
     """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`"""
-    view = refuse_without_code(fusion)
+    refuse_without_code(view)
     return emitter_for(view, device, rules).partition(view, device)
 
 
@@ -144,23 +143,21 @@ def _has_code(op: type[HloOp]) -> bool:
     return op in (ParameterOp, TupleOp) or op.emit_element is not HloOp.emit_element
 
 
-def refuse_without_code(fusion: FusionOp | ComputationOp) -> FusionView:
-    """The view of a fusion, or of a computation as if a fusion called it, if there is code for all of it.
-
-    raises   Unsupported: one error for all instructions that nothing can be emitted for, or what `view_of` refuses
-    """
-    view = view_of(fusion)
+@once_per_view
+def refuse_without_code(view: FusionView) -> None:
+    """raises Unsupported unless there is code for all of a fusion: one error for all instructions without, or that of `refusals.py`."""
+    refuse_unsupported(view)
     called = (op for computation in view.called for op in computation.instructions)
     missing = [op for op in (*view.instructions, *called) if not _has_code(type(op))]
     if not missing:
-        return view
+        return
     first, *others = missing
     raise Unsupported(
         f"no code for HLO op '{first.opcode}' (instruction %{first.instruction_name.data})",
         stage="emit",
-        place=place_of(first),
+        place=written_at(first),
         notes=tuple(
-            (place_of(op), f"nor for '{op.opcode}' (instruction %{op.instruction_name.data})") for op in others
+            (written_at(op), f"nor for '{op.opcode}' (instruction %{op.instruction_name.data})") for op in others
         ),
         help=f"there is code for: {', '.join(opcodes_with_code())}",
     )

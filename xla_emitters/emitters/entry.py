@@ -38,13 +38,13 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.fusions.buffers import BufferArgument, buffers_of
+from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.program import Launch
+from xla_emitters.program import Argument, Launch
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class KernelEntry:
     """An entry function under construction.
 
     inputs   the kernel's parameters
@@ -64,17 +64,16 @@ class Entry:
         self.builder.insert(func.ReturnOp(*results))
 
 
-def entry_function(view: FusionView, launch: Launch) -> Entry:
+def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
     """The kernel's function with ids but without a body."""
     inputs = [kernel_tensor(type) for type in view.parameter_types]
     outputs = [kernel_tensor(type) for type in view.result_types]
     block = Block(arg_types=[*inputs, *outputs])
-    buffers = buffers_of(view)
     function = func.FuncOp(
         sanitize(view.name),
         ([*inputs, *outputs], outputs),
         Region(block),
-        arg_attrs=ArrayAttr(argument_attributes(buffer) for buffer in buffers),
+        arg_attrs=ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view)),
     )
     function.location = view.location
     function.attributes["xla.entry"] = UnitAttr()
@@ -85,7 +84,7 @@ def entry_function(view: FusionView, launch: Launch) -> Entry:
         argument.location = view.parameters[i].location if i < len(inputs) else view.location
     builder = FunctionBuilder(block, view.location)
     ids = tuple(_id(builder, name, extent) for name, extent in launch.ids)
-    return Entry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)
+    return KernelEntry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)
 
 
 def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:
@@ -97,15 +96,15 @@ def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:
     return op.result
 
 
-def argument_attributes(buffer: BufferArgument) -> DictionaryAttr:
-    """What passes know of a buffer, as attributes of the entry's argument."""
+def argument_attributes(argument: Argument) -> DictionaryAttr:
+    """What passes know of an argument's buffer, as attributes of the entry's argument."""
     attributes: dict[str, Attribute] = {
-        "llvm.align": IntegerAttr.from_index_int_value(buffer.align),
-        "llvm.dereferenceable": IntegerAttr.from_index_int_value(buffer.dereferenceable),
+        "llvm.align": IntegerAttr.from_index_int_value(argument.alignment),
+        "llvm.dereferenceable": IntegerAttr.from_index_int_value(argument.bytes),
     }
-    if not buffer.is_written:
+    if not argument.written:
         attributes["xla.invariant"] = UnitAttr()
-    attributes["xla.slice_index"] = IntegerAttr.from_index_int_value(buffer.slice_index)
+    attributes["xla.slice_index"] = IntegerAttr.from_index_int_value(argument.slice_index)
     return DictionaryAttr(attributes)
 
 

@@ -31,7 +31,6 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing.shapes import identity_map
@@ -91,7 +90,7 @@ class InputSlicesEmitter:
 
 
 def _slices(view: FusionView) -> tuple[SliceOp, ...] | str:
-    roots = roots_of(view)
+    roots = view.roots
     if len(roots) == 1:
         return "1 result"
     found = list[SliceOp]()

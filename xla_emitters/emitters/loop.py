@@ -29,12 +29,11 @@ from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.scatters import scatter_of
-from xla_emitters.fusions.unroll import unroll_factor, unroll_reason
+from xla_emitters.fusions.unroll import elements_per_thread, unroll_reason
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.notes import decide
@@ -63,7 +62,7 @@ class LoopEmitter:
         raises   Unsupported, with its place, for an instruction without code
         """
         partitioned = self.partition(view, device)
-        unroll = unroll_factor(view, device)
+        unroll = elements_per_thread(view, device)
         launch = launch_for(view.elements, unroll, device, view.place)
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
         decide("unroll", f"{unroll} a thread: {unroll_reason(view, device)}", elements_per_thread=unroll)
@@ -99,7 +98,7 @@ def _ends(view: FusionView) -> Sequence[Epilogue]:
         return ()
     found = list[Epilogue]()
     for is_single in (False, True):
-        roots = [root for root in roots_of(view) if (_elements(root) != view.elements) == is_single]
+        roots = [root for root in view.roots if (_elements(root) != view.elements) == is_single]
         first = leaf_types(roots[0].result.type)[0]
         maps = tuple(same_place(first, leaf_types(root.result.type)[0]) for root in roots)
         found.append(Epilogue(tuple(roots), (), maps))
@@ -111,7 +110,7 @@ def _elements(root: HloOp) -> int:
 
 
 def _emit_loop(
-    view: FusionView, entry: Entry, visited: IndexingMap, root: Subgraph, numbers: Sequence[int]
+    view: FusionView, entry: KernelEntry, visited: IndexingMap, root: Subgraph, numbers: Sequence[int]
 ) -> Sequence[SSAValue]:
     """The results `numbers` after `root`'s function was called and its values inserted for every index that `visited` gives."""
     loop = LoopOp(entry.ids, [entry.outputs[number] for number in numbers], visited)

@@ -16,7 +16,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.emitters.loop import LoopEmitter
-from xla_emitters.fusions.heroes import is_bitcast, roots_of
+from xla_emitters.fusions.heroes import is_bitcast
 from xla_emitters.fusions.view import FusionView
 
 
@@ -27,7 +27,7 @@ class MemcpyEmitter(LoopEmitter):
 
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: a result is computed, or its elements are no neighbours in a parameter."""
-        for root in roots_of(view):
+        for root in view.roots:
             if (reason := _why_no_run(root)) is not None:
                 return reason
         return super().applies(view, device)

@@ -49,10 +49,10 @@ from xla_emitters.dialects.xla_gpu import (
     YieldOp,
 )
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
-from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for, shared_bytes
+from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for, stage_bytes
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import FusionView
@@ -71,7 +71,7 @@ class ReductionEmitter:
         found = find_reductions(view)
         if isinstance(found, str):
             return found
-        wanted, most = shared_bytes(plan_for(found, device), found), device.shared_bytes_per_block
+        wanted, most = stage_bytes(plan_for(found, device), found), device.shared_bytes_per_block
         return f"its tiles take {wanted} bytes of shared memory, and a block has {most}" if wanted > most else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
@@ -159,7 +159,7 @@ class _ReductionKernel:
 
     found: FusionReductions
     plan: ReductionPlan
-    entry: Entry
+    entry: KernelEntry
     ids: Mapping[str, SSAValue]
     partitioned: PartitionedComputation
     epilogues: Mapping[tuple[int, ...], Subgraph]

@@ -89,7 +89,7 @@ def plan_for(found: FusionReductions, device: Device) -> ReductionPlan:
     return _small_column(found, device) if WARP % minor == 0 else _column(found, device)
 
 
-def shared_bytes(plan: ReductionPlan, found: FusionReductions) -> int:
+def stage_bytes(plan: ReductionPlan, found: FusionReductions) -> int:
     """Shared memory of a block: a tile for each value that a reduction carries."""
     results = [leaf for hero in found.reduce_heroes for leaf in leaf_types(hero.result.type)]
     tile = math.prod(plan.shared.tile) if plan.shared else 0

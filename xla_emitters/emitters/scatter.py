@@ -49,7 +49,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.buffers import aliases_of
@@ -141,7 +141,7 @@ class _Kernel:
     scatter: ScatterOp
     partitioned: PartitionedComputation
     called: Mapping[str, PartitionedComputation]
-    entry: Entry
+    entry: KernelEntry
     launch: Launch
 
     @property

@@ -43,11 +43,11 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
-from xla_emitters.emitters.entry import Entry, entry_function, kernel_module
+from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles
 from xla_emitters.errors import InternalError
-from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map, roots_of
+from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import Expr, IndexingMap
 from xla_emitters.indexing.shapes import reshape_map
@@ -133,10 +133,10 @@ class _Kernel:
     transposes: Sequence[HloOp]
     tiles: PlainTiles | PackedTiles
     partitioned: PartitionedComputation
-    entry: Entry
+    entry: KernelEntry
 
     def write(self) -> None:
-        roots = roots_of(self.view)
+        roots = self.view.roots
         side = [number for number, root in enumerate(roots) if root not in self.found.heroes]
         transposed = [number for number, root in enumerate(roots) if root in self.found.heroes]
         outputs = list(self.entry.outputs)

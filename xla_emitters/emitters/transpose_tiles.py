@@ -61,7 +61,7 @@ def counts(dims: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
     return tuple(-(-size // part) for size, part in zip(dims, tile, strict=True))
 
 
-def shared_bytes(description: TransposeDescription, transposes: int) -> int:
+def tile_bytes(description: TransposeDescription, transposes: int) -> int:
     """What tiles of 32 x 33 take, one element wide: that of the largest choice starts from it."""
     width = description.bits * (description.dims[-1] if description.keeps_minor else 1)
     return transposes * -(-TILE * (TILE + 1) * width // 8)
@@ -178,7 +178,7 @@ def plain_tiles(description: TransposeDescription, transposes: int, device: Devi
     one, other = (description.input_dims[dim] for dim in narrow.tiled_dims)
     for width in _halves(VECTOR_BYTES // max(1, description.bits // 8)):
         fills_chip = narrow.launch.blocks * THREADS >= width**2 * device.threads_max
-        fits = shared_bytes(description, transposes) * width**2 <= device.shared_bytes_per_block
+        fits = tile_bytes(description, transposes) * width**2 <= device.shared_bytes_per_block
         if fills_chip and fits and one % width == other % width == 0:
             return PlainTiles(description, width)
     return narrow

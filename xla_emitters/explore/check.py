@@ -30,17 +30,11 @@ from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
-from xla_emitters.fusions.program_plan import PlannedKernel, called_by, computation_of, entry_of
+from xla_emitters.fusions.program_plan import PlannedKernel, called_by, entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.pipelines.compiler import (
-    compile_module,
-    kernel_arguments,
-    lower_for_tools,
-    plan_module,
-    read_module,
-)
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.program import Program
@@ -277,7 +271,7 @@ def check(
     # As `compile` refuses it, and before there are inputs to draw.
     plan = plan_module(module, options)
     for planned in plan.kernels:
-        refuse_without_code(planned.source)
+        refuse_without_code(planned.view)
     shapes = compile_module(module, replace(options, stage="hlo"))
     if isinstance(inputs, str | Path | StandardInput):
         arrays = load_arrays(inputs, "p", shapes.parameters)
@@ -412,7 +406,7 @@ class KernelComparison:
         self.problem: Verdict | None = None
         self.last = Verdict(True, "nothing executed")
         self._reference = reference
-        self._arguments = kernel_arguments(planned)
+        self._arguments = planned.arguments
         # The program may give its results other shapes than the kernel does, and another order.
         if reference is not None:
             self._numbers = [slot.index for slot in planned.results]
@@ -427,7 +421,7 @@ class KernelComparison:
         self._tolerant = False
         # Of what later kernels read nothing may be missing; nor of what several blocks write to one element.
         is_last = all(slot.kind == "result" for slot in planned.results) and not planned.overwritten
-        is_scatter = any(isinstance(op, ScatterOp) for op in computation_of(planned.source).instructions)
+        is_scatter = any(isinstance(op, ScatterOp) for op in planned.view.computation.instructions)
         self._blocks = whole.how.blocks if is_last and not is_scatter else 0
 
     def verdict(self) -> Verdict:
@@ -501,7 +495,7 @@ class KernelComparison:
                 for argument in self._arguments[: len(self.planned.operands)]
             ]
             whole = self.whole.reference
-            self._reference = Reference(computation_of(self.planned.source), inputs, whole.atol, whole.rtol)
+            self._reference = Reference(self.planned.view.computation, inputs, whole.atol, whole.rtol)
         return self._reference
 
     def _fail(self, problem: Verdict) -> None:

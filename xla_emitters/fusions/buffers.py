@@ -17,121 +17,74 @@ Source: docs/reference/1 1.8 "Slice numbering"; docs/reference/2 4.1 "ABI".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
+from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
-    ComputationOp,
-    FusionOp,
-    GetTupleElementOp,
     ParameterOp,
     TupleOp,
-    aliased_operands,
-    enclosing_module,
 )
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.dialects.hlo.types import AliasAttr, ArrayType, dims_of, element_of, leaf_types, tuple_types
+from xla_emitters.dialects.hlo.types import (
+    ArrayType,
+    dims_of,
+    element_of,
+    minor_to_major,
+)
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.scatters import arrays_in_place
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.program import Argument, ArraySpec, Slot
 
 ALIGN_PARAMETER = 16
 ALIGN_ALLOCATED = 256
 
 
-@dataclass(frozen=True)
-class BufferArgument:
-    """One pointer of the kernel.
+@once_per_view
+def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Argument, ...]:
+    """The kernel's arguments: one per parameter of the computation, then one per result. The entry's attributes say the same.
 
-    slice_index      arguments with equal numbers are the same memory
-    align            bytes that its address is a multiple of
-    dereferenceable  bytes of the buffer, types below eight bits packed
-    is_written       whether some result lies in this buffer
+    slots    which array of the program each is; (): as if the kernel were the whole program
     """
-
-    slice_index: int
-    align: int
-    dereferenceable: int
-    is_written: bool
-
-
-def buffers_of(view: FusionView) -> tuple[BufferArgument, ...]:
-    """The kernel's arguments: one per parameter of the computation, then one per result."""
+    inputs, results = len(view.operands), len(view.result_types)
+    slots = slots or (*(Slot("parameter", n) for n in range(inputs)), *(Slot("result", n) for n in range(results)))
     aliases = aliases_of(view)
-    slices = dict[object, int]()
+    numbers = dict[object, int]()
     first = dict[int, tuple[int, int]]()
-    keys: list[object] = [*view.operands, *(aliases.get(i, ("result", i)) for i in range(len(view.result_types)))]
+    keys: list[object] = [*view.operands, *(aliases.get(number, ("result", number)) for number in range(results))]
     types = (*view.parameter_types, *view.result_types)
     for key, type in zip(keys, types, strict=True):
-        number = slices.setdefault(key, len(slices))
+        number = numbers.setdefault(key, len(numbers))
         is_parameter = isinstance(key, SSAValue) and isinstance(key.owner, ParameterOp)
-        first.setdefault(number, (ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED, _bytes(type)))
-    written = {slices[key] for key in keys[len(view.operands) :]}
-    return tuple(BufferArgument(slices[key], *first[slices[key]], slices[key] in written) for key in keys)
+        first.setdefault(number, (_bytes(type), ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED))
+    written = {numbers[key] for key in keys[inputs:]}
+    return tuple(
+        Argument(slot.kind, slot.index, array_spec(type), *first[numbers[key]], numbers[key], numbers[key] in written)
+        for slot, key, type in zip(slots, keys, types, strict=True)
+    )
+
+
+def array_spec(type: Attribute) -> ArraySpec:
+    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
+    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
 
 
 def _bytes(type: ArrayType) -> int:
     return element_of(type).size_bytes(math.prod(dims_of(type)))
 
 
-def aliases_of(view: FusionView) -> dict[int, SSAValue]:
+@once_per_view
+def aliases_of(view: FusionView) -> Mapping[int, SSAValue]:
     """Number of a result -> the operand whose buffer it is written to."""
-    wanted = wanted_aliases(view)
+    wanted = view.wanted_aliases
     if _are_updates(view, wanted):
         return wanted
     return {result: operand for result, operand in wanted.items() if _can_be_in_place(view, operand, result)}
 
 
-def wanted_aliases(view: FusionView) -> dict[int, SSAValue]:
-    """Number of a result -> the operand whose buffer it may be written to, if the kernel can: what module and call say."""
-    if view.call is None:
-        return {}
-    return _wanted_by_module(view, view.call) | _wanted_by_call(view, view.call)
-
-
-def _wanted_by_module(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
-    """What `input_output_alias` says of the fusion's results and operands."""
-    module, entry = enclosing_module(call), call.parent_op()
-    aliases = module and module.attributes.get("hlo.input_output_alias")
-    if aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
-        return {}
-    assert isinstance(entry, ComputationOp)
-    wanted = dict[int, SSAValue]()
-    for alias in aliases:
-        if alias.index:
-            continue
-        result = _leaf_at(entry.root, alias.output, call)
-        operand = entry.parameters[alias.parameter].result
-        if result is not None and operand in view.operands and _is_as_the_fusion_has_it(view, operand):
-            wanted[result] = operand
-    return wanted
-
-
-def _is_as_the_fusion_has_it(view: FusionView, operand: SSAValue) -> bool:
-    """Whether ENTRY's array and the fusion's are one in memory: HLO may say of one of them that its elements are packed."""
-    given = zip(view.operands, view.parameters, strict=True)
-    return all(parameter.result.type == operand.type for value, parameter in given if value is operand)
-
-
-def _wanted_by_call(view: FusionView, call: FusionOp) -> dict[int, SSAValue]:
-    """What the fusion's own `output_to_operand_aliasing` says."""
-    if call.output_to_operand_aliasing is None:
-        return {}
-    wanted = dict[int, SSAValue]()
-    for output, operand, inside in aliased_operands(call.output_to_operand_aliasing):
-        result, value = _leaf_at(call.result, output, call), view.operands[operand]
-        # A parameter is the caller's, and kept for others; what a fusion makes is gone when another one goes on with it.
-        if result is not None and not inside and (isinstance(value.owner, ParameterOp) or value.has_one_use()):
-            wanted[result] = value
-    return wanted
-
-
-def _are_updates(view: FusionView, wanted: dict[int, SSAValue]) -> bool:
+def _are_updates(view: FusionView, wanted: Mapping[int, SSAValue]) -> bool:
     """Whether every result is an update of, or a scatter into, the parameter that it is to lie in, and of nothing else at the call."""
     if len(wanted) != len(view.result_types):
         return False
@@ -148,25 +101,6 @@ def _updated_parameters(view: FusionView) -> Sequence[ParameterOp]:
         return [update.parameter for update in updates]
     arrays = arrays_in_place(view)
     return () if isinstance(arrays, str) else arrays
-
-
-def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:
-    """The number of `call`'s result that stands at `path` in the value of ENTRY; None if another instruction makes it."""
-    path = list(path)
-    while not isinstance(value.owner, FusionOp):
-        match value.owner:
-            case TupleOp() if path:
-                value = value.owner.operands[path.pop(0)]
-            case GetTupleElementOp():
-                path.insert(0, value.owner.index.value.data)
-                value = value.owner.operands[0]
-            case _:
-                return None
-    leaf, type = 0, value.type
-    for number in path:
-        before = tuple_types(type)[:number]
-        leaf, type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(type)[number]
-    return leaf if value.owner is call else None
 
 
 def _can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 from xdsl.ir import SSAValue
@@ -26,7 +25,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp, same_place
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.fusions.transposes import TransposeDescription, describe_transpose
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.indexing import ExprKind, IndexingMap
 from xla_emitters.indexing.shapes import reshape_map
 
@@ -34,28 +33,13 @@ EPILOGUE_OPERANDS = 3
 """select and clamp are the widest elementwise ops."""
 
 
-def roots_of(view: FusionView) -> tuple[HloOp, ...]:
-    """What the fusion returns: its root, or the operands of the tuple that it is, nested ones flattened."""
-    found = list[HloOp]()
-    pending = [view.computation.root.owner]
-    while pending:
-        op = pending.pop()
-        assert isinstance(op, HloOp)
-        if isinstance(op, TupleOp):
-            pending += [operand.owner for operand in reversed(op.operands)]
-        else:
-            found.append(op)
-    return tuple(found)
-
-
 def find_non_trivial_hero(view: FusionView, root: HloOp) -> HloOp:
-    """The hero of `root`, one of `roots_of(view)`."""
+    """The hero of `root`, one of `view.roots`."""
     return _search(view).hero_of(root)
 
 
-@lru_cache(maxsize=4)
+@once_per_view
 def _search(view: FusionView) -> _Search:
-    """Emitters ask about the same fusion one after the other, each for every root."""
     return _Search(view)
 
 
@@ -168,13 +152,14 @@ class TransposeHeroes:
     side_outputs: tuple[HloOp, ...]
 
 
+@once_per_view
 def find_transposes(view: FusionView) -> TransposeHeroes | str:
     """The transposes that are heroes, if they can share a kernel; else why not."""
     described = dict[HloOp, TransposeDescription]()
     heroes = dict[HloOp, HloOp]()
     side_outputs = list[HloOp]()
     reasons = list[str]()
-    for root in dict.fromkeys(roots_of(view)):
+    for root in dict.fromkeys(view.roots):
         hero = find_non_trivial_hero(view, root)
         found = describe_transpose(hero)
         if isinstance(found, TransposeDescription):

@@ -21,8 +21,7 @@ from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, minor_to_major, same_shape, type_text
-from xla_emitters.fusions.heroes import roots_of
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +38,11 @@ class InPlaceUpdate:
     parameter: ParameterOp
 
 
+@once_per_view
 def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
     """One update per result, in their order, if all results are updates that can go in place; else why not."""
     found = list[InPlaceUpdate]()
-    for root in roots_of(view):
+    for root in view.roots:
         update = _update_of(view, root)
         if isinstance(update, str):
             return update
@@ -78,6 +78,12 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
     if not isinstance(target, ParameterOp):
         return f"what {name} updates is no parameter"
     return InPlaceUpdate(root, op, target)
+
+
+def why_no_update(view: FusionView, root: HloOp) -> str | None:
+    """None where `root` alone is an update that can go in place; else the reason."""
+    update = _update_of(view, root)
+    return update if isinstance(update, str) else _why_not_in_place(view, update)
 
 
 def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:

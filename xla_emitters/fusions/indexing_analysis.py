@@ -24,7 +24,6 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
@@ -218,7 +217,7 @@ def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str
     instruction  only from the instruction of that name
     raises       UsageError when the fusion has no such instruction
     """
-    roots = list(roots_of(view))
+    roots = list(view.roots)
     parameters: list[HloOp] = [parameter for parameter in view.parameters if parameter in view.users]
     sources, targets = (parameters, roots) if to_output else (roots, parameters)
     if instruction:

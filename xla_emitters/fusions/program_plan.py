@@ -14,12 +14,13 @@ Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -31,20 +32,21 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
-from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.view import view_of
-from xla_emitters.program import Slot
+from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
+from xla_emitters.fusions.refusals import refuse_unsupported
+from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.program import Argument, Slot
 
 
 @dataclass(frozen=True)
 class PlannedKernel:
     """What becomes a kernel, with the arrays it reads, one per operand, and those it writes, one per leaf of its result.
 
-    source       a fusion instruction, or an ENTRY without fusions, which is emitted as if a fusion called it
+    view         of a fusion instruction, or of an ENTRY without fusions, which is emitted as if a fusion called it
     overwritten  those of the results that a later kernel goes on with in place
     """
 
-    source: FusionOp | ComputationOp
+    view: FusionView
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
     overwritten: frozenset[Slot] = frozenset()
@@ -52,8 +54,12 @@ class PlannedKernel:
     @property
     def name(self) -> str:
         """The fusion instruction's name, or the computation's."""
-        named = self.source.instruction_name if isinstance(self.source, FusionOp) else self.source.sym_name
-        return named.data
+        return self.view.name
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The pointers that the kernel takes: its operands, then its results."""
+        return kernel_arguments(self.view, (*self.operands, *self.results))
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
 
 
 def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
-    """What a planned kernel computes."""
+    """The computation itself, or the one that a fusion calls."""
     return find_computation(source, source.calls) if isinstance(source, FusionOp) else source
 
 
@@ -117,7 +123,7 @@ def _plan_alone(entry: ComputationOp) -> ProgramPlan:
     parameters = tuple(parameter.result.type for parameter in entry.parameters)
     results = leaf_types(entry.root.type)
     kernel = PlannedKernel(
-        entry,
+        view_of(entry),
         tuple(Slot("parameter", i) for i in range(len(parameters))),
         tuple(Slot("result", i) for i in range(len(results))),
     )
@@ -134,7 +140,8 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
     written = _result_numbers(entry)
     temporaries: list[Attribute] = []
     kernels: list[PlannedKernel] = []
-    goes_on = _overwriting(entry)
+    views = {op: view_of(op) for op in entry.instructions if isinstance(op, FusionOp)}
+    goes_on = _overwriting(views)
     made_in: dict[tuple[HloOp, int], Slot] = {}
     for op in entry.instructions:
         match op:
@@ -167,7 +174,7 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
                     made.append(made_in[last])
                 slots[op.result] = tuple(made)
                 overwritten = frozenset(slot for leaf, slot in enumerate(made) if (op, leaf) in goes_on)
-                kernels.append(PlannedKernel(op, tuple(operands), tuple(made), overwritten))
+                kernels.append(PlannedKernel(views[op], tuple(operands), tuple(made), overwritten))
             case _:
                 raise _outside(op)
     return ProgramPlan(
@@ -175,13 +182,14 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
     )
 
 
-def _overwriting(entry: ComputationOp) -> dict[tuple[HloOp, int], tuple[HloOp, int]]:
+def _overwriting(views: Mapping[FusionOp, FusionView]) -> dict[tuple[HloOp, int], tuple[HloOp, int]]:
     """What a fusion makes, by leaf of its result -> the fusion that goes on with it in place, and which leaf of its result it is there."""
     found: dict[tuple[HloOp, int], tuple[HloOp, int]] = {}
-    for op in entry.instructions:
-        if not isinstance(op, FusionOp) or op.output_to_operand_aliasing is None:
+    for op, view in views.items():
+        if op.output_to_operand_aliasing is None:
             continue
-        for leaf, operand in aliases_of(view_of(op)).items():
+        refuse_unsupported(view)
+        for leaf, operand in aliases_of(view).items():
             (producer,) = producers_of(operand)
             if isinstance(producer[0], FusionOp):
                 found[producer] = (op, leaf)
@@ -204,7 +212,7 @@ def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
             raise Unsupported(
                 f"results {numbers[owner, leaf]} and {number} of '{entry.sym_name.data}' are one value",
                 stage="plan",
-                place=place_of(owner),
+                place=written_at(owner),
             )
         numbers[owner, leaf] = number
     return numbers

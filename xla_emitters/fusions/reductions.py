@@ -24,9 +24,9 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, minor_to_major, type_text
 from xla_emitters.dtypes import Kind
-from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.heroes import find_non_trivial_hero, roots_of
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.fusions.heroes import find_non_trivial_hero
+from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.fusions.view import FusionView, once_per_view
 
 WARP = 32
 MOST_MAJOR_IN_ROW = 8
@@ -232,12 +232,13 @@ class FusionReductions:
         return self.heroes_of(range(len(self.roots)))
 
 
+@once_per_view
 def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReductions | str:
     """The reductions that are heroes, if they can share a kernel; else why not.
 
     are_split  also those that one block cannot do, which become heroes of several kernels
     """
-    roots = roots_of(view)
+    roots = view.roots
     heroes = tuple(find_non_trivial_hero(view, root) for root in roots)
     reasons = [why_not_hero(hero, are_split=are_split) for hero in heroes]
     if None not in reasons:
@@ -278,11 +279,9 @@ def _why_no_heroes(view: FusionView, heroes: Sequence[HloOp], reasons: Sequence[
 
 def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
     """How many combinations in a row the elements go through, for the reductions that threads share; none where there is no kernel."""
-    try:
-        view = view_of(computation)
-    except Unsupported:
+    if (view := supported_view(computation)) is None:
         return {}
-    shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in roots_of(view))}
+    shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in view.roots)}
     return {hero: shape.longest_chain for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
 
 

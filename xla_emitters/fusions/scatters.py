@@ -23,8 +23,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, Tu
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
-from xla_emitters.fusions.unroll import unroll_factor
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.unroll import elements_per_thread
+from xla_emitters.fusions.view import FusionView, once_per_view
 
 WARPS = 4
 """Warps of a block."""
@@ -33,10 +33,16 @@ VECTOR_BITS = 128
 ASSOCIATIVE = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
 
+@once_per_view
 def scatter_of(view: FusionView) -> ScatterOp | str:
     """The scatter that the fusion is, or why it is none that has code."""
     root = view.computation.root.owner
     assert isinstance(root, HloOp)
+    return scatter_at(view, root)
+
+
+def scatter_at(view: FusionView, root: HloOp) -> ScatterOp | str:
+    """`root` if it is a scatter that has code for its updates, or why it is none."""
     if not isinstance(root, ScatterOp):
         return f"%{root.instruction_name.data} is no scatter"
     if root.has_unique_indices:
@@ -59,6 +65,7 @@ def _adds(body: ComputationOp) -> bool:
     return root.opcode == "add" and old.result.has_one_use() and any(operand.owner is old for operand in root.operands)
 
 
+@once_per_view
 def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
     """The parameters that the root, a scatter, updates, in the order of the results; else why it cannot do so in place."""
     scatter = scatter_of(view)
@@ -138,7 +145,7 @@ def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> Dis
                 per_warp, starts = -(-per_warp // most) * most, most
             if per_warp > 1:
                 return DistributedIndices(windows, elements, per_warp, starts, vector, -(-elements // (lanes * vector)))
-    unroll = unroll_factor(view, device, math.prod(dims_of(update)))
+    unroll = elements_per_thread(view, device, math.prod(dims_of(update)))
     return DistributedUpdates(math.gcd(elements, unroll) if _windows_are_runs(scatter) else 1)
 
 

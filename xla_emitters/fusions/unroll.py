@@ -30,7 +30,7 @@ ACCESS_BITS = 256
 """The widest access of Blackwell, with CUDA 12.9 or newer."""
 
 
-def unroll_factor(view: FusionView, device: Device, elements: int | None = None) -> int:
+def elements_per_thread(view: FusionView, device: Device, elements: int | None = None) -> int:
     """Elements that one thread computes: 1, 2, 4 ... up to 32.
 
     elements  how many the grid visits; None: those of the first result
@@ -43,8 +43,8 @@ def unroll_factor(view: FusionView, device: Device, elements: int | None = None)
 
 
 def unroll_reason(view: FusionView, device: Device) -> str:
-    """Why `unroll_factor` answers what it does, for a person."""
-    if unroll_factor(view, device) > 1 and view.elements < device.threads_max:
+    """Why `elements_per_thread` answers what it does, for a person."""
+    if elements_per_thread(view, device) > 1 and view.elements < device.threads_max:
         return f"elements of {view.smallest_output_bits} bits share bytes, and a thread writes whole bytes"
     if view.elements < device.threads_max:
         return f"{view.elements} elements leave some of the {device.threads_max} threads of {device.name} idle"

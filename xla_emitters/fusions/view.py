@@ -1,11 +1,12 @@
 """The fusion view: what is computed (roots), from what (parameters, operands), by which instructions, who uses whom.
 
-    %f = hlo.fusion %x, %x calls @sum      ->   FusionView(name="f", computation=@sum, operands=(%x, %x),
-                                                            parameters=(%p0, %p1), roots=(%add,), instructions=...)
+    %f = hlo.fusion %x, %x calls @sum      ->   HloFusion(name="f", computation=@sum, operands=(%x, %x),
+                                                           parameters=(%p0, %p1), roots=(%add,), instructions=...)
 
 Analyses and emitters read this and nothing else of the module, so a computation that is not called by a fusion op (ENTRY itself, or a
-cluster that some other compiler cut out) is compiled by making a view of it.
-What no emitter takes is refused here, by name: custom and Triton fusions, dimensions only known at run time, tuples inside.
+cluster that some other compiler cut out) is compiled by making a view of it. `FusionView` is all that they read; `HloFusion` is the
+view of HLO, and fusions of another form, as of buffers, come with a view of their own.
+A view is made once, where its HLO is done changing, and handed on; analyses keep on it what they found. It refuses nothing: `refusals.py`.
 Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 """
 
@@ -13,14 +14,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, place_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -29,33 +31,86 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
-from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.types import (
-    ArrayType,
-    as_array,
-    dims_of,
-    element_of,
-    has_dynamic_dims,
-    is_array,
-    leaf_types,
-    type_text,
-)
-from xla_emitters.errors import Place, Unsupported
+from xla_emitters.dialects.hlo.types import ArrayType, as_array, dims_of, element_of, leaf_types, type_text
+from xla_emitters.errors import Place
+from xla_emitters.fusions.said_aliases import said_aliases
 
 # Triton's, custom and cuDNN's fusions of XLA:GPU; fusions that XLA:CPU gives to its libraries.
 _FOR_OTHER_COMPILERS = re.compile(
     r'"kind"\s*:\s*"(__triton[^"]*|__custom_fusion|__cudnn[^"]*|__(?:ynn|xnn|onednn)_fusion)"'
 )
 
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
+
+
+class FusionView(Protocol):
+    """One computation that becomes one kernel: what analyses and emitters read of it.
+
+    name            of the fusion instruction (or of the computation): names the kernel
+    computation     what is computed; it is cut into functions
+    operands        what the kernel's arguments are at the call; a value that stands twice is one buffer. Without a call, the parameters
+    wanted_aliases  number of a result -> the operand whose buffer it may be written to, if the kernel can
+    roots           what the fusion returns: its root, or the operands of the tuple that it is, nested ones flattened
+    instructions    what the root needs, operands before users, in program order otherwise; parameters that nothing uses are left out
+    called          the computations that instructions call for each element, and those that they call, each once
+    users           which instructions read each one: once per operand slot, only those that are needed themselves
+    result_types    one per array in the root, in the order of the kernel's results; nested tuples are flattened
+    location        of the fusion instruction: what the kernel's own loop and index code comes from
+    place           where the fusion instruction, or the computation that is compiled without a call, is written
+    other_compiler  the kind by which a fusion is for another compiler; None for one that is for this one
+    analyses        what functions `once_per_view` found, by function and arguments
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def computation(self) -> ComputationOp: ...
+    @property
+    def operands(self) -> tuple[SSAValue, ...]: ...
+    @property
+    def wanted_aliases(self) -> Mapping[int, SSAValue]: ...
+    @property
+    def parameters(self) -> tuple[ParameterOp, ...]: ...
+    @property
+    def roots(self) -> tuple[HloOp, ...]: ...
+    @property
+    def instructions(self) -> tuple[HloOp, ...]: ...
+    @property
+    def called(self) -> tuple[ComputationOp, ...]: ...
+    @property
+    def users(self) -> Mapping[HloOp, tuple[HloOp, ...]]: ...
+    @property
+    def result_types(self) -> tuple[ArrayType, ...]: ...
+    @property
+    def parameter_types(self) -> tuple[ArrayType, ...]: ...
+    @property
+    def elements(self) -> int:
+        """Elements of the first result."""
+        ...
+
+    @property
+    def smallest_output_bits(self) -> int:
+        """Storage bits of an element of the narrowest result."""
+        ...
+
+    @property
+    def location(self) -> LocationAttr: ...
+    @property
+    def place(self) -> Place | None: ...
+    @property
+    def other_compiler(self) -> str | None: ...
+    @property
+    def analyses(self) -> dict[object, Any]: ...
+    def with_opcode(self, *opcodes: str) -> Iterable[HloOp]: ...
+
 
 @dataclass(frozen=True, eq=False)
-class FusionView:
-    """One computation that becomes one kernel.
+class HloFusion:
+    """The view of a computation in an HLO module.
 
-    name       of the fusion instruction (or of the computation): names the kernel
-    operands   what the kernel's arguments are at the call; a value that stands twice is one buffer. Without a call, the parameters
-    location   of the fusion instruction: what the kernel's own loop and index code comes from
-    call       the fusion instruction itself, if there is one
+    call       the fusion instruction, if there is one
+    The rest is as in `FusionView`.
     """
 
     name: str
@@ -63,46 +118,44 @@ class FusionView:
     operands: tuple[SSAValue, ...]
     location: LocationAttr
     call: FusionOp | None = None
+    analyses: dict[object, Any] = field(default_factory=dict[object, Any], repr=False)
 
     @property
     def parameters(self) -> tuple[ParameterOp, ...]:
         return self.computation.parameters
 
-    @cached_property
+    @property
+    def wanted_aliases(self) -> Mapping[int, SSAValue]:
+        return {} if self.call is None else said_aliases(self.call, self.parameters)
+
+    @property
+    def other_compiler(self) -> str | None:
+        """XLA says it in the fusion's configuration; the `kind=` decides nothing, there and here."""
+        config = None if self.call is None else self.call.attributes.get("backend_config")
+        named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
+        return named and named.group(1)
+
+    @property
+    def roots(self) -> tuple[HloOp, ...]:
+        return _roots(self)
+
+    @property
     def instructions(self) -> tuple[HloOp, ...]:
-        """What the root needs, operands before users, in program order otherwise; parameters that nothing uses are left out."""
-        return _needed(self.computation)
+        return _instructions(self)
 
-    @cached_property
+    @property
     def called(self) -> tuple[ComputationOp, ...]:
-        """The computations that instructions call for each element, and those that they call, each once."""
-        found = dict[ComputationOp, None]()
-        pending = [self.computation]
-        while pending:
-            for op in _needed(pending.pop()):
-                callees = op.callees() if isinstance(op, CallingOp) else ()
-                for callee in (find_computation(op, called.symbol) for called in callees):
-                    if callee not in found:
-                        found[callee] = None
-                        pending.append(callee)
-        return tuple(found)
+        return _called(self)
 
-    @cached_property
+    @property
     def users(self) -> dict[HloOp, tuple[HloOp, ...]]:
-        """Who reads each instruction: once per operand slot, only instructions that are needed themselves."""
-        found: dict[HloOp, list[HloOp]] = {op: [] for op in self.instructions}
-        for op in self.instructions:
-            for operand in op.operands:
-                if isinstance(operand.owner, HloOp):
-                    found[operand.owner].append(op)
-        return {op: tuple(users) for op, users in found.items()}
+        return _users(self)
 
     def with_opcode(self, *opcodes: str) -> Iterable[HloOp]:
         return (op for op in self.instructions if op.opcode in opcodes)
 
     @property
     def result_types(self) -> tuple[ArrayType, ...]:
-        """One per array in the root, in the order of the kernel's results; nested tuples are flattened."""
         return tuple(as_array(leaf) for leaf in leaf_types(self.computation.root.type))
 
     @property
@@ -111,17 +164,14 @@ class FusionView:
 
     @property
     def elements(self) -> int:
-        """Elements of the first result."""
         return math.prod(dims_of(self.result_types[0]))
 
     @property
     def place(self) -> Place | None:
-        """Where the fusion instruction, or the computation that is compiled without a call, is written."""
-        return place_of(self.call or self.computation)
+        return written_at(self.call or self.computation)
 
     @property
     def smallest_output_bits(self) -> int:
-        """Storage bits of an element of the narrowest result."""
         return min(element_of(type).bits for type in self.result_types)
 
     def __str__(self) -> str:
@@ -130,18 +180,69 @@ class FusionView:
         return f"{self.name}: ({parameters}) -> ({results}), {len(self.instructions)} instructions"
 
 
-def view_of(op: FusionOp | ComputationOp) -> FusionView:
-    """The view of a fusion, or of a computation as if a fusion called it.
-
-    raises   Unsupported, with its place, for fusions that no emitter here compiles
-    """
+def view_of(op: FusionOp | ComputationOp) -> HloFusion:
+    """The view of a fusion, or of a computation as if a fusion called it."""
     if isinstance(op, ComputationOp):
-        view = FusionView(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
-    else:
-        _refuse_kind(op)
-        view = FusionView(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
-    _refuse_values(view)
-    return view
+        return HloFusion(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
+    return HloFusion(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
+
+
+def once_per_view(
+    analysis: Callable[Concatenate[FusionView, Arguments], Found],
+) -> Callable[Concatenate[FusionView, Arguments], Found]:
+    """A function of a view that computes what it answers once for each view: HLO that is viewed does not change."""
+
+    @wraps(analysis)
+    def found(view: FusionView, *args: Arguments.args, **named: Arguments.kwargs) -> Found:
+        key = (analysis, args, tuple(named.items()))
+        if key not in view.analyses:
+            view.analyses[key] = analysis(view, *args, **named)
+        return view.analyses[key]
+
+    return found
+
+
+@once_per_view
+def _instructions(view: FusionView) -> tuple[HloOp, ...]:
+    return _needed(view.computation)
+
+
+@once_per_view
+def _roots(view: FusionView) -> tuple[HloOp, ...]:
+    found = list[HloOp]()
+    pending = [view.computation.root.owner]
+    while pending:
+        op = pending.pop()
+        assert isinstance(op, HloOp)
+        if isinstance(op, TupleOp):
+            pending += [operand.owner for operand in reversed(op.operands)]
+        else:
+            found.append(op)
+    return tuple(found)
+
+
+@once_per_view
+def _called(view: FusionView) -> tuple[ComputationOp, ...]:
+    found = dict[ComputationOp, None]()
+    pending = [view.computation]
+    while pending:
+        for op in _needed(pending.pop()):
+            callees = op.callees() if isinstance(op, CallingOp) else ()
+            for callee in (find_computation(op, called.symbol) for called in callees):
+                if callee not in found:
+                    found[callee] = None
+                    pending.append(callee)
+    return tuple(found)
+
+
+@once_per_view
+def _users(view: FusionView) -> dict[HloOp, tuple[HloOp, ...]]:
+    found: dict[HloOp, list[HloOp]] = {op: [] for op in view.instructions}
+    for op in view.instructions:
+        for operand in op.operands:
+            if isinstance(operand.owner, HloOp):
+                found[operand.owner].append(op)
+    return {op: tuple(users) for op, users in found.items()}
 
 
 def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
@@ -154,38 +255,3 @@ def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
             needed.add(op)
             pending += [operand.owner for operand in op.operands]
     return tuple(op for op in computation.instructions if op in needed)
-
-
-def _refuse_kind(fusion: FusionOp) -> None:
-    """What XLA gives to another compiler says so in its configuration; the `kind=` decides nothing, there and here."""
-    config = fusion.attributes.get("backend_config")
-    named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
-    if named:
-        raise Unsupported(
-            f"fusion %{fusion.instruction_name.data} is of kind '{named.group(1)}'",
-            stage="emit",
-            place=place_of(fusion),
-            help="fusions for Triton, cuDNN, custom kernels and XLA:CPU's libraries are not compiled; all others are",
-        )
-
-
-def _refuse_values(view: FusionView) -> None:
-    for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in view.users)):
-        leaves = leaf_types(op.result.type)
-        if not leaves or not all(map(is_array, leaves)):
-            raise op.unsupported(f"no code for {type_text(op.result.type)}")
-        if has_dynamic_dims(op.result.type):
-            raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
-        if isinstance(op, ParameterOp | ConstantOp) and not is_array(op.result.type):
-            raise op.unsupported("no code inside a fusion", help="only the root of a fusion may be a tuple")
-        for user in view.users.get(op, ()):
-            if isinstance(op, TupleOp) and not isinstance(user, TupleOp):
-                raise user.unsupported("no code for a tuple", help="only the root of a fusion may be a tuple")
-    for leaf in leaf_types(view.computation.root.type):
-        if not is_array(leaf):
-            raise Unsupported(
-                f"a result of fusion %{view.name} is {type_text(leaf)}",
-                stage="emit",
-                place=place_of(view.computation.root.owner) if isinstance(view.computation.root.owner, HloOp) else None,
-                help="results must be arrays",
-            )

@@ -24,9 +24,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.program_plan import entry_of, is_same_memory
-from xla_emitters.fusions.view import view_of
+from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
@@ -69,9 +68,8 @@ def _fusions(entry: ComputationOp) -> list[FusionOp]:
 
 def _take_in(module: ModuleOp, fusion: FusionOp, skip: Skip) -> None:
     """Puts a fusion of more instructions in the place of one that is compiled, and does not say whose buffers it writes."""
-    try:
-        view = view_of(fusion)
-    except Unsupported:
+    view = supported_view(fusion)
+    if view is None:
         return
     if fusion.output_to_operand_aliasing is not None:
         return skip(fusion, "it says by number in which operands' buffers its results are")

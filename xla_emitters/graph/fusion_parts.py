@@ -31,7 +31,6 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.fusions.program_plan import entry_of
 
 
 @dataclass(eq=False)
@@ -195,7 +194,8 @@ def copying(module: ModuleOp, value: SSAValue, type: Attribute, before: Operatio
     fusion = new_fusion([value], callee, name)
     for op in (array, copy, callee, fusion):
         op.location = before.location
-    entry = entry_of(module)
+    entry = before.parent_op()
+    assert isinstance(entry, ComputationOp)
     rename(fusion, {op.instruction_name.data for op in entry.instructions if op is not before})
     Rewriter.insert_op(callee, InsertPoint.before(entry))
     Rewriter.insert_op(fusion, InsertPoint.before(before))

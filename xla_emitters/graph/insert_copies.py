@@ -18,11 +18,10 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
-from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.buffers import wanted_aliases
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.program_plan import entry_of, producers_of
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.graph.fusion_parts import aliasing, copying, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -41,14 +40,16 @@ def insert_copies(module: ModuleOp) -> None:
     """Copies what ENTRY passes through, and what its fusions, or ENTRY itself, update elsewhere."""
     entry = entry_of(module)
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
-        if not _updates_elsewhere(entry):
+        view = supported_view(entry)
+        if view is None or not _updates_elsewhere(view):
             return
         entry = wrap_entry(entry)
     for user, number in list(_results_of_others(entry)):
         user.operands[number] = copying(module, user.operands[number], user.operands[number].type, user, "copy")
     for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
-        if updated := _updates_elsewhere(fusion):
-            _update_copies(module, fusion, updated)
+        view = supported_view(fusion)
+        if view is not None and (updated := _updates_elsewhere(view)):
+            _update_copies(module, fusion, view, updated)
 
 
 def _results_of_others(entry: ComputationOp) -> Iterator[tuple[HloOp, int]]:
@@ -69,12 +70,8 @@ def _results_of_others(entry: ComputationOp) -> Iterator[tuple[HloOp, int]]:
             made.add(producer)
 
 
-def _updates_elsewhere(source: FusionOp | ComputationOp) -> tuple[int, ...]:
+def _updates_elsewhere(view: FusionView) -> tuple[int, ...]:
     """Per result, the number of the parameter that it updates; none where all lie there, or some are no updates in place."""
-    try:
-        view = view_of(source)
-    except Unsupported:
-        return ()
     updates = find_in_place_updates(view)
     if isinstance(updates, str):
         return ()
@@ -86,14 +83,14 @@ def _updates_elsewhere(source: FusionOp | ComputationOp) -> tuple[int, ...]:
 
 def _in_place(view: FusionView, numbers: tuple[int, ...]) -> list[bool]:
     """Per result, whether it lies in the buffer of that operand, and of no other."""
-    wanted = wanted_aliases(view)
+    wanted = view.wanted_aliases
     operands = [view.operands[number] for number in numbers]
     return [wanted.get(at) is value and view.operands.count(value) == 1 for at, value in enumerate(operands)]
 
 
-def _update_copies(module: ModuleOp, fusion: FusionOp, updated: tuple[int, ...]) -> None:
+def _update_copies(module: ModuleOp, fusion: FusionOp, view: FusionView, updated: tuple[int, ...]) -> None:
     """Lets results lie where these operands do, which become copies but for those that are in place already or are this fusion's own."""
-    for number, is_there in zip(updated, _in_place(view_of(fusion), updated), strict=True):
+    for number, is_there in zip(updated, _in_place(view, updated), strict=True):
         operand = fusion.operands[number]
         if not (is_there or (isinstance(operand.owner, FusionOp) and operand.has_one_use())):
             name = f"{fusion.instruction_name.data}.copy"

@@ -40,11 +40,10 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
     tuple_type,
 )
-from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
-from xla_emitters.fusions.view import view_of
+from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
@@ -63,10 +62,9 @@ def needs_split(computation: ComputationOp, skip: Skip = skip_silently) -> Fusio
     """The reductions of what becomes a kernel, if they are to be split and can be; `skip` is told why they cannot."""
     if not any(isinstance(op, ReduceOp) for op in computation.instructions):
         return None
-    try:
-        found = find_reductions(view_of(computation), are_split=True)
-    except Unsupported:
+    if (view := supported_view(computation)) is None:
         return None
+    found = find_reductions(view, are_split=True)
     if isinstance(found, str) or found.shape.split is None:
         return None
     for hero in found.reduce_heroes:
@@ -92,10 +90,12 @@ def split_reductions(module: ModuleOp, skip: Skip = skip_silently) -> None:
     """Splits what ENTRY's fusions, or ENTRY itself, reduce, until each block can do its part; `skip` is told what stays, and why."""
     entry = entry_of(module)
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
-        if needs_split(entry, skip) is None:
+        if (found := needs_split(entry, skip)) is None:
             return
-        entry = wrap_entry(entry)
-    pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
+        (fusion,) = (op for op in wrap_entry(entry).instructions if isinstance(op, FusionOp))
+        pending = _Splitting(module, fusion, entry, found).split()
+    else:
+        pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
     while pending:
         fusion = pending.pop()
         callee = computation_of(fusion)

@@ -23,12 +23,13 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
-from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes, roots_of
+from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
+from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -53,9 +54,11 @@ def split_results(module: ModuleOp) -> None:
     """Splits ENTRY's fusions, or ENTRY itself, where no one kernel makes all results."""
     entry = entry_of(module)
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
-        if not parts_of(entry):
+        if not (parts := parts_of(entry)):
             return
-        entry = wrap_entry(entry)
+        (fusion,) = (op for op in wrap_entry(entry).instructions if isinstance(op, FusionOp))
+        _split(Parting(module, fusion, entry), parts)
+        return
     for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
         if parts := parts_of(fusion):
             _split(Parting(module, fusion, computation_of(fusion)), parts)
@@ -63,11 +66,9 @@ def split_results(module: ModuleOp) -> None:
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
     """The roots in groups that go together; none where all of them do."""
-    try:
-        view = view_of(source)
-    except Unsupported:
+    if (view := supported_view(source)) is None:
         return ()
-    roots = roots_of(view)
+    roots = view.roots
     if len({_elements(root) for root in roots}) == 1 or _share_a_kernel(view):
         return ()
     shapes = [shared_reduction(find_non_trivial_hero(view, root)) for root in roots]
@@ -77,15 +78,9 @@ def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
         count = _elements(root)
         groups.setdefault(shape or read.get(count) or count, []).append(root)
     first, *_ = groups
-    if 1 in groups and first != 1 and not any(_has_an_emitter(view, root) for root in groups[first]):
+    if 1 in groups and first != 1 and all(kind_of(view, root) == "loop" for root in groups[first]):
         groups[first] += groups.pop(1)
     return tuple(map(tuple, groups.values())) if len(groups) > 1 else ()
-
-
-def _has_an_emitter(view: FusionView, root: HloOp) -> bool:
-    """Whether a kernel for a root and others like it alone is made by another emitter than the loop's."""
-    hero = find_non_trivial_hero(view, root)
-    return shared_reduction(hero) is not None or hero.opcode in ("concatenate", "dynamic-update-slice", "transpose")
 
 
 def _elements(root: HloOp) -> int:

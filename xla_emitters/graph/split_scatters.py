@@ -24,11 +24,11 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTu
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
-from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.program_plan import computation_of, entry_of
+from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
-from xla_emitters.fusions.view import view_of
+from xla_emitters.fusions.view import FusionView
 from xla_emitters.graph.fusion_parts import (
     Part,
     aliasing,
@@ -56,22 +56,20 @@ def split_scatters(module: ModuleOp) -> None:
     """Splits ENTRY's fusions, or ENTRY itself, where they scatter and cannot do so in place."""
     entry = entry_of(module)
     if not any(isinstance(op, FusionOp) for op in entry.instructions):
-        if not _not_in_place(entry):
+        view = supported_view(entry)
+        if view is None or not _not_in_place(view):
             return
         entry = wrap_entry(entry)
     for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
-        if _not_in_place(fusion):
-            _claim_operands(fusion)
-        if numbers := _not_in_place(fusion):
+        view = supported_view(fusion)
+        if view is None or not (numbers := _not_in_place(view)):
+            continue
+        if not _claim_operands(fusion, view):
             _split(module, fusion, numbers)
 
 
-def _not_in_place(source: FusionOp | ComputationOp) -> list[int]:
+def _not_in_place(view: FusionView) -> list[int]:
     """The numbers of the arrays that a scatter cannot update where they are."""
-    try:
-        view = view_of(source)
-    except Unsupported:
-        return []
     scatter = scatter_of(view)
     if isinstance(scatter, str):
         return []
@@ -82,14 +80,16 @@ def _not_in_place(source: FusionOp | ComputationOp) -> list[int]:
     return [number for number, operand in enumerate(given) if aliases.get(number) is not operand]
 
 
-def _claim_operands(fusion: FusionOp) -> None:
-    """Says of arrays that other fusions make for this one alone that the results lie there."""
-    arrays = arrays_in_place(view_of(fusion))
+def _claim_operands(fusion: FusionOp, view: FusionView) -> bool:
+    """Says that the results lie in the arrays, and whether it does: only where other fusions make all of these for this one alone."""
+    arrays = arrays_in_place(view)
     if isinstance(arrays, str):
-        return
+        return False
     places = [array.number.value.data for array in arrays]
-    if all(isinstance(fusion.operands[n].owner, FusionOp) and fusion.operands[n].has_one_use() for n in places):
-        fusion.output_to_operand_aliasing = aliasing(places, is_tuple=isinstance(fusion.result.type, TupleType))
+    if not all(isinstance(fusion.operands[n].owner, FusionOp) and fusion.operands[n].has_one_use() for n in places):
+        return False
+    fusion.output_to_operand_aliasing = aliasing(places, is_tuple=isinstance(fusion.result.type, TupleType))
+    return True
 
 
 def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:

@@ -43,7 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, place_of
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -692,7 +692,7 @@ class _ModuleParser:
 
     def _place_of(self, op: Operation) -> Place | None:
         """Where an op of this text stands, with its line."""
-        found = place_of(op)
+        found = written_at(op)
         if found is None:
             return None
         width = len(op.location.desc.data) if isinstance(op.location, NameLoc) else 1

@@ -98,7 +98,7 @@ def buffer_of(value: SSAValue) -> Buffer | None:
 
 
 @dataclass(frozen=True)
-class Access:
+class TensorAccess:
     """One op reading or writing a tensor.
 
     tensor    the value read from, or the one that is updated
@@ -129,44 +129,44 @@ def has_tensor(values: Iterable[SSAValue]) -> bool:
 CARRIERS = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.YieldOp, func.ReturnOp, arith.ConstantOp, xla_gpu.SyncThreadsOp)
 
 
-def accesses_of(op: Operation) -> Iterator[Access]:
+def accesses_of(op: Operation) -> Iterator[TensorAccess]:
     """What `op` itself (not the ops nested in it) reads and writes; an op that is not known reads and writes its tensors anywhere."""
     if not has_tensor(op.operands):
         return
     match op:
         case tensor.ExtractOp():
-            yield Access(op, op.tensor, False, _only(op.indices))
+            yield TensorAccess(op, op.tensor, False, _only(op.indices))
         case tensor.InsertOp():
-            yield Access(op, op.dest, True, _only(op.indices))
+            yield TensorAccess(op, op.dest, True, _only(op.indices))
         case vector.TransferReadOp() if is_tensor(op.source):
-            yield Access(op, op.source, False, *_transfer(op, op.indices, op.result.type))
+            yield TensorAccess(op, op.source, False, *_transfer(op, op.indices, op.result.type))
         case vector.TransferWriteOp() if is_tensor(op.source):
-            yield Access(op, op.source, True, *_transfer(op, op.indices, op.vector.type))
+            yield TensorAccess(op, op.source, True, *_transfer(op, op.indices, op.vector.type))
         case xla_gpu.AtomicRMWOp():
             old = op.current.type
-            yield Access(
+            yield TensorAccess(
                 op, op.input, True, _only(op.indices), math.prod(old.get_shape()) if isa(old, VectorType) else 1
             )
         case xla_gpu.PureCallOp() | func.CallOp() if not has_tensor(op.results):
             # A function that wrote an argument would have to return it.
-            yield from (Access(op, value, False, None) for value in op.operands if is_tensor(value))
+            yield from (TensorAccess(op, value, False, None) for value in op.operands if is_tensor(value))
         case _ if not isinstance(op, CARRIERS):
             for value in op.operands:
                 if is_tensor(value):
-                    yield Access(op, value, False, None)
-                    yield Access(op, value, True, None)
+                    yield TensorAccess(op, value, False, None)
+                    yield TensorAccess(op, value, True, None)
         case _:
             pass
 
 
-def accesses_in(op: Operation) -> tuple[Access, ...]:
+def accesses_in(op: Operation) -> tuple[TensorAccess, ...]:
     """The accesses of `op` and of every op nested in it, in program order."""
     return tuple(access for nested in op.walk() for access in accesses_of(nested))
 
 
-def by_buffer(accesses: Iterable[Access]) -> dict[Buffer | None, list[Access]]:
+def by_buffer(accesses: Iterable[TensorAccess]) -> dict[Buffer | None, list[TensorAccess]]:
     """The accesses to each buffer; under None those that may be to any, because theirs is not known."""
-    found: dict[Buffer | None, list[Access]] = {}
+    found: dict[Buffer | None, list[TensorAccess]] = {}
     for access in accesses:
         found.setdefault(access.buffer, []).append(access)
     return found
@@ -297,7 +297,7 @@ def _value_divisor(value: SSAValue) -> int:
 # --- meeting ---------------------------------------------------------------------------------------------------------------------
 
 
-def never_meet(earlier: Access, later: Access, within: scf.ForOp | None = None) -> bool:
+def never_meet(earlier: TensorAccess, later: TensorAccess, within: scf.ForOp | None = None) -> bool:
     """True if it is certain that no run of `later` touches an element that a run of `earlier` before it touched.
 
     within  look at one run of this loop only: iterations of loops around it do not count

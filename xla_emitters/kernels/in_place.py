@@ -32,8 +32,8 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.kernels.accesses import (
-    Access,
     Buffer,
+    TensorAccess,
     accesses_in,
     accesses_of,
     buffer_of,
@@ -94,7 +94,7 @@ class _Walk:
     function: func.FuncOp
     version: dict[SSAValue, Version] = field(default_factory=dict[SSAValue, Version])
     current: dict[Buffer, Version] = field(default_factory=dict[Buffer, Version])
-    writes: dict[Buffer, list[Access]] = field(default_factory=dict[Buffer, list[Access]])
+    writes: dict[Buffer, list[TensorAccess]] = field(default_factory=dict[Buffer, list[TensorAccess]])
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     versions: int = 0
 
@@ -163,7 +163,7 @@ class _Walk:
             self.current[buffer] = self._fresh()
         self.version[value] = self.current[buffer]
 
-    def _read(self, access: Access) -> None:
+    def _read(self, access: TensorAccess) -> None:
         buffer = self.buffer(access.tensor, access.op)
         if self.version[access.tensor] == self.current[buffer]:
             return
@@ -176,7 +176,7 @@ class _Walk:
                     write.op,
                 )
 
-    def _write(self, access: Access) -> None:
+    def _write(self, access: TensorAccess) -> None:
         buffer = self.buffer(access.tensor, access.op)
         if self.version[access.tensor] != self.current[buffer]:
             self._refuse(access.op, STALE_WRITE)

@@ -107,7 +107,7 @@ EXTREMA: dict[type[Operation], FloatExtremum] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class ElementAddress:
     """Where an element lies.
 
     address  of the element, or of the byte that holds it
@@ -121,7 +121,7 @@ class Place:
     is_for_vectors: bool = False
 
 
-def lower_atomic_update(op: AtomicRMWOp, place: Place, device: Device, stage: str) -> None:
+def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, stage: str) -> None:
     """Puts the code that does what `op` does before it, and leaves `op` without its body's ops.
 
     raises  Unsupported, naming the op, for elements that no instruction compares and swaps
@@ -156,7 +156,7 @@ def _hoist_what_is_known(op: AtomicRMWOp) -> None:
 # ------------------------------------------------------------------------------------------- one instruction
 
 
-def _overwrite(builder: Builder, op: AtomicRMWOp, place: Place, result: SSAValue) -> bool:
+def _overwrite(builder: Builder, op: AtomicRMWOp, place: ElementAddress, result: SSAValue) -> bool:
     """A store, if the new element does not depend on the old one and is written in one step."""
     if not 8 <= place.storage.bits <= 64 or _is_inside(op, result):
         return False
@@ -173,7 +173,12 @@ def _is_inside(op: AtomicRMWOp, value: SSAValue) -> bool:
 
 
 def _change(
-    builder: Builder, op: AtomicRMWOp, place: Place, body: Sequence[Operation], result: SSAValue, device: Device
+    builder: Builder,
+    op: AtomicRMWOp,
+    place: ElementAddress,
+    body: Sequence[Operation],
+    result: SSAValue,
+    device: Device,
 ) -> bool:
     """An instruction that changes the element as the body does, if there is one."""
     found = _operand(op, body, result)
@@ -193,7 +198,11 @@ def _change(
 
 
 def _change_each(
-    builder: Builder, type: VectorType, place: Place, found: tuple[type[Operation], SSAValue] | None, device: Device
+    builder: Builder,
+    type: VectorType,
+    place: ElementAddress,
+    found: tuple[type[Operation], SSAValue] | None,
+    device: Device,
 ) -> bool:
     """Instructions that change the elements of a vector, each by itself, if there are any."""
     if found is None:
@@ -298,7 +307,7 @@ def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatEx
 # ------------------------------------------------------------------------------------------- compare and swap
 
 
-def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: Place) -> None:
+def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) -> None:
     bits = place.storage.bits
     word = IntegerType(max(WORD, bits))
     address, shift = _word_of(builder, place) if bits < WORD else (place.address, None)
@@ -334,7 +343,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: Place) -> None:
     builder_inside(builder, after).insert(scf.YieldOp(seen))
 
 
-def _word_of(builder: Builder, place: Place) -> tuple[SSAValue, SSAValue]:
+def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValue]:
     """The address of the word that holds a narrow element, and how far the element is from its low end, in bits of i32."""
 
     def integer(value: int, type: IntegerType) -> SSAValue:

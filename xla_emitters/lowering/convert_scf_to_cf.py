@@ -34,7 +34,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.locations import located_builder
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ConvertScfToCfPass(KernelPass):
                 case scf.YieldOp() | scf.ConditionOp():
                     pass
                 case _:
-                    raise Unsupported(f"no lowering for {op.name}", stage=self.name, details=(place_of(op),))
+                    raise self.refuse(op, f"no lowering for {op.name}")
 
 
 def _lower_if(op: scf.IfOp) -> None:

@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
@@ -35,7 +34,7 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.locations import located_builder
 
 WIDER = "say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>"
 
@@ -62,9 +61,5 @@ class LowerAffinePass(KernelPass):
         width = index_width(op)
         for expr in map.results:
             if (part := overflowing_part(expr, map.range_of, width, unsigned=False)) is not None:
-                raise Unsupported(
-                    f"an index of {width} bits does not hold every value of '{part}', which {op.name} divides or compares",
-                    stage=self.name,
-                    details=tuple(filter(None, [place_of(op)])),
-                    help=WIDER if width < 64 else "",
-                )
+                why = f"an index of {width} bits does not hold every value of '{part}', which {op.name} divides or compares"
+                raise self.refuse(op, why, WIDER if width < 64 else "")

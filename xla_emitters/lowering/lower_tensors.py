@@ -73,7 +73,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
 from xla_emitters.kernels.kernel_entry import SHARED
-from xla_emitters.lowering.atomic_updates import Place, lower_atomic_update
+from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import DevicePass
@@ -211,7 +211,7 @@ def _named(op: Operation) -> str:
 
 
 @dataclass(frozen=True)
-class Memory:
+class PointerFacts:
     """What is known of a pointer to a buffer.
 
     alignment   bytes, or None: that of an element
@@ -222,7 +222,7 @@ class Memory:
     invariant: bool = False
 
 
-def _alignment(memory: Memory, index: SSAValue | None, storage: Storage, accessed: Attribute) -> int | None:
+def _alignment(memory: PointerFacts, index: SSAValue | None, storage: Storage, accessed: Attribute) -> int | None:
     """Bytes to state on an access: what is proved, if that is less than `accessed`'s natural alignment; else None."""
     elements = accessed.get_shape()[0] if isa(accessed, VectorType) and accessed != storage.memory else 1
     natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
@@ -243,7 +243,7 @@ class _Lowering:
     stage: str
     module: ModuleOp
     device: Device
-    memory: dict[SSAValue, Memory] = field(default_factory=dict[SSAValue, Memory])
+    memory: dict[SSAValue, PointerFacts] = field(default_factory=dict[SSAValue, PointerFacts])
     constants: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
 
     def __post_init__(self) -> None:
@@ -262,7 +262,7 @@ class _Lowering:
                 pointer = block.insert_arg(POINTER, argument.index, argument.location)
                 pointer.name_hint = argument.name_hint
                 alignment = align.value.data if isinstance(align, IntegerAttr) else None
-                self.memory[pointer] = Memory(alignment, bool(invariant))
+                self.memory[pointer] = PointerFacts(alignment, bool(invariant))
                 argument.replace_all_uses_with(pointer)
                 block.erase_arg(argument)
             for op in tuple(block.ops):
@@ -401,7 +401,7 @@ class _Lowering:
         shift = None if index is None or storage.bits >= 8 else self._shift(builder, index, storage)
         is_aligned = _alignment(self.memory[pointer], index, storage, element) is None
         is_for_vectors = isinstance(pointer, BlockArgument) and is_aligned
-        place = Place(self._address(builder, pointer, index, storage), storage, shift, is_for_vectors)
+        place = ElementAddress(self._address(builder, pointer, index, storage), storage, shift, is_for_vectors)
         lower_atomic_update(op, place, self.device, self.stage)
         self._replace(op, pointer)
 
@@ -435,7 +435,7 @@ class _Lowering:
         builder = located_builder(InsertPoint.before(op), op)
         address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
         pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
-        self.memory[pointer] = Memory(GLOBAL_ALIGNMENT)
+        self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         self._replace(op, pointer)
 
     # Constants
@@ -454,7 +454,7 @@ class _Lowering:
         if op.result.first_use is not None:
             builder = located_builder(InsertPoint.before(op), op)
             pointer = builder.insert(llvm.AddressOfOp(self._global(op, value), POINTER)).result
-            self.memory[pointer] = Memory(GLOBAL_ALIGNMENT)
+            self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
             op.result.replace_all_uses_with(pointer)
         Rewriter.erase_op(op)
 

@@ -16,17 +16,14 @@ from typing import Unpack
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered_sources
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
-from xla_emitters.fusions.buffers import buffers_of
-from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, computation_of, plan_program
-from xla_emitters.fusions.view import view_of
+from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, plan_program
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import (
@@ -38,7 +35,7 @@ from xla_emitters.lowering.toolchain import (
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, rows_until
-from xla_emitters.program import Argument, ArraySpec, Kernel, Program
+from xla_emitters.program import Kernel, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
@@ -141,7 +138,7 @@ def compile_module(
         for planned in plan.kernels
     ]
     for planned, recorder in zip(plan.kernels, recorders, strict=True):
-        recorder.text("hlo", text, computation_of(planned.source))
+        recorder.text("hlo", text, planned.view.computation)
     kernels: tuple[Kernel, ...] = ()
     if wanted < STAGES.index("partition"):
         code = text if options.stage == "hlo" else print_hlo(planned_module)
@@ -210,7 +207,7 @@ def _compile_kernels(
             code = recorded or print_ir(module)
     ptx = code if stage == "ptx" else ""
     return code, tuple(
-        Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, kernel_arguments(planned))
+        Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, planned.arguments)
         for planned, names, (name, launch, shared) in zip(plan.kernels, renamed, launches, strict=True)
     )
 
@@ -219,7 +216,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
     """One kernel, straight down as far as the stage that is wanted."""
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
-    kernel = recorder.emission(lambda: emit_fusion(planned.source, options.device, options.hero_rules))
+    kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules))
     for row in rows_until(options.stage):
         recorder.run(row.make(options), row.stage, context, kernel)
     return kernel
@@ -227,7 +224,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
 
 def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder: Recorder) -> str:
     """The functions that the emitter cuts the fusion into, as text."""
-    text = str(partition_fusion(planned.source, options.device, options.hero_rules))
+    text = str(partition_fusion(planned.view, options.device, options.hero_rules))
     recorder.text("partition", text)
     return text
 
@@ -252,30 +249,6 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
         run_pass(kernel_pass, context, module)
         if observe is not None:
             observe(kernel_pass.name, row.stage, module)
-
-
-def kernel_arguments(planned: PlannedKernel) -> tuple[Argument, ...]:
-    """The pointers that the kernel takes: its operands, then its results."""
-    view = view_of(planned.source)
-    slots = (*planned.operands, *planned.results)
-    types = (*view.parameter_types, *view.result_types)
-    return tuple(
-        Argument(
-            kind=slot.kind,
-            index=slot.index,
-            array=array_spec(type),
-            bytes=buffer.dereferenceable,
-            alignment=buffer.align,
-            slice_index=buffer.slice_index,
-            written=buffer.is_written,
-        )
-        for slot, type, buffer in zip(slots, types, buffers_of(view), strict=True)
-    )
-
-
-def array_spec(type: Attribute) -> ArraySpec:
-    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
-    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
 
 
 def keep_intermediates(program: Program, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""The base of all our passes: an xDSL `ModulePass` that can say what it declined, and why.
+"""The base of all our passes: an xDSL `ModulePass` that can say what it declined or refuses, and why.
 
     @dataclass(frozen=True)
     class UnswitchLoopsPass(KernelPass):
@@ -29,8 +29,8 @@ from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import DiagnosticException
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
-from xla_emitters.dialects.verification import verify_ir
-from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
+from xla_emitters.dialects.verification import place_from_location, verify_ir
+from xla_emitters.errors import InternalError, Unsupported, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.notes import notes_wanted
 from xla_emitters.trace import Remark
@@ -44,6 +44,18 @@ class KernelPass(ModulePass):
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
         if (notes := notes_wanted()) is not None:
             notes.add(Remark(self.name, f"skipped {op.name}: {reason}", place_of(op)))
+
+    def refuse(self, op: Operation, why: str, help: str = "") -> Unsupported:
+        """The error to raise for an `op` that this pass does not compile, at its place or that of the nearest op around that has one.
+
+        why      the message, which names the op
+        """
+        around: Operation | None = op
+        while around is not None and place_from_location(around) is None:
+            around = around.parent_op()
+        place = place_from_location(around) if around is not None else None
+        origin = place_of(op)
+        return Unsupported(why, stage=self.name, place=place, details=(f"at {origin}",) if origin else (), help=help)
 
 
 Skip = Callable[[Operation, str], None]

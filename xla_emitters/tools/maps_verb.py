@@ -16,16 +16,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.fusions.indexing_analysis import indexing_rows, print_rows, rows_as_json
+    from xla_emitters.fusions.indexing_analysis import Row, indexing_rows, print_rows, rows_as_json
     from xla_emitters.fusions.program_plan import kernel_sources
+    from xla_emitters.fusions.refusals import refuse_unsupported
     from xla_emitters.fusions.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 
     module = read_module(read_source(options.file))
-    found = {
-        view.name: indexing_rows(view, to_output=options.to_output, instruction=options.instruction)
-        for view in map(view_of, kernel_sources(module, options.fusion))
-    }
+    found = dict[str, list[Row]]()
+    for view in map(view_of, kernel_sources(module, options.fusion)):
+        refuse_unsupported(view)
+        found[view.name] = indexing_rows(view, to_output=options.to_output, instruction=options.instruction)
     if options.json:
         print(json.dumps({"fusions": {name: rows_as_json(rows) for name, rows in found.items()}}, indent=2))
         return 0

@@ -73,7 +73,7 @@ from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.kernels.accesses import (
-    Access,
+    TensorAccess,
     accesses_in,
     accesses_of,
     argument_attribute,
@@ -118,8 +118,8 @@ class VectorizeLoadsStoresPass(DevicePass):
         for op in loop.body.walk():
             if may_write(op) and not any(True for _ in accesses_of(op)) and not isinstance(op, CONTROL_FLOW):
                 return self.skip(loop, f"{op.name} inside it may order memory")
-        taken: list[Access] = []
-        refused: list[tuple[Access, str]] = []
+        taken: list[TensorAccess] = []
+        refused: list[tuple[TensorAccess, str]] = []
         sharing = by_buffer(accesses)
         for access in scalar:
             buffer = access.buffer
@@ -138,7 +138,7 @@ class VectorizeLoadsStoresPass(DevicePass):
             _Rewrite(loop, width).run(taken)
 
 
-def _decide(access: Access, width: int) -> None:
+def _decide(access: TensorAccess, width: int) -> None:
     kind, buffer = SCALAR[type(access.op)], access.tensor.type
     assert isa(buffer, TensorType)
     element = buffer.element_type
@@ -173,7 +173,9 @@ def width_of(loop: scf.ForOp) -> int | str:
     return upper
 
 
-def refusal(access: Access, loop: scf.ForOp, width: int, sharing: Sequence[Access], chip: Device) -> str | None:
+def refusal(
+    access: TensorAccess, loop: scf.ForOp, width: int, sharing: Sequence[TensorAccess], chip: Device
+) -> str | None:
     """Why `access` stays scalar, or None.
 
     sharing  the loop's accesses that may be to the same buffer, `access` among them
@@ -231,13 +233,13 @@ def _index_refusal(index: SSAValue | None, loop: scf.ForOp, width: int) -> str |
     return None
 
 
-def _read_refusal(access: Access, loop: scf.ForOp) -> str | None:
+def _read_refusal(access: TensorAccess, loop: scf.ForOp) -> str | None:
     if loop.is_ancestor(access.tensor.owner):
         return "the tensor is made inside the loop"
     return None
 
 
-def _write_refusal(access: Access, loop: scf.ForOp) -> str | None:
+def _write_refusal(access: TensorAccess, loop: scf.ForOp) -> str | None:
     carried = loop.body.block.args[1:]
     if access.tensor not in carried:
         return "the tensor is not carried by the loop"
@@ -273,7 +275,7 @@ def _added(op: xla_gpu.AtomicRMWOp) -> SSAValue | None:
             return None
 
 
-def _order_refusal(access: Access, loop: scf.ForOp, sharing: Sequence[Access]) -> str | None:
+def _order_refusal(access: TensorAccess, loop: scf.ForOp, sharing: Sequence[TensorAccess]) -> str | None:
     """A read moves before the loop's writes to its buffer, a write behind the loop's other accesses to its buffer."""
     for other in sharing:
         if other.op is access.op:
@@ -288,7 +290,7 @@ def _order_refusal(access: Access, loop: scf.ForOp, sharing: Sequence[Access]) -
 # --- two halves ------------------------------------------------------------------------------------------------------------------
 
 
-def _goes_by_halves(taken: Sequence[Access], width: int, chip: Device) -> bool:
+def _goes_by_halves(taken: Sequence[TensorAccess], width: int, chip: Device) -> bool:
     """Whether each of these accesses to `width` elements takes two instructions, and no read would wait for a write."""
     return (
         chip.compute_capability < WIDE_ACCESSES_FROM
@@ -373,7 +375,7 @@ class _Rewrite:
     )
     zeros: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
 
-    def run(self, taken: list[Access]) -> None:
+    def run(self, taken: list[TensorAccess]) -> None:
         for access in taken:
             if isinstance(access.op, tensor.ExtractOp):
                 self._read(access.op)

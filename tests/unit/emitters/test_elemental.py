@@ -23,6 +23,7 @@ from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.rewrite.locations import place_of
@@ -51,7 +52,7 @@ def text_of(op: object) -> str:
 
 
 def emitted(body: str) -> ModuleOp:
-    module = emit_fusion(fused(body)[1], device("h200"))
+    module = emit_fusion(view_of(fused(body)[1]), device("h200"))
     module.verify()
     return module
 
@@ -59,7 +60,7 @@ def emitted(body: str) -> ModuleOp:
 def run(body: str, *inputs: Array) -> tuple[list[Array], list[Array]]:
     """(what the code computes, what the ops mean)."""
     computation, fusion = fused(body)
-    module = emit_fusion(fusion, device("h200"))
+    module = emit_fusion(view_of(fusion), device("h200"))
     module.verify()
     want = evaluate(computation, inputs)
     outputs = [np.zeros_like(array) for array in want]
@@ -348,7 +349,7 @@ XLAS_ORDER = {
 def test_operands_come_in_xlas_order(name: str):
     module = read_module(CORPUS / name)
     fusion = next(op for op in module.walk() if isinstance(op, FusionOp))
-    function = ops_of(emit_fusion(fusion, device("h200")), func.FuncOp)[1]
+    function = ops_of(emit_fusion(view_of(fusion), device("h200")), func.FuncOp)[1]
     made = [op.name.split(".") for op in function.walk()]
     ops = [op for dialect, op in made if dialect in ("arith", "math") and op not in ("constant", "trunci")]
     assert ops == XLAS_ORDER[name].split()

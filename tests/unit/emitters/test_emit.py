@@ -103,7 +103,7 @@ def test_every_emitters_reason_is_in_the_refusal():
       ROOT t = (f32[8], f32[9]) tuple(a, b)
     """
     with pytest.raises(Unsupported) as caught:
-        emit_fusion(computation(body), device("h200"))
+        emit_fusion(view(body), device("h200"))
     assert caught.value.message == "no emitter takes fusion %f"
     assert str(caught.value.place) == "x.hlo:1:7"
     emitters = [reason.split(" emitter: ")[0] for reason in caught.value.details]
@@ -119,7 +119,7 @@ def test_ops_without_code_are_refused_together_by_name_and_place():
                 ROOT again = c64[8] fft(once), fft_type=IFFT, fft_length={8} }"""
     entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
     with pytest.raises(Unsupported) as caught:
-        emit_fusion(entry, device("h200"))
+        emit_fusion(view_of(entry), device("h200"))
     error = caught.value
     assert error.message == "no code for HLO op 'fft' (instruction %once)"
     assert str(error.place).startswith("x.hlo:4:")
@@ -141,6 +141,6 @@ def test_a_called_computation_is_refused_for_what_has_no_code_in_it():
                 ROOT m = f32[8] map(p, q), to_apply=odd }"""
     entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
     with pytest.raises(Unsupported) as caught:
-        emit_fusion(entry, device("h200"))
+        emit_fusion(view_of(entry), device("h200"))
     assert caught.value.message == "no code for HLO op 'stochastic-convert' (instruction %s)"
     assert str(caught.value.place).startswith("x.hlo:4:")

@@ -10,12 +10,13 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
 from xla_emitters.emitters.emit import emit_fusion
+from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 
 
 def emitted(body: str, target: str = "h200") -> ModuleOp:
     computation = next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp))
-    module = emit_fusion(computation, device(target))
+    module = emit_fusion(view_of(computation), device(target))
     module.verify()
     return module
 

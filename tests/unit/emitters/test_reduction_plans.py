@@ -12,7 +12,7 @@ import pytest
 
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.emitters.reduction_plans import ReductionPlan, plan_for, shared_bytes, split_grid
+from xla_emitters.emitters.reduction_plans import ReductionPlan, plan_for, split_grid, stage_bytes
 from xla_emitters.fusions.reductions import ABSENT, FusionReductions, Reduction, find_reductions
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
@@ -39,7 +39,7 @@ def test_launch_and_shared_memory_of_real_fusions():
             if isinstance(found, FusionReductions):
                 count += 1
                 made = plan_for(found, device("h200"))
-                ours = [*made.launch.grid[:2], len(found.groups)], [*made.launch.block], shared_bytes(made, found)
+                ours = [*made.launch.grid[:2], len(found.groups)], [*made.launch.block], stage_bytes(made, found)
                 (kernel,) = row["kernels"]
                 if ours != (kernel["grid"], kernel["block"], kernel["shared_bytes"]):
                     wrong[name] = ours

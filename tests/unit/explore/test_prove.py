@@ -17,7 +17,7 @@ from xla_emitters.explore import prove
 from xla_emitters.explore.prove import Proof, prove_covers, prove_equal, prove_injective
 from xla_emitters.extras import install_command
 from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.unroll import unroll_factor
+from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.indexing import Expr, IndexingMap
@@ -61,7 +61,7 @@ def launches(files):
         for op in parse_hlo(file.read_text()).walk():
             if isinstance(op, FusionOp):
                 view = view_of(op)
-                unroll, result = unroll_factor(view, chip), view.result_types[0]
+                unroll, result = elements_per_thread(view, chip), view.result_types[0]
                 launch = launch_for(view.elements, unroll, chip)
                 found[launch, dims_of(result), minor_to_major(result), unroll] = file.name
     return found

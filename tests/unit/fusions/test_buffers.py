@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
+
+from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.fusions.buffers import BufferArgument, buffers_of
+from xla_emitters.emitters.emit import emit_fusion
+from xla_emitters.fusions.buffers import kernel_arguments
+from xla_emitters.fusions.program_plan import plan_program
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.kernels.kernel_entry import entry_of_kernel
 
 
 def buffers(text: str) -> list[tuple[int, int, int, bool]]:
     """(slice, align, bytes, written) of each argument of the last fusion."""
     *_, fusion = (op for op in parse_hlo(text).walk() if isinstance(op, FusionOp))
-    return [(b.slice_index, b.align, b.dereferenceable, b.is_written) for b in buffers_of(view_of(fusion))]
+    return [(a.slice_index, a.alignment, a.bytes, a.written) for a in kernel_arguments(view_of(fusion))]
 
 
 def one(type: str, header: str = "HloModule m", body: str = "negate(p)") -> str:
@@ -24,7 +33,6 @@ def one(type: str, header: str = "HloModule m", body: str = "negate(p)") -> str:
 
 def test_gelu():
     assert buffers(one("bf16[6,512,4096]")) == [(0, 16, 25165824, False), (1, 256, 25165824, True)]
-    assert BufferArgument(0, 16, 4, False).slice_index == 0
 
 
 def test_types_below_eight_bits_are_packed():
@@ -83,3 +91,37 @@ def test_an_alias_of_one_of_several_results():
                    r1 = f32[8] get-tuple-element(it), index=1
                    ROOT r = (f32[8], f32[8]) tuple(r0, r1) }"""
     assert [(b[0], b[3]) for b in buffers(text)] == [(0, False), (1, True), (2, True), (1, True)]
+
+
+def test_the_entry_says_of_its_arguments_what_the_program_says():
+    """Of a module of two kernels: sizes, alignment, slices and what is only read, from the IR and from the plan."""
+    text = """
+      f { p = f32[4] parameter(0)
+          q = s4[4] parameter(1)
+          c = f32[4] negate(p)
+          d = s4[4] negate(q)
+          ROOT r = (f32[4], s4[4]) tuple(c, d) }
+      g { p = f32[4] parameter(0)
+          ROOT r = f32[4] abs(p) }
+      ENTRY main { x = f32[4] parameter(0)
+                   y = s4[4] parameter(1)
+                   a = (f32[4], s4[4]) fusion(x, y), kind=kLoop, calls=f
+                   b = f32[4] get-tuple-element(a), index=0
+                   ROOT it = f32[4] fusion(b), kind=kLoop, calls=g }"""
+    first, second = plan_program(parse_hlo(text)).kernels
+    assert [str(argument.slot) for argument in first.arguments] == ["p0", "p1", "t0", "t1"]
+    assert [str(argument.slot) for argument in second.arguments] == ["t0", "r0"]
+    assert [str(argument.array) for argument in first.arguments] == ["f32[4]", "s4[4]", "f32[4]", "s4[4]"]
+    for planned in (first, second):
+        entry = entry_of_kernel(emit_fusion(planned.view, device("h200")))
+        assert entry.arg_attrs is not None
+        assert [attributes_of(said.data) for said in entry.arg_attrs] == [
+            (a.slice_index, a.alignment, a.bytes, a.written) for a in planned.arguments
+        ]
+
+
+def attributes_of(said: Mapping[str, Attribute]) -> tuple[int, int, int, bool]:
+    """(slice, align, bytes, written) as an entry's argument says them."""
+    values = [said[name] for name in ("xla.slice_index", "llvm.align", "llvm.dereferenceable")]
+    slice_index, align, size = (value.value.data for value in values if isinstance(value, IntegerAttr))
+    return slice_index, align, size, "xla.invariant" not in said

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.fusions.heroes import TransposeHeroes, find_non_trivial_hero, find_transposes, place_map, roots_of
+from xla_emitters.fusions.heroes import TransposeHeroes, find_non_trivial_hero, find_transposes, place_map
 from xla_emitters.fusions.program_plan import plan_program
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
@@ -26,14 +26,14 @@ def view(body: str, called: str = "") -> FusionView:
 def heroes(body: str, called: str = "") -> list[str]:
     """The hero of each root."""
     fusion = view(body, called)
-    return [find_non_trivial_hero(fusion, root).instruction_name.data for root in roots_of(fusion)]
+    return [find_non_trivial_hero(fusion, root).instruction_name.data for root in fusion.roots]
 
 
 @pytest.mark.parametrize("path", [*TRANSPOSES, *OTHERS[::8]], ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_transposes_are_those_of_xla(path: Path):
     """The folders of the corpus are the emitters that XLA took. (The emitter of every file: tests/runtime/test_corpus.py.)"""
     (kernel,) = plan_program(parse_hlo(path.read_text(), path.name)).kernels
-    found = find_transposes(view_of(kernel.source))
+    found = find_transposes(kernel.view)
     assert isinstance(found, TransposeHeroes) == (path.parent.name == "transpose")
 
 
@@ -150,7 +150,7 @@ def test_roots_are_the_leaves_of_the_tuple():
         a = f32[8] abs(p)
         inner = (f32[8], f32[8]) tuple(a, n)
         ROOT r = (f32[8], (f32[8], f32[8])) tuple(n, inner)"""
-    assert [op.instruction_name.data for op in roots_of(view(body))] == ["n", "a", "n"]
+    assert [op.instruction_name.data for op in view(body).roots] == ["n", "a", "n"]
 
 
 TWO = """p = f32[64,32] parameter(0)
@@ -194,7 +194,7 @@ def test_place_map_follows_memory():
         """p = f32[32,64] parameter(0)
         ROOT b = f32[64,32]{0,1} bitcast(p)"""
     )
-    (root,) = roots_of(fusion)
+    (root,) = fusion.roots
     (owner,) = (op for op in fusion.instructions if op is not root)
     assert str(place_map(owner, root)) == "(d0, d1) -> (d1, d0), domain: d0 in [0, 31], d1 in [0, 63]"
 

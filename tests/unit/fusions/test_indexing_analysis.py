@@ -13,7 +13,6 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.heroes import roots_of
 from xla_emitters.fusions.indexing_analysis import (
     Indexings,
     indexing_of_operands,
@@ -161,7 +160,7 @@ def test_the_maps_say_what_matters(name: str) -> None:
         if parameter.instruction_name.data in NUMBERS:
             continue
         wanted = found_by_changing(of, number, arrays)
-        for root, pairs in zip(roots_of(of), wanted, strict=True):
+        for root, pairs in zip(of.roots, wanted, strict=True):
             needed = indexing_of_operands(of, root)[parameter.result]
             given = indexing_of_results(of, parameter.result)[root.result]
             assert needed is not None
@@ -175,7 +174,7 @@ def test_the_maps_say_what_matters(name: str) -> None:
 def test_ways_that_lead_to_the_same_elements_are_one() -> None:
     for name, ways in (("a diamond with two ways", 2), ("a diamond with one way", 1)):
         of = view(name)
-        (root,) = roots_of(of)
+        (root,) = of.roots
         needed = indexing_of_operands(of, root)[of.parameters[0].result]
         assert needed is not None
         assert len(needed) == ways
@@ -188,7 +187,7 @@ def test_a_deep_diamond_is_not_walked_way_by_way() -> None:
     )
     text = f"ENTRY e {{ x0 = s32[3,3] parameter(0)\n{steps} ROOT r = s32[3,3] negate(x60) }}"
     of = view_of_entry(text)
-    needed = indexing_of_operands(of, roots_of(of)[0])[of.parameters[0].result]
+    needed = indexing_of_operands(of, of.roots[0])[of.parameters[0].result]
     assert needed is not None
     assert {str(indexing.map).partition(", domain")[0] for indexing in needed} == {
         "(d0, d1) -> (d0, d1)",
@@ -202,7 +201,7 @@ def test_constants_and_iotas_are_looked_through() -> None:
         ("gather at an iota", "(d0, d1, d2) -> (d0, d2), domain: d0 in [0, 4], d1 in [0, 0], d2 in [0, 2]"),
     ):
         of = view(name)
-        needed = indexing_of_operands(of, roots_of(of)[0])[of.parameters[0].result]
+        needed = indexing_of_operands(of, of.roots[0])[of.parameters[0].result]
         assert needed is not None
         assert [indexing.map for indexing in needed] == [IndexingMap.parse(wanted)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.fusions.unroll import may_unroll, unroll_factor
+from xla_emitters.fusions.unroll import elements_per_thread, may_unroll
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 
@@ -47,31 +47,31 @@ def filled(results: list[str]) -> FusionView:
     ],
 )
 def test_unroll(result: str, target: str, unroll: int):
-    assert unroll_factor(filled([result]), device(target)) == unroll
+    assert elements_per_thread(filled([result]), device(target)) == unroll
 
 
 def test_blackwell_looks_at_parameters_too():
     """The widest element on either side must fit: 256 / 64 = 4, and never less than 8."""
     made = view("p = f64[16777216] parameter(0)\nROOT r = f32[16777216] convert(p)")
-    assert unroll_factor(made, device("b200")) == 8
+    assert elements_per_thread(made, device("b200")) == 8
 
 
 def test_blackwell_does_not_widen_with_two_results():
-    assert unroll_factor(filled(["bf16[16777216]", "bf16[16777216]"]), device("b200")) == 4
+    assert elements_per_thread(filled(["bf16[16777216]", "bf16[16777216]"]), device("b200")) == 4
 
 
 def test_blackwell_does_not_widen_beyond_what_a_transpose_keeps_together():
     body = "p = bf16[4096,4096,{n}] parameter(0)\nROOT t = bf16[4096,4096,{n}] transpose(p), dimensions={{1,0,2}}"
-    assert unroll_factor(view(body.format(n=32)), device("b200")) == 16
-    assert unroll_factor(view(body.format(n=8)), device("b200")) == 8
+    assert elements_per_thread(view(body.format(n=32)), device("b200")) == 16
+    assert elements_per_thread(view(body.format(n=8)), device("b200")) == 8
     # Dimensions of size 1 are not there.
     body = "p = bf16[4096,4096,32,1] parameter(0)\nROOT t = bf16[4096,4096,1,32] transpose(p), dimensions={1,0,3,2}"
-    assert unroll_factor(view(body), device("b200")) == 16
+    assert elements_per_thread(view(body), device("b200")) == 16
 
 
 def test_pad_on_blackwell():
     body = "p = s8[16777200] parameter(0)\nz = s8[] constant(0)\nROOT t = s8[16777216] pad(p, z), padding=0_16"
-    assert unroll_factor(view(body), device("b200")) == 8
+    assert elements_per_thread(view(body), device("b200")) == 8
 
 
 HEAVY = {
@@ -85,7 +85,7 @@ HEAVY = {
 @pytest.mark.parametrize("body", HEAVY.values(), ids=HEAVY)
 def test_fusions_that_work_hard_per_element_are_not_unrolled(body: str):
     assert not may_unroll(view(body))
-    assert unroll_factor(view(body), device("h200")) == 1
+    assert elements_per_thread(view(body), device("h200")) == 1
 
 
 @pytest.mark.parametrize(("size", "heavy"), [(8, False), (9, True)])

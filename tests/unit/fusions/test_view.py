@@ -1,11 +1,8 @@
-"""The fusion view, and what is refused before any emitter is asked."""
+"""The fusion view."""
 
 from __future__ import annotations
 
-import pytest
-
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 
@@ -63,56 +60,3 @@ def test_nested_root_tuples_are_flattened():
       ENTRY main { x = f32[4] parameter(0)
                    ROOT r = ((f32[4], f32[4]), f32[4]) fusion(x), kind=kLoop, calls=f }""")
     assert len(view.result_types) == 3
-
-
-@pytest.mark.parametrize(
-    ("config", "kind", "named"),
-    [
-        ('{"fusion_backend_config":{"kind":"__triton_gemm"}}', "kCustom", "__triton_gemm"),
-        ('{"fusion_backend_config":{"kind":"__custom_fusion"}}', "kCustom", "__custom_fusion"),
-        ('{"fusion_backend_config":{"kind":"__cudnn$fusion"}}', "kLoop", "__cudnn$fusion"),
-        ('{"fusion_config":{"kind":"__ynn_fusion"}}', "kCustom", "__ynn_fusion"),
-    ],
-)
-def test_fusions_for_other_compilers_are_refused_by_kind(config: str, kind: str, named: str):
-    suffix = f", backend_config={config}" if config else ""
-    text = f"""f {{ p = f32[4] parameter(0)
-      ROOT a = f32[4] negate(p) }}
-      ENTRY main {{ x = f32[4] parameter(0)
-      ROOT it = f32[4] fusion(x), kind={kind}, calls=f{suffix} }}"""
-    with pytest.raises(Unsupported) as caught:
-        fusion_view(text)
-    assert caught.value.message == f"fusion %it is of kind '{named}'"
-    assert caught.value.place is not None
-    assert caught.value.place.line == 4
-
-
-@pytest.mark.parametrize("suffix", ["", ', backend_config={"fusion_backend_config":{"kind":"__loop"}}'])
-def test_what_no_other_compiler_claims_is_taken_whatever_its_kind(suffix: str):
-    """As in XLA, measured."""
-    view = fusion_view(f"""f {{ p = f32[4] parameter(0)
-      ROOT a = f32[4] negate(p) }}
-      ENTRY main {{ x = f32[4] parameter(0)
-      ROOT it = f32[4] fusion(x), kind=kCustom, calls=f{suffix} }}""")
-    assert view.name == "it"
-
-
-def test_dimensions_only_known_at_run_time_are_refused_with_their_place():
-    text = """f { p = f32[<=8] parameter(0)
-      ROOT a = f32[<=8] negate(p) }
-      ENTRY main { x = f32[<=8] parameter(0)
-      ROOT it = f32[<=8] fusion(x), kind=kLoop, calls=f }"""
-    with pytest.raises(Unsupported, match="dimensions only known at run time") as caught:
-        fusion_view(text)
-    assert caught.value.place is not None
-
-
-def test_tuples_inside_a_fusion_are_refused():
-    text = """f { p = f32[4] parameter(0)
-      t = (f32[4], f32[4]) tuple(p, p)
-      ROOT a = f32[4] get-tuple-element(t), index=1 }
-      ENTRY main { x = f32[4] parameter(0)
-      ROOT it = f32[4] fusion(x), kind=kLoop, calls=f }"""
-    with pytest.raises(Unsupported) as caught:
-        fusion_view(text)
-    assert caught.value.help == "only the root of a fusion may be a tuple"

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.kernels.accesses import Access, accesses_in, buffer_of, never_meet, subscript, trip_count
+from xla_emitters.kernels.accesses import TensorAccess, accesses_in, buffer_of, never_meet, subscript, trip_count
 
 
 def function_of(module: ModuleOp) -> func.FuncOp:
@@ -191,7 +191,7 @@ def meets(events: Iterator[tuple[int, int]], earlier: int, length: int) -> bool:
 
 def two_accesses(
     trips: tuple[int, int], one: tuple[int, int, int], other: tuple[int, int, int], where: str, length: int
-) -> tuple[Access, Access]:
+) -> tuple[TensorAccess, TensorAccess]:
     if length == 1:
         access = "%x = tensor.extract %t[%p] : tensor<512xf32>"
     else:

@@ -90,7 +90,7 @@ def test_each_pass_alone_on_text_does_what_it_does_in_the_pipeline(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The text before every row, locations and all, through `xla-emitters-opt -p NAME`, is the text after it."""
-    source = plan_program(read_module(PROGRAMS[program])).kernels[0].source
+    source = plan_program(read_module(PROGRAMS[program])).kernels[0].view
     kernel, context = emit_fusion(source, OPTIONS.device), make_context()
     path = tmp_path / "before.mlir"
     for number, row in enumerate(KERNEL):

@@ -91,3 +91,33 @@ def test_what_is_no_device(made: type[DevicePass]) -> None:
         (spec,) = parse_pipeline(f"{made.name}{{{options}}}")
         with pytest.raises(UsageError, match=message):
             made.from_spec(spec)
+
+
+REFUSED = """
+func.func @f() {
+  %c = arith.constant 0 : index
+  scf.for %i = %c to %c step %c {
+    %d = arith.constant 1 : index
+  } loc("tanh_0"("gelu.hlo":19:3))
+  func.return
+}
+"""
+
+
+def test_a_refusal_says_pass_place_and_where_the_op_comes_from():
+    module = parse_ir(REFUSED)
+    (loop,) = (op for op in module.walk() if isinstance(op, scf.ForOp))
+    (inside,) = (op for op in loop.body.walk() if op.name == "arith.constant")
+    for op in (loop, inside):
+        error = DeclinePass().refuse(op, f"no code for {op.name}", "use another")
+        assert (error.message, error.stage, error.help) == (f"no code for {op.name}", "decline", "use another")
+        assert str(error.place) == "gelu.hlo:19:3"
+        assert error.details == ("at tanh_0 (gelu.hlo:19:3)",)
+
+
+def test_a_refusal_of_an_op_from_nowhere_has_no_place():
+    (loop,) = (
+        op for op in parse_ir(REFUSED.replace('loc("tanh_0"("gelu.hlo":19:3))', "")).walk() if isinstance(op, scf.ForOp)
+    )
+    error = DeclinePass().refuse(loop, "no code")
+    assert (error.place, error.details, error.help) == (None, (), "")

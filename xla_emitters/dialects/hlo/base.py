@@ -237,7 +237,7 @@ class HloOp(IRDLOperation):
         return Unsupported(
             f"{what} for HLO op '{self.opcode}' (instruction %{self.instruction_name.data})",
             stage="hlo",
-            place=place_of(self),
+            place=written_at(self),
             help=help,
         )
 
@@ -331,7 +331,7 @@ def hint(op: HloOp) -> None:
         op.results[0].name_hint = name
 
 
-def place_of(op: Operation) -> Place | None:
+def written_at(op: Operation) -> Place | None:
     """Where `op` was written, from its location; None when that is not known. The line's text is not at hand."""
     location = op.location
     if isinstance(location, NameLoc):

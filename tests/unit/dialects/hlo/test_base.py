@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, 
 from xdsl.traits import is_side_effect_free
 
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers, opcode_of, place_of
+from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.types import array_type
 from xla_emitters.errors import Unsupported
@@ -51,9 +51,9 @@ def test_a_refusal_names_op_instruction_and_place():
     it.location = NameLoc(StringAttr("it"), FileLineColLoc(StringAttr("a.hlo"), IntAttr(3), IntAttr(5)))
     with pytest.raises(Unsupported, match="no code for HLO op 'cholesky'") as error:
         it.emit_element(None)  # pyright: ignore
-    assert error.value.place == place_of(it)
+    assert error.value.place == written_at(it)
     assert str(error.value.place) == "a.hlo:3:5"
-    assert place_of(ParameterOp(0, T, "x")) is None
+    assert written_at(ParameterOp(0, T, "x")) is None
 
 
 def test_integer_arrays_there_and_back():

@@ -1,0 +1,91 @@
+"""What HLO says of where a fusion's results are to lie: `input_output_alias` of the module, `output_to_operand_aliasing` of the fusion.
+
+    HloModule m, input_output_alias={ {1}: (0, {}, may-alias) }         result 1 of ENTRY in the buffer of parameter 0
+    fusion(a, b), output_to_operand_aliasing={{0}: (1, {})}             result 0 of the fusion in the buffer of b
+
+Whether a kernel can write there is another question: `buffers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    aliased_operands,
+    enclosing_module,
+)
+from xla_emitters.dialects.hlo.types import AliasAttr, leaf_types, tuple_types
+
+
+def said_aliases(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
+    """Number of a result of a fusion -> the operand whose buffer module or fusion say that it is written to.
+
+    parameters   of the computation that the fusion calls
+    """
+    return _said_by_module(call, parameters) | _said_by_call(call)
+
+
+def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
+    """What `input_output_alias` says of the fusion's results and operands."""
+    module, entry = enclosing_module(call), call.parent_op()
+    aliases = module and module.attributes.get("hlo.input_output_alias")
+    if aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
+        return {}
+    assert isinstance(entry, ComputationOp)
+    wanted = dict[int, SSAValue]()
+    for alias in aliases:
+        if alias.index:
+            continue
+        result = _leaf_at(entry.root, alias.output, call)
+        operand = entry.parameters[alias.parameter].result
+        if result is not None and _is_as_the_fusion_has_it(operand, call, parameters):
+            wanted[result] = operand
+    return wanted
+
+
+def _is_as_the_fusion_has_it(operand: SSAValue, call: FusionOp, parameters: Sequence[ParameterOp]) -> bool:
+    """Whether ENTRY's array is one of the fusion's, the same in memory: HLO may say of one of them that its elements are packed."""
+    given = zip(call.operands, parameters, strict=True)
+    types = [parameter.result.type for value, parameter in given if value is operand]
+    return bool(types) and all(type == operand.type for type in types)
+
+
+def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
+    """What the fusion's own `output_to_operand_aliasing` says."""
+    if call.output_to_operand_aliasing is None:
+        return {}
+    wanted = dict[int, SSAValue]()
+    for output, operand, inside in aliased_operands(call.output_to_operand_aliasing):
+        result, value = _leaf_at(call.result, output, call), call.operands[operand]
+        # A parameter is the caller's, and kept for others; what a fusion makes is gone when another one goes on with it.
+        if result is not None and not inside and (isinstance(value.owner, ParameterOp) or value.has_one_use()):
+            wanted[result] = value
+    return wanted
+
+
+def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:
+    """The number of `call`'s result that stands at `path` in the value of ENTRY; None if another instruction makes it."""
+    path = list(path)
+    while not isinstance(value.owner, FusionOp):
+        match value.owner:
+            case TupleOp() if path:
+                value = value.owner.operands[path.pop(0)]
+            case GetTupleElementOp():
+                path.insert(0, value.owner.index.value.data)
+                value = value.owner.operands[0]
+            case _:
+                return None
+    leaf, type = 0, value.type
+    for number in path:
+        before = tuple_types(type)[:number]
+        leaf, type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(type)[number]
+    return leaf if value.owner is call else None
