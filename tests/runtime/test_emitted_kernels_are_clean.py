@@ -90,7 +90,7 @@ def test_swapped_indices_of_shared_memory_are_found() -> None:
     first, *middle, last = read.indices
     read.operands = [read.tensor, last, *middle, first]
     results(planned, changed, slots)
-    with pytest.raises(ExecutionError, match=r"reads bytes .* of the shared .*, which nobody wrote"):
+    with pytest.raises(ExecutionError, match=r"reads bytes .* of the shared .*, which no thread wrote"):
         results(planned, changed, slots, Sanitizer())
 
 

@@ -2,13 +2,13 @@
 
     kernels.zip
       __main__.py                 `python kernels.zip` checks and times everything (bundle_main.py)
-      draws.py  packing.py        what it needs of ours
-      manifest.json               cases: parameters with a draw's recipe and checksum, results, kernels with launch and arguments
-      gelu/hlo.txt                what was compiled
-      gelu/ours-0.ptx             per code ("ours", or a rival such as XLA's own PTX) and kernel
-      gelu/expected.npz           r0.positions, r0.low, r0.high: where results are compared and what is admissible there
+      draws.py  packing.py        our modules that it imports
+      manifest.json               cases: parameters with the recipe and checksum of their draw, results, kernels with launch and arguments
+      gelu/hlo.txt                the HLO text that was compiled
+      gelu/ours-0.ptx             one per code ("ours", or a rival such as XLA's own PTX) and kernel
+      gelu/expected.npz           r0.positions, r0.low, r0.high: the compared positions of result 0 and the bounds there
 
-Results up to 1 MiB are compared whole; of larger ones 65,536 positions: the first and last elements and a seeded choice.
+Results up to 1 MiB are compared whole; larger ones at 65,536 positions: the first and last elements and a seeded choice.
 Nothing in a bundle is pickled. Source: docs/reference/contracts "Bundle".
 """
 
@@ -34,7 +34,7 @@ from xla_emitters.runtime.tolerance import Bounds
 
 WHOLE_BYTES = 1 << 20
 POSITIONS = 65_536
-# Elements of the first and of the last block are always compared: that is where bounds checks go wrong.
+# So many elements at each end are always compared: bounds checks fail in the first and the last block.
 EDGE = 4_096
 
 
@@ -42,12 +42,12 @@ EDGE = 4_096
 class Case:
     """One program with its expected results.
 
-    name      what the bundle calls it
+    name      its name in the bundle
     hlo       the text that was compiled
     inputs    drawn from `seed` and `places`, as `inputs.draw_inputs` does
-    bounds    per result, what is admissible, element by element
+    bounds    per result, the least and greatest allowed value of each element
     rivals    other kernels for the same arguments, by label: checked and timed in the same run
-    places    number of a parameter -> where a scatter's windows may begin, if that is what its numbers say
+    places    number of a parameter that holds window starts -> the range of those starts
     """
 
     name: str
@@ -73,7 +73,7 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
 
 
 def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
-    """Flat row-major positions, sorted: all of a small result, else the edges and a seeded choice."""
+    """Sorted flat row-major positions: all of a result up to `WHOLE_BYTES`, else both ends and a seeded choice."""
     if dtype(spec.dtype).size_bytes(spec.elements) <= WHOLE_BYTES:
         return np.arange(spec.elements)
     chosen = np.random.default_rng([seed, 1]).choice(spec.elements, POSITIONS - 2 * EDGE, replace=False)
@@ -134,7 +134,7 @@ def _spec(spec: ArraySpec) -> dict[str, Any]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, later equals with a number behind: two files may hold modules of one name."""
+    """The names, a repeated one with a number appended: two files may hold modules of one name."""
     taken: set[str] = set()
     result: list[str] = []
     for name in names:

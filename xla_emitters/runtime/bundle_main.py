@@ -1,12 +1,12 @@
 """Runs a bundle of kernels: `python KERNELS.zip [--json OUT.json] [--repeat N]`.
 
-Needs Python, NumPy and ml_dtypes; CuPy and an NVIDIA GPU to run anything. Draws the inputs anew from their recipe, launches every kernel,
-compares its results with the expected bounds that the bundle carries, times it (CUDA events, median, buffers rotated so that the
-cache is cold), prints a table and writes JSON. Without a GPU it checks the manifest, redraws the inputs and says 'not run'.
+Needs Python, NumPy and ml_dtypes, and to run kernels also CuPy and an NVIDIA GPU. Draws the inputs again from their recipe, launches every
+kernel, compares its results with the bounds in the bundle, times it (CUDA events, median, buffers rotated so that the cache is cold),
+prints a table and writes JSON. Without a GPU it checks the manifest, redraws the inputs and prints 'not run'.
 
-Exit codes: 0 all right or not run, 1 the bundle is damaged, 2 usage, 3 numbers differ, 4 the driver refuses a kernel, or this Python has
-no NumPy or ml_dtypes. This file stands alone: it is `__main__.py` of the zip, beside `draws.py` and `packing.py`, and imports nothing of
-xla_emitters. Nothing in a bundle is executed but these files and the PTX.
+Exit codes: 0 all results right, or not run; 1 the bundle is damaged; 2 usage; 3 numbers differ; 4 the driver rejects a kernel, or this
+Python has no NumPy or ml_dtypes. This file is `__main__.py` of the zip: it imports `draws.py` and `packing.py` of the zip and nothing of
+xla_emitters. Nothing in a bundle is executed but these three files and the PTX.
 """
 
 import argparse
@@ -83,13 +83,13 @@ def main(argv: list[str] | None = None) -> int:
 def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
     """What is wrong with the manifest, or None."""
     if manifest.get("format") != FORMAT:
-        return f"format {manifest.get('format')!r}, this script reads {FORMAT}"
+        return f"its format is {manifest.get('format')!r}, but this script reads {FORMAT}"
     for case in manifest.get("cases", []):
         kernels = [kernel for code in case["codes"] for kernel in code["kernels"]]
         for wanted in [case["expected"], case["hlo"], *(kernel["ptx"] for kernel in kernels)]:
             if wanted not in names:
                 return f"'{wanted}' of case '{case['name']}' is missing"
-    return None if manifest.get("cases") else "no cases"
+    return None if manifest.get("cases") else "it has no cases"
 
 
 def numpy_type(name: str) -> np.dtype[Any]:
@@ -97,7 +97,7 @@ def numpy_type(name: str) -> np.dtype[Any]:
 
 
 def standing_beside(name: str) -> Any:
-    """A module of the zip, which is on the path."""
+    """A module of the zip; the zip is on `sys.path`."""
     return importlib.import_module(name)
 
 
@@ -118,7 +118,7 @@ def redraw(case: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
         digest = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()
         if digest != spec["sha256"]:
             raise ValueError(
-                f"parameter {number} drawn by this NumPy ({np.__version__}) is not the one the reference used"
+                f"parameter {number} as drawn by this NumPy ({np.__version__}) differs from the reference's input"
             )
         inputs.append(array)
     return inputs
@@ -130,7 +130,7 @@ def load_expected(archive: zipfile.ZipFile, case: dict[str, Any]) -> dict[str, n
 
 
 def find_gpu() -> tuple[Any, str]:
-    """CuPy and "", or None and why not."""
+    """(CuPy, "") if it has a device, else (None, the reason)."""
     try:
         cupy: Any = importlib.import_module("cupy")
         return (cupy, "") if cupy.cuda.runtime.getDeviceCount() else (None, "no CUDA device")
@@ -157,13 +157,13 @@ def run_code(
     expected: dict[str, np.ndarray[Any, Any]],
     repeat: int,
 ) -> dict[str, Any]:
-    """Launches the kernels of one case in order, compares the results, times the whole sequence."""
+    """Launches the kernels of one case in order, compares the results and times the whole sequence."""
     try:
         functions = [
             load_function(cupy, archive.read(kernel["ptx"]).decode(), kernel["name"]) for kernel in code["kernels"]
         ]
     except cupy.cuda.driver.CUDADriverError as error:
-        return {"verdict": "refused", "reason": f"the driver does not take the PTX: {error}"}
+        return {"verdict": "refused", "reason": f"the driver rejects the PTX: {error}"}
 
     def launch(buffers: dict[tuple[str, int], Any]) -> None:
         for function, kernel in zip(functions, code["kernels"], strict=True):
@@ -175,7 +175,7 @@ def run_code(
     cupy.cuda.Device().synchronize()
     wrong = compare(cupy, case, buffers, expected)
     moved = sum(argument["bytes"] for kernel in code["kernels"] for argument in kernel["arguments"])
-    # Rotate through enough copies that twice the L2 cache lies between two uses of one buffer.
+    # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     copies = min(16, max(1, 2 * l2 // max(moved, 1)))
     sets = [buffers] + [allocate(cupy, case, code, inputs) for _ in range(copies)]
@@ -207,7 +207,7 @@ def load_function(cupy: Any, ptx: str, name: str) -> Any:
 def allocate(
     cupy: Any, case: dict[str, Any], code: dict[str, Any], inputs: list[np.ndarray[Any, Any]]
 ) -> dict[tuple[str, int], Any]:
-    """Fresh device memory for every parameter, result and temporary; arguments of one slice share theirs."""
+    """Fresh device memory for every parameter, result and temporary; arguments of one slice share a buffer."""
     buffers: dict[tuple[str, int], Any] = {}
     for number, (array, spec) in enumerate(zip(inputs, case["parameters"], strict=True)):
         physical = np.ascontiguousarray(array.transpose(spec["physical"])).reshape(-1).view(np.uint8)
@@ -222,7 +222,7 @@ def allocate(
             if shared is not None:
                 buffers[key] = shared
             elif key not in buffers:
-                # A pattern that is no likely result: an element that nobody writes shows.
+                # An unlikely result, so that an element which the kernels do not write is found to differ.
                 buffers[key] = cupy.full(argument["bytes"], 0xA5, dtype=np.uint8)
             by_slice[argument["slice_index"]] = buffers[key]
     return buffers
@@ -234,7 +234,7 @@ def compare(
     buffers: dict[tuple[str, int], Any],
     expected: dict[str, np.ndarray[Any, Any]],
 ) -> int:
-    """How many of the compared elements are outside their bounds."""
+    """Number of compared elements that are outside their bounds."""
     wrong = 0
     for number, spec in enumerate(case["results"]):
         key, dtype, physical = f"r{number}", numpy_type(spec["numpy"]), tuple(spec["physical"])
@@ -250,7 +250,7 @@ def compare(
 
 
 def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where low <= got <= high, part by part for complex numbers; any NaN is admitted where a bound is NaN."""
+    """Mask of low <= got <= high, for complex numbers of both parts; where a bound is NaN, NaN is admitted too."""
     if got.dtype.kind == "c":
         return admitted(got.real, low.real, high.real) & admitted(got.imag, low.imag, high.imag)
     with np.errstate(invalid="ignore"):

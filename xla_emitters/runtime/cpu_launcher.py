@@ -1,8 +1,8 @@
-"""Runs a program's kernels on the CPU, at any stage whose IR is at hand.
+"""Runs a program's kernels on the CPU, at any stage whose IR was recorded.
 
 run_program(program, [x], "hlo")      the program's HLO text, instruction by instruction; "graph": after the passes on HLO
 run_program(program, [x], "flat")     the IR that the trace recorded at that stage, through the executor in `simt`
-run_kernel(module, arguments, slots)  one kernel's live module; the program's arrays are buffers by slot
+run_kernel(module, arguments, slots)  one kernel's module in memory; `slots` maps (kind, index) to the program's buffers
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xla_emitters.runtime.steps import Platform, run_steps
 from xla_emitters.trace import Trace
 
 Slots = dict[tuple[str, int], Array]
-"""(kind, index) of `Argument` -> flat buffer, in the order in which it lies in memory."""
+"""(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
 
 
 def run_program(
@@ -38,11 +38,11 @@ def run_program(
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
 ) -> list[Array]:
-    """All kernels in order, each as its IR at `stage`; one logical array per result.
+    """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
 
-    watchers  for each kernel, who is told what its threads do (see `simt/memory`)
-    modules   the kernels' IR at `stage` where it is at hand with the places that it comes from; else the trace's text
-    raises    DataError for arrays that do not fit; UsageError when the trace does not hold that stage
+    watchers  returns the observers of a kernel's memory accesses (see `simt/memory`)
+    modules   the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
+    raises    DataError for arrays of another number, shape or type; UsageError when the trace does not hold that stage
     """
     slots = allocate(program, inputs)
     if stage in ("hlo", "graph"):
@@ -125,10 +125,10 @@ def run_kernel(
     blocks: Sequence[int] | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> dict[tuple[str, int], Array] | None:
-    """Executes one kernel. What it writes goes to fresh buffers, which replace those in `slots`; parameters stay as they are.
+    """Executes one kernel. It writes to fresh buffers, which replace those in `slots`; parameters are not changed.
 
-    blocks   only these, by linear number; None: all
-    returns  with `blocks`, per written slot which elements of its buffer were written (bool, flat); else None
+    blocks   linear numbers of the blocks to run; None: all
+    returns  with `blocks`, for each written slot a flat bool array: which elements of its buffer were written; else None
     """
     fresh: dict[int, Array] = {}
     arrays: list[Array] = []
@@ -138,7 +138,7 @@ def run_kernel(
             shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
             fresh[argument.slice_index] = source.copy() if shared else source
         arrays.append(fresh[argument.slice_index])
-    # Results stand last, each in a buffer of its own; a parameter that shares one counts as written too.
+    # The results are the last arguments, each with its own buffer. A parameter that shares a result's buffer is `written` too.
     results = kernel_arguments[-len({argument.slice_index for argument in kernel_arguments if argument.written}) :]
     written = None
     if blocks is None:

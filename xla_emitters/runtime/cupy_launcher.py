@@ -1,11 +1,11 @@
 """Launches a program's kernels on an NVIDIA GPU through CuPy. The only file that imports cupy, and only when it is used.
 
     NumPy arrays in            -> copied to the device, results copied back
-    CuPy or DLPack arrays in   -> used where they lie, on the caller's current stream; results of the same family
+    CuPy or DLPack arrays in   -> used in place, on the caller's current stream; the results are CuPy arrays
 
-A parameter is used in place when it is contiguous and as aligned as the kernel promises; else it is copied. Types that CuPy lacks (bf16,
-f8 ...) are arrays of their bit pattern on the device; those below eight bits have an element in a byte there too, and the host packs them
-for the kernel. Source: docs/reference/contracts "Arrays".
+A parameter is used in place when it is contiguous and has the alignment that the kernel assumes; else it is copied. An array of a type
+that CuPy lacks (bf16, f8 ...) is passed as its bit patterns. Of a type below eight bits the caller's arrays hold one element per byte, and
+the host packs them for the kernel. Source: docs/reference/contracts "Arrays".
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def describe_gpu() -> str:
 
 
 def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
-    """Runs all kernels in order; returns one array per result, of the inputs' family.
+    """Runs all kernels in order; returns one array per result: NumPy's if all inputs are, else CuPy's.
 
-    inputs   one array per parameter, shaped as the program says
-    raises   DataError for a wrong shape or type, ToolError without CuPy or a device, or when the driver does not take the PTX
+    inputs   one array per parameter, of the shapes in `program.parameters`
+    raises   DataError for a wrong number, shape or type, ToolError without CuPy or a device, or when the driver rejects the PTX
     """
     cupy: Any = _cupy()
     on_host = all(isinstance(array, np.ndarray) for array in inputs)
@@ -124,20 +124,20 @@ class Gpu(Platform):
 
 
 def _empty(cupy: Any, spec: ArraySpec) -> Any:
-    """A buffer for an array; types below eight bits are packed."""
+    """An uninitialised flat buffer for an array; elements below eight bits are packed."""
     row = dtype(spec.dtype)
     size = spec.elements if row.bits >= 8 else row.size_bytes(spec.elements)
     return cupy.empty(size, dtype=_device_type(spec))
 
 
 def _device_type(spec: ArraySpec) -> NumpyType:
-    """What an array holds on the device: the type itself, or bit patterns of one that CuPy lacks."""
+    """The element type on the device: the type itself, or an unsigned integer for the bit patterns of a type that CuPy lacks."""
     row = dtype(spec.dtype)
     return row.numpy if row.numpy.isbuiltin == 1 else np.dtype(f"u{row.bytes}")
 
 
 def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
-    """The buffer of a parameter: its elements as they lie in memory, flat, on the device; not copied where it lies so already."""
+    """The buffer of a parameter: a flat array on the device in memory order, copied only if `array` is not that already."""
     wanted, bits = _device_type(spec), dtype(spec.dtype).bits
     if isinstance(array, np.ndarray):
         host = to_buffer(checked(cast(Array, array), spec, f"parameter {number}"), spec).view(wanted)
@@ -159,7 +159,7 @@ def _launch(cupy: Any, kernel: Kernel, buffers: dict[tuple[str, int], Any]) -> N
     for argument in kernel.arguments:
         buffer = buffers[argument.kind, argument.index]
         if argument.slice_index in by_slice:
-            # A result in the place of a parameter: the kernel writes a copy of the caller's array.
+            # A result that shares a parameter's memory: the kernel writes to a copy of the caller's array.
             source = by_slice[argument.slice_index]
             buffer[...] = source.view(buffer.dtype)
             pointers = [buffer if pointer is source else pointer for pointer in pointers]
@@ -189,7 +189,7 @@ def _function(kernel: Kernel, device: int) -> Any:
             return cupy.RawModule(path=str(path)).get_function(kernel.name)
         except cupy.cuda.driver.CUDADriverError as error:
             raise ToolError(
-                f"the driver does not take the PTX of {kernel.name} for {kernel.architecture}: {error}",
+                f"the driver rejects the PTX of {kernel.name} for {kernel.architecture}: {error}",
                 stage="launch",
                 help="PTX 8.6 needs a driver for CUDA 12.7 or newer",
             ) from error

@@ -1,8 +1,8 @@
 """Random inputs that are the same on every machine: NumPy draws from a seed, one stream per parameter.
 
-This file stands alone (NumPy only): a bundle carries a copy of it, so that the machine with the GPU draws the very arrays that the
-reference was computed from. Floats come from a unit normal, so that saturating functions see their linear part and their tails; integers
-from their whole range, pred from coin flips; integers that say where a window begins are mostly places that exist.
+This file imports NumPy only: a bundle holds a copy of it, so that the machine with the GPU draws the same arrays from which the reference
+was computed. Floats have a unit normal distribution, which covers the linear part and the tails of saturating functions; integers are
+uniform over their whole range, preds are true half of the time. Integers that are starts of windows are mostly inside the array.
 
     >>> draw("signed", 8, np.dtype(np.int8), (2, 3), seed=0, number=1).shape
     (2, 3)
@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 OUTSIDE = 4
-"""One in so many places is added below the first and above the last."""
+"""The range of starts is widened at each end by 1/OUTSIDE of its length, for windows that lie partly outside."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where windows of an array may begin.
+    """The starts that windows of an array may have.
 
-    last    the greatest start of a window that lies inside
-    window  elements that a window covers, in the dimension where it covers most
+    last    the greatest start of a window that is inside the array
+    window  the size of a window in its largest dimension
     unique  whether windows must not overlap
     """
 
@@ -48,8 +48,8 @@ def draw(
 
     kind    "pred", "signed", "unsigned", "float" or "complex"
     bits    significant bits of one element (4 for s4)
-    dtype   what the array holds, e.g. ml_dtypes.bfloat16
-    places  where windows may begin, if that is what the numbers say; types that NumPy lacks do not heed it
+    dtype   the array's element type, e.g. ml_dtypes.bfloat16
+    places  the allowed starts if the elements are starts of windows; ignored for types that NumPy lacks
     """
     if places is not None and dtype.kind in "iu":
         return _starts(places, dtype, shape, np.random.default_rng([seed, number, 1]))

@@ -1,11 +1,11 @@
-"""Random inputs for a computation, as `random_arrays` draws them, but numbers that say where a window begins are mostly places that exist.
+"""Random inputs for a computation, as `random_arrays` draws them, except that the starts of windows are mostly inside the array.
 
-    f32[500,64] scatter(p, rows, u), s32[64] rows          rows drawn from [-126, 624], not from all s32: some windows lie outside
-    the same with unique_indices                           64 different ones of [0, 499]
-    f32[8,64] dynamic-slice(p, row, zero), s32[] row       the row drawn from [-125, 617]: else it were clamped to the first or the last
+    f32[500,64] scatter(p, rows, u), s32[64] rows          rows from [-126, 624], not from all s32: only some windows are outside
+    the same with unique_indices                           64 different rows of [0, 499]
+    f32[8,64] dynamic-slice(p, row, zero), s32[] row       row from [-125, 617]: most of s32 would be clamped to the first or last row
 
-Scatter, gather, dynamic-slice and dynamic-update-slice have windows. A parameter says where if their indices are made of it by moving,
-choosing, adding and clamping integers.
+Scatter, gather, dynamic-slice and dynamic-update-slice have windows. A parameter holds their starts if the indices are computed from it by
+ops of `_KEEPS_INDICES` alone, which move, select, add or clamp integers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def draw_inputs(computation: ComputationOp, specs: Sequence[ArraySpec], seed: in
 
 
 def places_said_by(computation: ComputationOp) -> dict[int, Places]:
-    """Number of a parameter -> the places that it says."""
+    """Number of each parameter that holds starts of windows -> the allowed starts, for several ops those of the smallest range."""
     found = dict[int, Places]()
 
     def note(value: SSAValue, places: Places) -> None:
@@ -54,9 +54,9 @@ def places_said_by(computation: ComputationOp) -> dict[int, Places]:
                 for operand, places in inside.items():
                     note(op.operands[operand], places)
             case GatherOp() | DynamicOp():
-                for operand, map in enumerate(op.output_to_input()):
+                for operand, index_map in enumerate(op.output_to_input()):
                     origins = op.runtime_origins(operand)
-                    for (start, _), variable in zip(origins, map.runtime_vars, strict=True):
+                    for (start, _), variable in zip(origins, index_map.runtime_vars, strict=True):
                         if variable.bounds.upper > 0:
                             note(op.operands[start], Places(variable.bounds.upper, 1, unique=False))
             case _:
@@ -65,7 +65,7 @@ def places_said_by(computation: ComputationOp) -> dict[int, Places]:
 
 
 def _parameters_behind(value: SSAValue) -> list[int]:
-    """Numbers of the integer parameters that `value` is made of."""
+    """Numbers of the integer parameters from which ops of `_KEEPS_INDICES` compute `value`."""
     found = list[int]()
     pending, seen = [value], set[SSAValue]()
     while pending:

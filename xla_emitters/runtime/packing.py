@@ -1,9 +1,9 @@
-"""Elements below eight bits: one in a byte for the caller, several in a byte in a kernel's memory, the first in the lowest bits.
+"""Packs elements below eight bits: the caller has one per byte, a kernel's memory several per byte, the first in the lowest bits.
 
     s4  1 -2 3      ->   0xe1 0x03
     u2  1 2 3 0 1   ->   0x39 0x01
 
-This file stands alone (NumPy only): a bundle carries a copy of it.
+This file imports NumPy only: a bundle holds a copy of it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def packed_bytes(elements: np.ndarray[Any, np.dtype[Any]], bits: int) -> np.ndar
 
 
 def unpacked_elements(data: np.ndarray[Any, np.dtype[Any]], bits: int) -> np.ndarray[Any, np.dtype[Any]]:
-    """The inverse of `packed_bytes`, with the padding."""
+    """The inverse of `packed_bytes`; the elements that pad the last byte are returned too."""
     shifts = np.arange(8 // bits, dtype=np.uint8) * bits
     return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)

@@ -1,6 +1,6 @@
-"""Runs the steps of a program: what their order, loops and branches mean, the same on every platform.
+"""Runs the steps of a program, its loops and branches included, the same way on every platform.
 
-A launcher says what each single step is there (`Platform`): the CPU's executes IR on NumPy arrays, CuPy's launches kernels.
+A launcher implements the single steps (`Platform`): the CPU's executes IR on NumPy arrays, CuPy's launches kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from xla_emitters.errors import ExecutionError
 from xla_emitters.program import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Slot, Step
 
 MOST_ITERATIONS = 10_000_000
-"""A loop of a program that goes on longer is taken for one that never ends."""
+"""A loop of a program that runs longer is taken to be endless."""
 
 
 class Platform(Protocol):
@@ -21,7 +21,7 @@ class Platform(Protocol):
     def launch(self, kernel: Kernel) -> None: ...
 
     def call(self, call: LibraryCall) -> None:
-        """raises Unsupported naming the function where the platform has none of that name."""
+        """Calls a function of the platform's library. raises Unsupported where it has none of that name."""
         ...
 
     def allocate(self, slot: Slot) -> None: ...
@@ -31,19 +31,19 @@ class Platform(Protocol):
     def copy(self, source: Slot, target: Slot) -> None: ...
 
     def read(self, slot: Slot) -> int:
-        """The one element of an array, a predicate as 0 or 1."""
+        """The only element of an array; a predicate is 0 or 1."""
         ...
 
     def is_predicate(self, slot: Slot) -> bool:
-        """Whether the elements of an array are true or false."""
+        """Whether the array's type is pred."""
         ...
 
 
 def run_steps(steps: Sequence[Step], platform: Platform, *, most_iterations: int = MOST_ITERATIONS) -> None:
     """Runs steps in order.
 
-    most_iterations  of one loop
-    raises           ExecutionError for a loop that goes on longer, and what the platform raises
+    most_iterations  the limit of every single loop
+    raises           ExecutionError for a loop beyond the limit, and what the platform raises
     """
     for step in steps:
         match step:
@@ -76,7 +76,7 @@ def _run_loop(loop: Loop, platform: Platform, most_iterations: int) -> None:
 
 
 def _number_of_branch(branch: Branch, platform: Platform) -> int:
-    """A true predicate chooses the first of two; a number out of range the last of all."""
+    """Index of the chosen branch: true is the first of two; a number out of range is the last."""
     number, last = platform.read(branch.selector), len(branch.branches) - 1
     if platform.is_predicate(branch.selector):
         return 0 if number else 1

@@ -1,4 +1,4 @@
-"""`xla-emitters bundle`: ahead-of-time kernels with their inputs' recipe and their expected values."""
+"""`xla-emitters bundle`: writes a zip of compiled kernels with the recipe of their inputs and the bounds of their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="KERNELS.zip", required=True, help="the zip to write; '-' is standard output"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the inputs' recipe; default 0")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
 
 
 def run(options: argparse.Namespace) -> int:

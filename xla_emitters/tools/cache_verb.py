@@ -1,4 +1,4 @@
-"""`xla-emitters cache info|clear`: the programs that were compiled before."""
+"""`xla-emitters cache info|clear`: describes or empties the cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xla_emitters.tools.common import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("info", "clear"), help="say what there is, or let go of it")
+    parser.add_argument("action", choices=("info", "clear"), help="describe the cache, or remove its programs")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 

@@ -1,4 +1,4 @@
-"""`xla-emitters check`: every stage of every file against the NumPy reference, one row a file."""
+"""`xla-emitters check`: runs every stage of each file and compares it with the NumPy reference; prints one row per file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser, several=True)
     add_compilation(parser)
     parser.add_argument(
-        "--stages", default="all", help="all (default), 'passes' (after every single pass), or a comma-separated list"
+        "--stages", default="all", help="all (default), passes (after every pass), or a comma-separated list of stages"
     )
     add_arrays(parser)
     parser.add_argument(
@@ -32,21 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-sanitize",
         action="store_true",
-        help="do not look for races, nor for reads of shared memory that nobody wrote",
+        help="do not check for races and for reads of unwritten shared memory",
     )
     parser.add_argument(
         "--atol",
         "--abs_error_bound",
         type=float,
-        help="admit this absolute difference instead of the bounds of the ops",
+        help="allow this absolute difference instead of the error bounds of the ops",
     )
-    parser.add_argument("--rtol", "--rel_error_bound", type=float, help="admit this relative difference")
+    parser.add_argument("--rtol", "--rel_error_bound", type=float, help="allow this relative difference instead")
 
 
 def run(options: argparse.Namespace) -> int:
-    """One row a file; one bad file does not hide the verdict on the others. Returns the highest exit code."""
+    """Prints one row per file; a file that fails does not stop the others. Returns the highest exit code."""
     if options.inputs and len(options.files) > 1:
-        raise UsageError("--inputs goes with one file", stage="check")
+        raise UsageError(f"--inputs needs exactly one file, got {len(options.files)}", stage="check")
     refuse_second_reader("check", *options.files, options.inputs)
     width = max(len(name) for name in options.files)
     codes: list[int] = []
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
-    """Checks one file; `row` gets what its row says, and, of several kernels, what each one's says. raises what `check` raises."""
+    """Checks one file; appends its summary to `row` and, if there are several kernels, one summary each. raises what `check` raises."""
     from xla_emitters.explore.check import check
 
     with progress(f"checking {name}"):

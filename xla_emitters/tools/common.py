@@ -25,11 +25,11 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
         nargs="+" if several else None,
         help="HLO text; '-' is standard input",
     )
-    parser.add_argument("--fusion", metavar="NAME", help="only the fusion instruction of this name")
+    parser.add_argument("--fusion", metavar="NAME", help="use only the fusion instruction of this name")
 
 
 def add_compilation(parser: argparse.ArgumentParser) -> None:
-    """What a fusion is compiled for, and by which rules."""
+    """The options that choose the device and the rules by which a fusion gets its emitter."""
     parser.add_argument(
         "--target",
         default=DEFAULT_DEVICE,
@@ -40,23 +40,23 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         "--hero-rules",
         default="current",
         choices=("current", "seed"),
-        help="which emitter takes a fusion: as today's XLA (default), or with the seed document's input slices",
+        help="how a fusion's emitter is chosen: as in today's XLA (current, default) or as in the seed document",
     )
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
-    """What `add_input` and `add_compilation` were given."""
+    """The values of `add_input` and `add_compilation`."""
     from xla_emitters.pipelines.options import CompileOptions
 
     return CompileOptions(target=options.target, fusion=options.fusion, hero_rules=options.hero_rules)
 
 
 def add_arrays(parser: argparse.ArgumentParser) -> None:
-    """Where the arrays of parameters come from; see `arrays_source`."""
+    """The options that choose the parameters' arrays; see `arrays_source`."""
     parser.add_argument(
         "--inputs", metavar="IN.npz", help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs; default 0")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
 
 
 def add_dumps(parser: argparse.ArgumentParser) -> None:
@@ -65,24 +65,27 @@ def add_dumps(parser: argparse.ArgumentParser) -> None:
         "--print-ir-after-all",
         "--mlir-print-ir-after-all",
         action="store_true",
-        help="the IR after every pass, on stderr",
+        help="print the IR after every pass to stderr",
     )
     parser.add_argument(
         "--print-ir-after-change",
         "--mlir-print-ir-after-change",
         action="store_true",
-        help="the IR after every pass that changed it, on stderr",
+        help="print the IR after every pass that changed it to stderr",
     )
     parser.add_argument(
-        "--print-ir-tree-dir", "--xla_dump_to", metavar="DIR", help="the IR after every pass, as numbered files in DIR"
+        "--print-ir-tree-dir",
+        "--xla_dump_to",
+        metavar="DIR",
+        help="write the IR after every pass to numbered files in DIR",
     )
-    parser.add_argument("--time-passes", action="store_true", help="milliseconds of every pass, on stderr")
-    parser.add_argument("--trace", metavar="OUT.json", help="all of it as one JSON file: see docs/trace.md")
-    parser.add_argument("--remarks", action="store_true", help="what passes declined, and why, on stderr")
+    parser.add_argument("--time-passes", action="store_true", help="print each pass's time in milliseconds to stderr")
+    parser.add_argument("--trace", metavar="OUT.json", help="write the whole trace to one JSON file: see docs/trace.md")
+    parser.add_argument("--remarks", action="store_true", help="print to stderr what passes declined, and why")
 
 
 def read_source(name: str) -> str | Path:
-    """What `compile` takes for a file argument: a path, or the text on standard input. raises ParseError."""
+    """A file argument as `compile` takes it: a path, or for '-' the text of standard input. raises ParseError if that is not UTF-8."""
     if name != "-":
         return Path(name)
     text = decoded(standard_input(), "standard input")
@@ -90,7 +93,7 @@ def read_source(name: str) -> str | Path:
 
 
 def arrays_source(name: str | None) -> str | StandardInput | None:
-    """What `load_arrays` takes for `--inputs`; None where it was not given."""
+    """The value of `--inputs` as `load_arrays` takes it; None where it was not given."""
     if name != "-":
         return name
     from xla_emitters.runtime.arrays import StandardInput
@@ -99,7 +102,7 @@ def arrays_source(name: str | None) -> str | StandardInput | None:
 
 
 def standard_input() -> bytes:
-    """All of it. raises UsageError where it is closed."""
+    """All bytes of standard input. raises UsageError where it is closed."""
     if sys.stdin is None:
         raise UsageError("standard input is closed", stage="read")
     return sys.stdin.buffer.read()
@@ -108,7 +111,7 @@ def standard_input() -> bytes:
 def refuse_second_reader(stage: str, *names: str | None) -> None:
     """raises UsageError where several of the names are '-'."""
     if names.count("-") > 1:
-        raise UsageError("'-' is there more than once, and standard input is read once", stage=stage)
+        raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -122,7 +125,7 @@ def decoded(data: bytes, name: str) -> str:
 
 
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
-    """How much IR the trace must hold for the dumps that were asked for."""
+    """How much IR the trace must record: all passes if a dump of the IR was asked for, else `otherwise`."""
     dumps_wanted = (
         options.print_ir_after_all,
         options.print_ir_after_change,
@@ -133,12 +136,12 @@ def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
 
 
 def prints_anything(options: argparse.Namespace) -> bool:
-    """Whether a dump was asked for; what it shows must have happened now, not in an earlier run."""
+    """Whether a dump was asked for. The program is then compiled anew, so that the dump is of this run."""
     return record_wanted(options, "") != "" or options.time_passes or options.remarks
 
 
 def print_dumps(options: argparse.Namespace, program: Program) -> None:
-    """Prints and writes what `add_dumps` offers: of the passes on HLO where they changed something, then kernel by kernel.
+    """Prints and writes the dumps of `add_dumps`: of the passes on HLO if they changed anything, then of each kernel.
 
     Remarks are printed last: of all passes on HLO, then kernel by kernel. Files of passes on HLO are in the directory itself, those of
     a kernel in one named after it, or, where it is the only trace, in the directory itself.
@@ -165,7 +168,8 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """
+    """The number with its noun, in the plural unless the number is 1.
+
     >>> counted(1, "kernel"), counted(2, "kernel")
     ('1 kernel', '2 kernels')
     """
@@ -173,7 +177,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def write_file(path: str, text: str) -> None:
-    """To a file, or to standard output for '-'. raises UsageError where it cannot be written."""
+    """Writes `text` to a file, or for '-' to standard output. raises UsageError where it cannot be written."""
     if path == "-":
         sys.stdout.write(text)
         return

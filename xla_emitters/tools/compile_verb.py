@@ -31,8 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
     add_dumps(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", default="-", help="where to; default standard output")
-    parser.add_argument("--stage", default="ptx", help="hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)")
+    parser.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write; default standard output")
+    parser.add_argument(
+        "--stage",
+        default="ptx",
+        help="the stage to print: hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)",
+    )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
     )
@@ -40,12 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--diff",
         nargs=2,
         metavar=("BEFORE", "AFTER"),
-        help="how the IR differs between two points: stages, passes, or numbers of steps",
+        help="print the diff of the IR between two points, each a stage, a pass or a step's number",
     )
     parser.add_argument(
         "--keep-intermediates",
         metavar="DIR",
-        help="also go by mlir-translate, llvm-link, opt and llc, and keep their files",
+        help="also run mlir-translate, llvm-link, opt and llc, and keep their files in DIR",
     )
 
 
@@ -53,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.compiler import compile, keep_intermediates
 
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
-        raise UsageError(f"--keep-intermediates needs the LLVM dialect, which stage '{options.stage}' is before")
-    is_ptx = options.stage == "ptx"  # which the kernels hold, recorded or not
+        raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
+    is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
     is_bare = is_ptx and not (options.keep_intermediates or options.time_passes)
     with progress(f"compiling {options.file}"):
         program = compile(
@@ -88,7 +92,7 @@ def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:
 
 
 def diff(trace: Trace, before: str, after: str) -> str:
-    """A unified diff of two points of the trace. raises UsageError for a point that it does not have."""
+    """A unified diff of two points of the trace. raises UsageError for a point that the trace does not have."""
     points = [int(point) if point.isdecimal() else point for point in (before, after)]
     try:
         return trace.diff(*points)
@@ -97,7 +101,7 @@ def diff(trace: Trace, before: str, after: str) -> str:
 
 
 def as_json(program: Program, stage: str) -> dict[str, Any]:
-    """The program's own JSON, with each kernel's PTX; for a stage before `ptx` also `ir`: the text of each kernel there."""
+    """The program's JSON plus each kernel's PTX; for a stage before `ptx` also `ir`: each kernel's text at that stage."""
     data = program.to_json()
     for kernel, row in zip(program.kernels, data["kernels"], strict=True):
         row["ptx"] = kernel.ptx
@@ -107,7 +111,7 @@ def as_json(program: Program, stage: str) -> dict[str, Any]:
 
 
 def write(output: str, text: str, kind: str) -> None:
-    """To a file, or, coloured for its kind, to standard output for '-'. raises UsageError where it cannot be written."""
+    """Writes `text` to a file, or for '-' to standard output, coloured as `kind`. raises UsageError where it cannot be written."""
     if output == "-":
         sys.stdout.write(coloured(text, kind, sys.stdout))
         return

@@ -4,7 +4,7 @@
     missing  llc             for --keep-intermediates
              -> apt-get install mlir-22-tools llvm-22
 
-Exit code 0 when fusions can be compiled to PTX here, 4 when something that this needs is missing.
+Exit code 0 when fusions can be compiled to PTX here, 4 when something needed for that is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xla_emitters.extras import install_command
 from xla_emitters.tools.common import counted
 from xla_emitters.tools.environment import VARIABLES
 
-# Distribution -> (extra that brings it, what it is for); without an extra it is needed for everything.
+# Distribution -> (extra that installs it, its purpose). A distribution without an extra is always needed.
 PACKAGES = {
     "xdsl": ("", "the IR"),
     "numpy": ("", "the reference and the CPU executor"),
@@ -50,8 +50,8 @@ NEEDED = ("mlir-opt", "libdevice")
 class Finding:
     """One line of the report.
 
-    state   "ok", "missing" (something needs it), or "absent" (only what `purpose` says needs it)
-    found   version and place, or why not
+    state   "ok", "missing" (compiling to PTX needs it), or "absent" (only `purpose` needs it)
+    found   version and path, or why it was not found
     remedy  the command that installs it; "" when there is nothing to do
     """
 
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"ready": is_ready, "findings": [asdict(finding) for finding in findings]}, indent=2))
     else:
         print(report(findings))
-        print("ready: fusions can be compiled to PTX here" if is_ready else "not ready: see what is missing")
+        print("ready: fusions can be compiled to PTX here" if is_ready else "not ready: install what is missing")
     return 0 if is_ready else ToolError.exit_code
 
 

@@ -1,4 +1,4 @@
-"""`xla-emitters explain`: why a fusion becomes the code that it becomes."""
+"""`xla-emitters explain`: the choices made while a fusion was compiled, with their reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How a failure leaves a command: a message on stderr and an exit code, never a traceback.
+"""Turns a command's failure into a message on stderr and an exit code, never a traceback.
 
     0 ok · 1 the input is wrong or not supported · 2 usage · 3 numbers differ · 4 a tool or an extra is missing · 70 our own bug
 
-`XLA_EMITTERS_DEBUG=1` lets tracebacks through. For a bug of ours the message names a file that holds the traceback and the command line.
+`XLA_EMITTERS_DEBUG=1` shows tracebacks too. For a bug of ours the message names a file that holds the traceback and the command line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xla_emitters.tools.terminal import marked_error
 
 DEBUG = "XLA_EMITTERS_DEBUG"
 INTERRUPTED = 130
-"""What shells answer for a program that Ctrl-C ended."""
+"""The exit code that shells report for a program that Ctrl-C ended."""
 
 
 def reported(run: Callable[[], int]) -> int:
@@ -37,13 +37,13 @@ def reported(run: Callable[[], int]) -> int:
             print(reproducer(), file=sys.stderr)
         return error.exit_code
     except (ParseError, VerifyException, DiagnosticException) as error:
-        # A pass that leaves IR that does not verify, or IR given to `opt` that a pass cannot take.
+        # A pass made IR that does not verify, or was given IR by `opt` that it does not accept.
         if os.environ.get(DEBUG):
             traceback.print_exc()
         print(f"error: [verify] {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader (`head`, a closed pager) has gone; nothing is wrong. Python would complain again at exit.
+        # The reader (`head`, a pager) closed the pipe, which is no error. Python would complain again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -65,7 +65,7 @@ def reported(run: Callable[[], int]) -> int:
 
 
 def reproducer() -> str:
-    """Writes the traceback and the command line to a file; a line that names it."""
+    """Writes the traceback and the command line to a file; returns a line that names the file."""
     directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
     path = directory / "reproducer.txt"
     path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}")

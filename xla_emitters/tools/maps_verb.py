@@ -1,4 +1,4 @@
-"""`xla-emitters maps`: the indexing maps of a fusion, from its results to its parameters or the other way round."""
+"""`xla-emitters maps`: the indexing maps of a fusion, from its results to its parameters or back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from xla_emitters.tools.common import add_input, read_source
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
-    parser.add_argument("--to-output", action="store_true", help="from elements of parameters to elements of results")
-    parser.add_argument("--instruction", default="", metavar="NAME", help="only from the instruction of that name")
+    parser.add_argument("--to-output", action="store_true", help="map elements of parameters to elements of results")
+    parser.add_argument(
+        "--instruction", default="", metavar="NAME", help="print only the maps that start at the instruction NAME"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 

@@ -4,9 +4,8 @@
     xla-emitters-opt kernel.mlir -xla-lower-xla-loops-to-scf -cse       # flags, as XLA's own driver takes them (`pass_list.py`)
     xla-emitters-opt gelu.hlo                                  # the `hlo` dialect
 
-Passes that MLIR has under the same name are ours here (`canonicalize`, `cse`, `lower-affine` ...): they keep locations and know our ops.
-xDSL's other passes are there under their own names. A wrong input ends with a located message and exit code 1, an unknown pass or option
-with 2.
+A name that MLIR's passes share with ours (`canonicalize`, `cse`, `lower-affine` ...) means ours: they keep locations and know our ops.
+xDSL's other passes keep their names. Exit code 1, with a located message, for a wrong input; 2 for an unknown pass or option.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _ALIASES = {
     "print_op_generic": ("--mlir-print-op-generic", "-mlir-print-op-generic"),
     "print_debuginfo": ("--mlir-print-debuginfo", "-mlir-print-debuginfo"),
 }
-"""MLIR's names for options of xDSL's driver. Like MLIR's, each long option is also read with one dash."""
+"""MLIR's names for options of xDSL's driver. As in MLIR, each long option may also begin with one dash."""
 
 
 class OptMain(xDSLOptMain):
@@ -72,18 +71,18 @@ class OptMain(xDSLOptMain):
         self.available_frontends = {"mlir": mlir, "hlo": hlo}
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
-        """`chunk` begins `start_offset` lines into the input: as many empty ones before it let messages say where in the file."""
+        """`chunk` begins `start_offset` lines into the input; as many empty lines before it let messages give the file's line."""
         text = BytesIO(b"\n" * start_offset + chunk.read()) if start_offset else chunk
         return super().parse_chunk(text, file_extension)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
-        arg_parser.add_argument("--remarks", action="store_true", help="say on stderr what passes declined, and why")
+        arg_parser.add_argument("--remarks", action="store_true", help="print to stderr what passes declined, and why")
         arg_parser.add_argument(
             "--spelling",
             choices=("seed", "upstream"),
             default="seed",
-            help="xla_gpu.loop, or xla.loop as in today's XLA",
+            help="print xla_gpu.loop (seed, default), or xla.loop as in today's XLA (upstream)",
         )
         for action in arg_parser._actions:  # pyright: ignore[reportPrivateUsage]
             if action.dest in ("input_file", "output_file"):
@@ -95,7 +94,7 @@ class OptMain(xDSLOptMain):
                     action.option_strings = [*action.option_strings, alias]
                 arg_parser._option_string_actions[alias] = action  # pyright: ignore[reportPrivateUsage]
             if action.dest == "passes":
-                # The inherited help lists a hundred passes in one line; ours first, xDSL's by count.
+                # The inherited help lists a hundred passes in one line; this one lists only ours.
                 action.help = (
                     "comma-separated passes, or each as a flag: "
                     + ", ".join([*all_passes(), *MLIR_NAMES])
@@ -123,7 +122,7 @@ class OptMain(xDSLOptMain):
             raise UsageError(str(error), stage="opt") from error
 
     def apply_passes(self, prog: ModuleOp) -> None:
-        """xDSL's driver prints times and IR between passes to standard output; here that is for the result alone."""
+        """xDSL's driver prints times and IR between passes to standard output; this prints them to stderr, apart from the result."""
         passes = self.pipeline.passes
         with take_notes() as notes:
             for number, module_pass in enumerate(passes, 1):
@@ -156,12 +155,12 @@ class OptMain(xDSLOptMain):
 
 
 def _file(name: str) -> str | None:
-    """`-` is standard input or output, which is what xDSL's driver takes where no file is named."""
+    """None for `-`: xDSL's driver uses standard input or output when no file is named."""
     return None if name == "-" else name
 
 
 def _is_pass(name: str) -> bool:
-    """Whether `name`, as a flag, is one of our passes or of MLIR's and XLA's that stand for them."""
+    """Whether the flag `name` is one of our passes or a name of MLIR's or XLA's that is accepted for them."""
     return any(name in names for names in (PASSES, MLIR_NAMES, NOTHING_TO_DO, PIPELINES))
 
 

@@ -1,12 +1,12 @@
-"""A list of passes as a user writes it, as the specs that xDSL makes passes of: ours, MLIR's and XLA's spelling.
+"""Parses a list of passes, in our spelling, MLIR's or XLA's, to the specs from which xDSL makes passes.
 
     xla-cse,xla-vectorize-loads-stores{device="a6000"}                            ours, and xDSL's
-    builtin.module(func.func(xla-gpu-peel-loops),canonicalize{top-down=true})     mlir-opt's --pass-pipeline; so XLA's log has it
+    builtin.module(func.func(xla-gpu-peel-loops),canonicalize{top-down=true})     mlir-opt's --pass-pipeline, also in XLA's log
     -xla-gpu-optimize-loops="max_unroll_factor=8" -cse                            flags of XLA's own driver: `pass_flags`
 
-Nesting says on which ops a pass runs; ours run on the whole module, so it is read and has no effect. An option of MLIR's or XLA's pass
-that ours does not have is taken where its value asks for what is done anyway, and else refused by name. XLA's pipelines for tests have
-their names too. Passes that have nothing to do here are left out.
+Nesting is parsed and ignored: our passes run on the whole module. An option that MLIR's or XLA's pass has and ours lacks is accepted if
+its value asks for what ours does anyway; else a UsageError names it. The name of one of XLA's test pipelines stands for its passes.
+Passes that have nothing to do here are dropped.
 Source: docs/reference/2 3.1 (names and options), MLIR's documentation of textual pass pipelines.
 """
 
@@ -21,7 +21,7 @@ from xla_emitters.device import DEVICES, device_running
 from xla_emitters.errors import UsageError
 from xla_emitters.text_proto import parse_text_proto
 
-# MLIR's and XLA's names for passes of ours that have another one, or that xDSL would otherwise answer to.
+# Name in MLIR or XLA -> our pass. Some of these names are also xDSL's; ours takes precedence.
 MLIR_NAMES = {
     "canonicalize": "xla-canonicalize",
     "cse": "xla-cse",
@@ -30,8 +30,8 @@ MLIR_NAMES = {
     "convert-scf-to-cf": "xla-convert-scf-to-cf",
     "xla-gpu-lower-xla-shared": "xla-from-upstream-spelling",
 }
-# Passes of XLA's that change nothing of what is made here: integers have no sign in their types, and kernels do not wait for others
-# (docs/decisions/01; a wait that was read is lowered by xla-lower-to-llvm-gpu).
+# XLA's passes that would change nothing here: our integer types have no sign, and our kernels do not wait for others
+# (docs/decisions/01; a wait in the input is lowered by xla-lower-to-llvm-gpu).
 NOTHING_TO_DO = frozenset({"stablehlo-convert-to-signless", "xla-gpu-insert-pdl", "xla-lower-pdl-wait"})
 # XLA's pipelines for tests -> the pass of ours that each begins with.
 PIPELINES = {
@@ -39,13 +39,13 @@ PIPELINES = {
     "xla-gpu-test-transform-loops": "xla-lower-xla-to-scf",
     "xla-gpu-test-to-llvm": "xla-convert-pure-call-ops",
 }
-# Options that passes of ours do not have -> the values that ask for what they do; None for any.
+# Our pass -> each option that only MLIR's or XLA's pass has -> its values that ask for what ours does; None: every value does.
 _CANONICALIZE = ("max-iterations", "max-num-rewrites", "region-simplify", "test-convergence", "top-down")
 UPSTREAM_OPTIONS: dict[str, dict[str, tuple[ParameterType, ...] | None]] = {
     "xla-canonicalize": {**dict.fromkeys(_CANONICALIZE), "cse-between-iterations": (False,)},
     "inline": dict.fromkeys(("default-pipeline", "inlining-threshold", "max-iterations", "op-pipelines")),
     "xla-convert-scf-to-cf": {"allow-pattern-rollback": None},
-    # Ours takes the care of "improved", which is more than the others ask for.
+    # Ours is as accurate as "improved", the most accurate of the values.
     "convert-complex-to-standard": {"complex-range": None},
     "xla-vectorize-loads-stores": {"target_type": ("gpu",)},
     "xla-lower-tensors": {"target_type": ("gpu",)},
@@ -59,7 +59,7 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d*([eE][-+]?\d+)?)?")
 
 
 def parse_passes(text: str) -> list[ArgSpec]:
-    """The passes of `text` in order, under our names. raises UsageError with the place for what is no list of passes."""
+    """The passes of `text` in order, under our names. raises UsageError that quotes the text which cannot be parsed."""
     if "[" in text:  # xDSL's `mlir-opt[...]`
         return [_ours(spec) for spec in parse_pipeline(text)]
     reader = _Reader(text)
@@ -70,7 +70,7 @@ def parse_passes(text: str) -> list[ArgSpec]:
 
 
 def pass_flags(words: Sequence[str], is_pass: Callable[[str], bool]) -> list[str]:
-    """The command line `words` with passes that are flags (`-cse`, `--xla-x="a=1 b=2"`) in one `-p` instead, where the first one stood."""
+    """The command line `words`; its pass flags (`-cse`, `--xla-x="a=1 b=2"`) become one `-p` in the place of the first."""
     rest, passes = list[str](), list[str]()
     place: int | None = None
     for word in words:
@@ -88,7 +88,7 @@ def _expanded(spec: ArgSpec) -> Iterable[ArgSpec]:
     if spec.name not in PIPELINES:
         return (spec,)
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.pipelines.passes import KERNEL  # the whole compiler, which no single pass needs
+    from xla_emitters.pipelines.passes import KERNEL  # imported here: it loads the whole compiler
 
     passes = [row.make(CompileOptions()).spec() for row in KERNEL]
     starts = [[made.name for made in passes].index(first) for first in PIPELINES.values()] + [len(passes)]
@@ -97,7 +97,7 @@ def _expanded(spec: ArgSpec) -> Iterable[ArgSpec]:
 
 
 def _ours(spec: ArgSpec) -> ArgSpec:
-    """`spec` by our name of the pass, with only the options that our pass has."""
+    """`spec` under our pass's name, with only the options that our pass has. raises UsageError for a value it does not support."""
     name = MLIR_NAMES.get(spec.name, spec.name)
     known = {option.replace("-", "_"): values for option, values in UPSTREAM_OPTIONS.get(name, {}).items()}
     kept: dict[str, ParameterListType] = {}
@@ -109,26 +109,31 @@ def _ours(spec: ArgSpec) -> ArgSpec:
             kept[option] = values
         elif (wanted := known[option]) is not None and values and values[0] not in wanted:
             raise UsageError(
-                f"{spec.name} has no {option}={values[0]}", stage="opt", help=f"it does {option}={wanted[0]}"
+                f"{spec.name} does not support {option}={values[0]}",
+                stage="opt",
+                help=f"it supports {option}={wanted[0]}",
             )
     return ArgSpec(name, kept)
 
 
 def _device_described(text: str) -> str:
-    """The known device for a description in XLA's text format, by its compute capability.
+    """The known device with the compute capability of a description in XLA's text format.
 
-    For older ones, for which no PTX is made here, the oldest: XLA's own tests name these, and passes decide there what they do on it.
+    A capability below all known ones maps to the oldest known device: no PTX is made for it, but XLA's own tests name such devices,
+    and passes then decide as for the oldest.
     """
     capability = parse_text_proto(text, "gpu_device_info").child("cuda_compute_capability")
     if capability is None:
-        raise UsageError("gpu_device_info names no cuda_compute_capability", stage="opt", help='or device="h200"')
+        raise UsageError(
+            "gpu_device_info names no cuda_compute_capability", stage="opt", help='give it, or device="h200"'
+        )
     major, minor = (capability.number(name, least=0) or 0 for name in ("major", "minor"))
     oldest = DEVICES[0]
     return (oldest if (major, minor) < oldest.compute_capability else device_running(f"sm_{major}{minor}")).name
 
 
 class _Reader:
-    """Reads `pass(pass,pass{option=value})`; `position` is how far."""
+    """Reads `pass(pass,pass{option=value})`; `position` is the index of the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -139,7 +144,7 @@ class _Reader:
         return UsageError(f"Error parsing pass pipeline specification: wanted {wanted}, got '{found}'", stage="opt")
 
     def passes(self) -> list[ArgSpec]:
-        """One or more, separated by commas; of nested ones only the passes."""
+        """One or more passes, separated by commas; nested lists are flattened and the ops around them dropped."""
         found: list[ArgSpec] = []
         while True:
             if (name := _NAME.match(self.text, self.position)) is None:
@@ -183,14 +188,14 @@ class _Reader:
         return tuple(_parameter(word) for word in bare[0].split(",") if word)
 
     def _braced(self) -> str:
-        """What stands between a brace and the one that closes it."""
+        """The text between a brace and the one that closes it."""
         depth = 0
         for place in range(self.position, len(self.text)):
             depth += {"{": 1, "}": -1}.get(self.text[place], 0)
             if not depth:
                 start, self.position = self.position + 1, place + 1
                 return self.text[start:place]
-        raise self.error("'}' for this one")
+        raise self.error("a '}' that closes this '{'")
 
 
 def _parameter(word: str) -> ParameterType:

@@ -51,13 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--outputs",
         metavar="OUT.npz",
-        help="write the results as r0, r1, ...; '-': to standard output, and all else to standard error",
+        help="write the results as r0, r1, ...; '-' is standard output, and all messages then go to standard error",
     )
     parser.add_argument("--show-stages", action="store_true", help="print one row per stage: name, ops, ms")
     parser.add_argument(
         "--sanitize",
         action="store_true",
-        help="on the CPU: races, and reads of shared memory that nobody wrote, are errors",
+        help="on the CPU: report races and reads of unwritten shared memory as errors",
     )
     parser.add_argument(
         "--access-report",
@@ -74,12 +74,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         with redirect_stdout(sys.stderr):
             return run_and_report(options, results)
-    finally:  # also where they are not what the reference says
+    finally:  # also when the results differ from the reference
         sys.stdout.buffer.write(results.getvalue())
 
 
 def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None) -> int:
-    """Prints what was run; the results go to `outputs`, a file's name or a stream."""
+    """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
@@ -92,10 +92,10 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
 
     refuse_second_reader("run", options.file, options.inputs)
     if options.platform == "cuda" and options.stage:
-        raise UsageError("a GPU runs the whole road's PTX, not a stage", stage="run", help="leave out --stage")
+        raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")
     watched = ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
     if options.platform == "cuda" and watched:
-        raise UsageError(f"{watched} watches the CPU's threads", stage="run", help="--platform cpu")
+        raise UsageError(f"{watched} works only on the CPU", stage="run", help="--platform cpu")
     reason = "a stage was asked for" if options.stage or watched else cuda_reason_missing()
     if options.platform == "cuda" and reason:
         raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
@@ -107,16 +107,16 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         )
     if watched and stage in ("hlo", "graph"):
         raise UsageError(
-            f"{watched} watches threads, and the stage {stage} has none", stage="run", help="a later --stage"
+            f"{watched} needs threads, and stage {stage} has none", stage="run", help="choose a later --stage"
         )
     module = read_module(read_source(options.file))
     kept: list[ModuleOp] = []
 
     def keep(planned: PlannedKernel) -> Observer:
-        """Keeps what is watched as it is in the compiler: its ops know where they come from."""
+        """Keeps the compiler's module of `stage`, whose ops have their source locations; the trace holds text without them."""
         return lambda name, at, kernel: kept.append(kernel.clone()) if at == stage else None
 
-    # With a table or a folder the whole road is shown, to PTX; else the compilation stops at what will be run.
+    # A table or a folder shows all stages up to PTX; else compilation stops at the stage that will be run.
     all_stages = bool(options.show_stages or options.print_ir_tree_dir or on_gpu)
     with progress(f"compiling {options.file}"):
         program = compile_module(

@@ -1,7 +1,7 @@
-"""What only a person at a terminal gets: colours, and a line that says what takes so long.
+"""Colours and a progress line, which only a terminal shows.
 
-Neither appears in a pipe or a file. `NO_COLOR` (any value) turns colours off, `FORCE_COLOR` on. Progress appears after a second, on stderr,
-and goes away when the work is done.
+Neither is written to a pipe or a file. `NO_COLOR` (any value) turns colours off, `FORCE_COLOR` on. The progress line appears on stderr
+after a second and is erased when the work is done.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TextIO
 
 PROGRESS_AFTER_SECONDS = 1.0
 _RED, _PLAIN = "\x1b[1;31m", "\x1b[0m"
-# At the beginning of a line or behind a place; what is quoted and said of an error is indented, or a note.
+# "error:" at the start of a line, or after the `file:line:column: ` that starts it. Lines that quote the source are indented.
 _ERROR = re.compile(r"^((?:\S.*?:\d+: )?)error:", re.MULTILINE)
 
 
@@ -28,7 +28,7 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def coloured(text: str, kind: str, stream: TextIO) -> str:
-    """`text`, with colours if `stream` takes them. kind  as of `lexer_for`."""
+    """`text`, with colours if `stream` takes them. `kind` chooses the lexer, as in `lexer_for`."""
     if not wants_colour(stream):
         return text
     from pygments import highlight

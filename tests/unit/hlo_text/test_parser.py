@@ -201,7 +201,7 @@ P = "p = f32[4] parameter(0)"
         ((P, "r = f32[4] negate(p), metadata={}, metadata={}"), "attribute 'metadata' is there twice"),
         ((P, "r = f32[4] negate(p, p)"), "wrong number of operands for 'negate'"),
         ((P, "r = f32[4] negate(f32[5] p)"), "operand 'p' is written with another shape than it has"),
-        ((P, "r = f32[4] parameter(0)"), "parameter(0) of computation 'e' is there twice"),
+        ((P, "r = f32[4] parameter(0)"), "parameter(0) of computation 'e' is defined twice"),
         (("p = f32[4] parameter(1)",), "computation 'e' has parameter(1) but no parameter(0)"),
         ((P, "r = f32[4] parameter(2)"), "has parameter(2) but no parameter(1)"),
         ((P, "ROOT a = f32[4] negate(p)", "ROOT b = f32[4] negate(p)"), "computation 'e' has a second ROOT"),

@@ -204,7 +204,7 @@ def test_a_rival_is_checked_and_timed_beside_ours(tmp_path: Path, run: Any, cupy
         ["bytes", "newer", "refused"],
         ["gelu", "ours", "ok"],
     ]
-    assert "the driver does not take the PTX: CUDA_ERROR_INVALID_PTX" in out
+    assert "the driver rejects the PTX: CUDA_ERROR_INVALID_PTX" in out
 
 
 def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
@@ -230,9 +230,9 @@ def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
     rewritten(bundle, broken, {"gelu/expected.npz": None})
     refused("'gelu/expected.npz' of case 'gelu' is missing")
     with_manifest(bundle, broken, manifest_of(bundle) | {"format": 2})
-    refused("format 2, this script reads 3")
+    refused("its format is 2, but this script reads 3")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": []})
-    refused("no cases")
+    refused("it has no cases")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": [{}]})
     refused("is not a bundle: 'codes'")
 

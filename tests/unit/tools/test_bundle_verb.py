@@ -95,7 +95,7 @@ def test_one_fusion_of_standard_input(
         (["nowhere.hlo", "-o", "k.zip"], 1, "error: [file] nowhere.hlo: No such file"),
         ([NEGATE, "-o", "k.zip", "--target", "tpu"], 2, "error: unknown target 'tpu'"),
         ([NEGATE, "-o", "k.zip", "--fusion", "other"], 2, "error: [plan] no fusion instruction 'other' in ENTRY"),
-        (["-", "-", "-o", "k.zip"], 2, "error: [bundle] '-' is there more than once"),
+        (["-", "-", "-o", "k.zip"], 2, "error: [bundle] '-' is given more than once"),
     ],
 )
 def test_faults(

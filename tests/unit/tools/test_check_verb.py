@@ -157,7 +157,7 @@ def test_inputs_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypa
     for words in ("-", "--inputs", "-"), ("-", NEGATE, "-"):
         code, rows, err = run(capsys, *words)
         assert (code, rows) == (2, [])
-        assert err.startswith("error: [check] '-' is there more than once")
+        assert err.startswith("error: [check] '-' is given more than once")
 
 
 def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def test_a_missing_tool_comes_with_the_command_that_installs_it(
     assert "mlir-opt was not found (for PTX)" in lines[row]
     assert "-> apt-get install mlir-22-tools llvm-22" in lines[row + 1]
     assert any(line.startswith("  absent") and "llc was not found (for --keep-intermediates)" in line for line in lines)
-    assert lines[-1] == "not ready: see what is missing"
+    assert lines[-1] == "not ready: install what is missing"
 
 
 def test_a_tool_of_another_version(

@@ -263,7 +263,7 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
         (
             ["k.mlir", "-p", "xla-lower-tensors{target_type=cpu}"],
             2,
-            "error: [opt] xla-lower-tensors has no target_type=cpu",
+            "error: [opt] xla-lower-tensors does not support target_type=cpu",
         ),
         (
             ["k.mlir", "-xla-lower-tensors=gpu_device_info='core_count: 3'"],

@@ -163,7 +163,7 @@ def test_arrays_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypa
 
 def test_standard_input_is_read_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = run(capsys, "-", "--inputs", "-")
-    assert (code, err) == (2, "error: [run] '-' is there more than once, and standard input is read once\n")
+    assert (code, err) == (2, "error: [run] '-' is given more than once, but standard input can be read only once\n")
     monkeypatch.setattr(sys, "stdin", None)  # as Python leaves it where a shell closed it
     for words in ("-",), (NEGATE, "--inputs", "-"):
         code, _, err = run(capsys, *words)
@@ -210,7 +210,7 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
         (
             [NEGATE, "--platform", "cuda", "--stage", "scf"],
             2,
-            "error: [run] a GPU runs the whole road's PTX, not a stage",
+            "error: [run] --stage runs on the CPU: a GPU runs PTX only",
         ),
         ([NEGATE, "--inputs", "nowhere.npz"], 1, "error: [file] nowhere.npz: No such file"),
         (
@@ -286,9 +286,9 @@ def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("flag", ["--sanitize", "--access-report"])
 def test_only_threads_on_the_cpu_are_watched(flag: str, capsys: pytest.CaptureFixture[str], cupy: ModuleType) -> None:
     code, _, err = run(capsys, NEGATE, "--platform", "cuda", flag)
-    assert (code, f"{flag} watches the CPU's threads" in err) == (2, True)
+    assert (code, f"{flag} works only on the CPU" in err) == (2, True)
     code, _, err = run(capsys, NEGATE, "--stage", "hlo", flag)
-    assert (code, f"{flag} watches threads, and the stage hlo has none" in err) == (2, True)
+    assert (code, f"{flag} needs threads, and stage hlo has none" in err) == (2, True)
     code, out, _ = run(capsys, NEGATE, flag)
     assert (code, "ran on the CPU at stage llvm-dialect" in out) == (0, True)
 

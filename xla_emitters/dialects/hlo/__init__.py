@@ -4,8 +4,8 @@
     computation     computations, parameters, tuples, calls  constant      literals and iota
     elementwise     one row per op: rule, meaning, code      shape_ops     ops that move elements
     reductions      reduce, reduce-window                    contractions  dot, convolution
-    gather_scatter  windows at places that the run knows     windows       sliding windows
-    called          map, and what others call per element
+    gather_scatter  windows with starts known at run time    windows       sliding windows
+    called          map, and computations called per element
     rule_ops        ops that are a shape rule alone, in      host          order, effects, control flow
                     three families: parsed, not compiled     collectives   several devices
                                                              routines      sort, FFT, linear algebra ...

@@ -1,4 +1,4 @@
-"""What all HLO instructions share: operands, one result, a name, and the four meanings of an op.
+"""The base class of all HLO instructions: operands, one result, a name, and the methods that define an op's meaning.
 
     %2 = hlo.multiply %0, %1 {name = "square"} : tensor<8xf32>                         one type: all operands' and the result's
     %3 = hlo.broadcast %c {dimensions = array<i64>, name = "b"} : (tensor<f32>) -> tensor<8xf32>
@@ -6,16 +6,16 @@
 An op's IR name is `hlo.` and HLO's opcode with `_` for `-` (MLIR's names have no `-`). A property is named as HLO's attribute. Attributes
 that any instruction may carry (metadata, sharding ...) are discardable ones, as HLO wrote them, in strings.
 
-What an op means stands in its class:
+An op's class defines its meaning:
 
     verify_           its shape and type rule; a `RuleBroken` names the operand at fault
-    evaluate          its value in NumPy: the reference that all stages are held to
+    evaluate          its value in NumPy: the reference for all stages
     output_to_input   which elements of each operand an element of the result needs
-    input_to_output   which elements of the result need an element of an operand: follows from the former, where it is linear
+    input_to_output   which elements of the result need an element of an operand: derived from `output_to_input` if that is linear
     emit_element      the code of one element
 
-One that a class leaves out raises Unsupported, naming the op. A new op is a class (or a row of a table that makes classes) in the family it
-belongs to; each family's module lists its classes in `OPS`, and `dialects/hlo/__init__.py` lists the families.
+A method that a class leaves out raises Unsupported naming the op. A new op is a class (or a row of a table that makes classes) in the
+module of its family, which lists its classes in `OPS`; `dialects/hlo/__init__.py` lists the families.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.inverse import inverse_map
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
-"""Runs the computation of that name on these values and returns its root's: logical, row-major arrays, or tuples of values."""
+"""(name, values) -> the root's value of the computation `name`: a logical, row-major array, or a tuple of values."""
 
 Emit: TypeAlias = Callable[[], Sequence[SSAValue]]
-"""Code inside a region: the values that leave it."""
+"""Emits the code of a region and returns the values that it yields."""
 
 EmitStep: TypeAlias = Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
-"""Code of one step of a loop: (the loops' variables, what is carried in) -> what is carried on."""
+"""Emits one step of a loop: (the loops' variables, carried values) -> the next carried values."""
 
 OperationT = TypeVar("OperationT", bound=Operation)
 
@@ -55,10 +55,10 @@ class RuleBroken(VerifyException):
 
     message  what is wrong, e.g. "elementwise operands differ in shape"
     operand  number of the operand at fault, or None when it is the instruction as a whole
-    details  what was wanted and what was got, a line each
-    help     the way out
+    details  what was expected and what was found, one line each
+    help     how to correct it
     at       the op at fault when it is not the one being verified
-    also     another op that matters, and what to say of it
+    also     another op to show, and the text about it
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RuleBroken(VerifyException):
 
 
 class ElementContext(Protocol):
-    """What emission gives to `HloOp.emit_element`: the indices of the element, and a way to get operands' elements.
+    """The argument of `HloOp.emit_element`: the indices of the element, and methods that emit operands' elements and control flow.
 
     indices  one index value per dimension of the result
     """
@@ -105,19 +105,19 @@ class ElementContext(Protocol):
         ...
 
     def branch(self, condition: SSAValue, then: Emit, otherwise: Emit, /) -> Sequence[SSAValue]:
-        """An element of the result by the one way or the other: what is asked for in `then` is only there if `condition` (i1) holds."""
+        """The values of `then` or `otherwise`, by `condition` (i1); operands requested inside `then` are computed only if it holds."""
         ...
 
-    def loop(self, map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep, /) -> Sequence[SSAValue]:
-        """`body` for all symbols of `map`, the last one fastest, where its constraints hold at the indices of the result.
+    def loop(self, index_map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep, /) -> Sequence[SSAValue]:
+        """`body` for all symbols of `index_map`, the last one fastest, where its constraints hold at the indices of the result.
 
-        inits    what is carried into the first step
-        returns  what the last step leaves
+        inits    the carried values of the first step
+        returns  the carried values after the last step
         """
         ...
 
     def call(self, computation: str, arguments: Sequence[SSAValue], /) -> Sequence[SSAValue]:
-        """What a computation of scalars gives: one value per leaf of its root."""
+        """Calls a computation of scalars; returns one value per leaf of its root."""
         ...
 
 
@@ -130,7 +130,7 @@ class HloOp(IRDLOperation):
     traits = traits_def(Pure())
 
     OPERANDS: ClassVar[range | None] = None
-    """How many operands there can be, e.g. range(1, 2) or `at_least(1)`; None: any number."""
+    """The allowed numbers of operands, e.g. range(1, 2) or `at_least(1)`; None: any number."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class HloOp(IRDLOperation):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # Before `irdl_op_definition` wraps it in its own checks of what the op is built from.
+        # Before `irdl_op_definition` wraps it in its checks of operands, results and attributes.
         cls.verify_rule = cls.verify_
 
     @property
@@ -161,7 +161,7 @@ class HloOp(IRDLOperation):
         self.verify_operand_count()
 
     def verify_rule(self) -> None:
-        """As `verify_`, without xDSL's checks of constraints, which hold by construction where the parser builds ops."""
+        """As `verify_`, without xDSL's checks of constraints, which ops built by the parser satisfy by construction."""
         self.verify_()
 
     def verify_operand_count(self) -> None:
@@ -196,11 +196,11 @@ class HloOp(IRDLOperation):
             )
 
     def infer_type(self) -> Attribute | None:
-        """The result's type as operands and attributes give it, where the text leaves it out; None when only the text can say."""
+        """The result's type from operands and attributes, for text that omits it; None when it does not follow from them."""
         return None
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        """The instruction's value: a row-major array (or a tuple) from those of its operands."""
+        """The instruction's value from those of its operands: row-major arrays, or tuples of values."""
         raise self.unsupported("no value in NumPy")
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
@@ -208,32 +208,33 @@ class HloOp(IRDLOperation):
         raise self.unsupported("no indexing map")
 
     def input_to_output(self) -> tuple[IndexingMap, ...]:
-        """For each operand, the elements of the result that one element of the operand takes part in; of all arrays of a tuple alike."""
+        """For each operand, the elements of the result that depend on one element of the operand; the same for all arrays of a tuple."""
         return tuple(
-            inverse_map(map, dims_of(operand))
-            for map, operand in zip(self.output_to_input(), self.operands, strict=True)
+            inverse_map(index_map, dims_of(operand))
+            for index_map, operand in zip(self.output_to_input(), self.operands, strict=True)
         )
 
     def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
-        """What the runtime variables of the operand's map are: for each, an operand that holds it, and the map to its element there.
+        """For each runtime variable of the operand's map: the number of the operand that holds it, and the map to its element there.
 
         The variable's value is that element, clamped into the variable's bounds.
         """
         return ()
 
     def reads_apart(self, operand: int) -> bool:
-        """Whether operand `operand` is read in a region (a branch, a loop), or at indices that the run finds.
+        """Whether operand `operand` is read in a region (a branch, a loop), or at indices known only at run time.
 
-        Then nobody else reads it there, whatever its map says, and what others need too must not stand there.
+        Then this use shares the operand's value with no other, whatever its map says: a value that other ops need too must be
+        computed outside the region.
         """
         return False
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        """Emits one element of the result; a tuple gives one value per leaf."""
+        """Emits one element of the result and returns its value, for a tuple one value per leaf."""
         raise self.unsupported("no code")
 
     def unsupported(self, what: str, help: str = "") -> Unsupported:
-        """The error that this op has `what`: "no code", "no indexing map" ..."""
+        """The error for what this op lacks: `what` is "no code", "no indexing map" ..."""
         return Unsupported(
             f"{what} for HLO op '{self.opcode}' (instruction %{self.instruction_name.data})",
             stage="hlo",
@@ -245,12 +246,12 @@ class HloOp(IRDLOperation):
 
     @classmethod
     def parse_head(cls, parser: Parser) -> dict[str, Attribute]:
-        """Properties that stand before the operands in IR text."""
+        """Parses the properties before the operands in IR text."""
         return {}
 
     @classmethod
     def parse_tail(cls, parser: Parser) -> dict[str, Attribute]:
-        """Properties that stand after the operands."""
+        """Parses the properties after the operands."""
         return {}
 
     def print_head(self, printer: Printer) -> tuple[str, ...]:
@@ -274,11 +275,11 @@ class HloOp(IRDLOperation):
         found |= cls.parse_tail(parser)
         found |= parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = parser.parse_type()
-        if isinstance(type, FunctionType):
-            inputs, (result,) = type.inputs.data, type.outputs.data
+        ir_type = parser.parse_type()
+        if isinstance(ir_type, FunctionType):
+            inputs, (result,) = ir_type.inputs.data, ir_type.outputs.data
         else:
-            inputs, result = (type,) * len(operands), type
+            inputs, result = (ir_type,) * len(operands), ir_type
         known = cls.get_irdl_definition().properties
         return cls.create(
             operands=parser.resolve_operands(operands, inputs, start),
@@ -298,7 +299,7 @@ class HloOp(IRDLOperation):
         printer.print_attr_dict(dict(sorted(rest.items())))
         printer.print_string(" : ")
         types = [operand.type for operand in self.operands]
-        if all(type == self.result.type for type in types):
+        if all(ir_type == self.result.type for ir_type in types):
             printer.print_attribute(self.result.type)
         else:
             printer.print_attribute(FunctionType.from_lists(types, [self.result.type]))
@@ -315,7 +316,7 @@ def opcode_of(op: type[HloOp]) -> str:
 
 
 def integers(attribute: DenseArrayBase[Any] | None) -> tuple[int, ...]:
-    """The numbers of an integer array attribute; () where it is left out."""
+    """The numbers of an integer array attribute; () for None."""
     return () if attribute is None else tuple(int(number) for number in attribute.get_values())
 
 
@@ -332,7 +333,7 @@ def hint(op: HloOp) -> None:
 
 
 def written_at(op: Operation) -> Place | None:
-    """Where `op` was written, from its location; None when that is not known. The line's text is not at hand."""
+    """The place of `op` in its source, without the line's text; None when the op has no location."""
     location = op.location
     if isinstance(location, NameLoc):
         location = location.location

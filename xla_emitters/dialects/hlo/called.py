@@ -2,7 +2,7 @@
 
     on_elements(op, @add, call)([x, y])      x, y f32[8,64]: @add of every x[i, j], y[i, j]
 
-A body of elementwise ops only is evaluated once, on whole arrays, in which every element stands for a call; any other once per element.
+A body of elementwise ops only is evaluated once, on whole arrays, one element per call; any other body once per element.
 Source: docs/reference/1 5.5 "map", "reduce".
 """
 
@@ -36,7 +36,7 @@ OnElements: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
 def on_elements(op: CallingOp, symbol: SymbolRefAttr, call: Call) -> OnElements:
-    """A computation of scalars as a function of arrays of one shape, whose elements it is applied to: an array per leaf of its root."""
+    """A computation of scalars as an elementwise function of arrays of one shape, which returns one array per leaf of its root."""
     name, callee = symbol.root_reference.data, find_computation(op, symbol)
 
     def at_once(arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -65,44 +65,44 @@ FOLDS: dict[str, np.ufunc] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-"""Ops that NumPy applies all along an array by itself: a million steps at once."""
+"""Ops whose NumPy function folds an array in one call."""
 ROWS_AT_ONCE = 1 << 22
 
 
 def fold(op: CallingOp, symbol: SymbolRefAttr, init: Array, array: Array) -> Array | None:
-    """`init` combined with `array[0]`, `array[1]` ... in this order, rounded each time; None where NumPy has no function that is the body.
+    """`init` combined with `array[0]`, `array[1]` ... in this order, rounded each time; None where no NumPy function equals the body.
 
-    init  of the shape that the steps have
+    init  has the shape of one step, `array[0]`
     """
     root = find_computation(op, symbol).root.owner
     if not is_elementwise(root) or len(root.operands) != 2 or root.operands[0] is root.operands[1]:
         return None
     if not all(isinstance(operand.owner, ParameterOp) for operand in root.operands):
         return None
-    function, type = FOLDS.get(root.opcode), element_of(root.result)
+    function, element = FOLDS.get(root.opcode), element_of(root.result)
     if (
         function is None
-        or type.numpy.kind not in "biufc"
-        or (type.kind is Kind.PRED and root.opcode in ("add", "multiply"))
+        or element.numpy.kind not in "biufc"
+        or (element.kind is Kind.PRED and root.opcode in ("add", "multiply"))
     ):
         return None
-    if type.kind is Kind.COMPLEX and root.opcode != "add":
+    if element.kind is Kind.COMPLEX and root.opcode != "add":
         return None
     if not len(array):
         return init.copy()
-    if root.opcode in ("maximum", "minimum") and type.kind is Kind.FLOAT:
+    if root.opcode in ("maximum", "minimum") and element.kind is Kind.FLOAT:
         return _extreme(function, np.concatenate([init[np.newaxis], array]))
-    if type.kind not in (Kind.FLOAT, Kind.COMPLEX):
+    if element.kind not in (Kind.FLOAT, Kind.COMPLEX):
         return function(init, function.reduce(array, axis=0, dtype=array.dtype))
     rows = max(1, ROWS_AT_ONCE // max(1, init.size))
     for first in range(0, len(array), rows):
-        # `reduce` would add in pairs.
+        # Not `reduce`, which adds in pairs.
         init = function.accumulate(np.concatenate([init[np.newaxis], array[first : first + rows]]), axis=0)[-1]
     return init.copy()
 
 
 def _extreme(function: np.ufunc, array: Array) -> Array:
-    """The largest or smallest along the first dimension: NumPy leaves open which zero that is, HLO takes +0 as the larger one."""
+    """The largest or smallest along the first dimension. +0 is larger than -0, as in HLO; NumPy leaves that open."""
     found = np.asarray(function.reduce(array, axis=0))
     zeros, is_negative = array == 0, np.signbit(array)
     wanted = (zeros & (~is_negative if function is np.maximum else is_negative)).any(axis=0)

@@ -1,8 +1,8 @@
-"""Ops in which several devices take part: all-reduce, all-gather, all-to-all, permutes ..., at once or as a start and a done.
+"""Ops in which several devices take part: all-reduce, all-gather, all-to-all, permutes ..., as one op or as a start and a done.
 
     %r = hlo.all_reduce %x {name = "r", replica_groups = "{{0,1}}", to_apply = @add} : tensor<8xf32>
 
-Rows of `rule_ops`: they parse, verify and print; they are not code of one device.
+Rows of `rule_ops`: these ops parse, verify and print; they are not compiled, for their code is not that of one device.
 Source: docs/reference/1 6.8.
 """
 
@@ -32,17 +32,17 @@ from xla_emitters.dtypes import Kind
 
 
 def _reducer(op: RuleOp) -> tuple[Callee, ...]:
-    """Two scalars to one, of the element type of the operands (those of several types: the first's)."""
+    """The computation from two scalars to one, of the element type of the operands, of the first if they differ."""
     (name,) = op.symbols("to_apply")
     element = element_scalar(op.type_of(0))
     return (Callee(name, [element, element], element),)
 
 
 def _scaled(grows: bool) -> Callable[[RuleOp], Attribute]:
-    """The operands, longer or shorter along a dimension by the size of a group of devices, which the text's result says."""
+    """The operands, along one dimension multiplied or divided by the size of a group of devices, which the stated result implies."""
 
     def result(op: RuleOp) -> Attribute:
-        gathered = [_scaled_along(op, i, type, grows) for i, type in enumerate(_results(op))]
+        gathered = [_scaled_along(op, i, ir_type, grows) for i, ir_type in enumerate(_results(op))]
         return one_or_tuple(gathered)
 
     return result
@@ -68,19 +68,19 @@ def _scaled_along(op: RuleOp, i: int, said: Attribute, grows: bool) -> Attribute
 
 
 def _all_gather_start(op: RuleOp) -> Attribute:
-    """The operands and what will be gathered of them: `(operand, result)`, tuples where there are several."""
+    """`(operand, result)`: the operands and the gathered arrays, each a tuple if there are several."""
     types = tuple_types(op.result.type)
     if len(types) != 2:
         raise op.broken(f"'{op.opcode}' gives (operands, results)")
     said = (types[1],) if len(op.operands) == 1 else tuple_types(types[1])
     if len(said) != len(op.operands):
         raise op.broken(f"'{op.opcode}' of {len(op.operands)} operands gives {len(op.operands)} results")
-    gathered = [_scaled_along(op, i, type, True) for i, type in enumerate(said)]
+    gathered = [_scaled_along(op, i, ir_type, True) for i, ir_type in enumerate(said)]
     return tuple_type([as_operands(op), one_or_tuple(gathered)])
 
 
 def _grouped(rule: Callable[[RuleOp], Attribute]) -> Callable[[RuleOp], Attribute]:
-    """`rule` for an op of several groups of devices: no group is empty, and each of the devices 0, 1, 2 ... is in one."""
+    """`rule` for an op on groups of devices: no group is empty, and each of the devices 0, 1, 2 ... is in one group."""
 
     def result(op: RuleOp) -> Attribute:
         groups = op.properties.get("replica_groups")
@@ -99,7 +99,7 @@ def _grouped(rule: Callable[[RuleOp], Attribute]) -> Callable[[RuleOp], Attribut
 
 
 def _all_to_all(op: RuleOp) -> Attribute:
-    """Whole arrays exchanged, or pieces along one dimension."""
+    """Exchanges whole arrays, or pieces along one dimension."""
     if "dimensions" not in op.properties:
         for i in range(1, len(op.operands)):
             op.expect_operand(i, op.type_of(0))
@@ -120,7 +120,7 @@ def _ragged_all_to_all(op: RuleOp) -> Attribute:
 
 
 def _pairs_are_valid(op: RuleOp) -> None:
-    """No device sends twice or receives twice."""
+    """raises RuleBroken if a device sends twice or receives twice."""
     pairs = op.properties.get("source_target_pairs")
     assert isa(pairs, ArrayAttr[DenseArrayBase])
     numbers = [integers(pair) for pair in pairs]
@@ -143,7 +143,7 @@ def _permuted(op: RuleOp) -> Attribute:
 
 
 def _permute_start(op: RuleOp) -> Attribute:
-    """`(operands, results)` and, in either form, two numbers of context."""
+    """`(operands, results)`, then two numbers of context, which without slices may be absent."""
     permuted = _permuted(op)
     if "slice_sizes" in op.properties:
         parts = [*op.types[:2], scalar("u32"), scalar("u32")]

@@ -1,4 +1,4 @@
-"""What functions of complex numbers mean in NumPy, where NumPy has none, or one that is not exact enough.
+"""Functions of complex numbers that NumPy lacks or does not compute exactly enough.
 
     quotient(a, b)        infinite over 0, 0 over infinity
     product(a, b)         by parts, each operation rounded once: NumPy's own may be fused
@@ -7,7 +7,7 @@
     log_plus_one(z)       log|1 + z| from |1 + z|^2 - 1 where that is small, which 1 + z would lose
     reciprocal_sqrt(z)    conj(sqrt z) / |z|                0 at infinity; (inf, NaN) at 0
 
-All but `product` take and give complex128; what computes in complex64 rounds their value once. Special values are those of C's
+All but `product` take and return complex128; a caller in complex64 rounds their value once. Special values are those of C's
 Annex G. Source: docs/reference/1 5.2, 5.3; C 23, Annex G; Kahan, "Branch cuts for complex elementary functions".
 """
 
@@ -21,7 +21,7 @@ from xla_emitters.dtypes import Array
 
 
 def from_parts(real: Array, imaginary: Array) -> Array:
-    """Complex numbers of float32 or float64 parts; infinities and NaNs stay as they are, which `real + 1j * imaginary` would mix."""
+    """Complex numbers from float32 or float64 parts, infinities and NaNs unchanged; `real + 1j * imaginary` would mix them."""
     both = np.stack(np.broadcast_arrays(real, imaginary), axis=-1)
     return both.view(np.result_type(real.dtype, np.complex64))[..., 0]
 
@@ -32,10 +32,7 @@ def product(one: Array, other: Array) -> Array:
 
 
 def quotient(one: Array, other: Array) -> Array:
-    """NumPy's, but as C 23, G.5.1, for number / 0 and infinity / number, which are infinite, and number / infinity, which is 0.
-
-    What is infinite is so over 0, too.
-    """
+    """NumPy's quotient, except as in C 23, G.5.1: number / 0, infinity / number and infinity / 0 are infinite, number / infinity is 0."""
     value = np.asarray(one / other)
     real, imaginary = np.real(value), np.imag(value)
     (a, b), (c, d) = (np.real(one), np.imag(one)), (np.real(other), np.imag(other))
@@ -58,7 +55,7 @@ def _infinities_as_one(*parts: Array) -> tuple[Array, Array]:
 
 
 def power(base: Array, exponent: Array) -> Array:
-    """A real exponent takes no part of an infinite logarithm across."""
+    """exp(b log a). A real exponent scales both parts of the logarithm, without a product 0 * infinity."""
     logarithm = np.log(base)
     length, angle = np.real(logarithm), np.imag(logarithm)
     real, imaginary = np.real(exponent), np.imag(exponent)
@@ -91,7 +88,7 @@ def reciprocal_sqrt(z: Array) -> Array:
 
 
 def arc_tangent_of_quotient(y: Array, x: Array) -> Array:
-    """-i log((x + i y) / sqrt(x^2 + y^2)), of both over their largest part: their squares may be out of range."""
+    """-i log((x + i y) / sqrt(x^2 + y^2)). Both are divided by their largest part first, for their squares may overflow."""
     largest = np.maximum.reduce([np.abs(part) for z in (y, x) for part in (np.real(z), np.imag(z))])
     y, x = y / largest, x / largest
     turned = from_parts(np.real(x) - np.imag(y), np.imag(x) + np.real(y))

@@ -1,4 +1,4 @@
-"""What holds instructions together: computations, parameters, tuples, and the ops that call a computation.
+"""The structure around instructions: computations, parameters, tuples, and the ops that call a computation.
 
     hlo.computation @gelu {
       %param = hlo.parameter 0 {name = "param"} : tensor<8xbf16>
@@ -66,7 +66,7 @@ from xla_emitters.indexing.shapes import identity_map
 
 @irdl_op_definition
 class ComputationOp(IRDLOperation):
-    """A function of HLO: instructions, of which one is the root."""
+    """A function of HLO: a list of instructions with a root."""
 
     name = "hlo.computation"
 
@@ -96,13 +96,13 @@ class ComputationOp(IRDLOperation):
 
     @property
     def parameters(self) -> tuple[ParameterOp, ...]:
-        """Its parameters by number, wherever they stand."""
+        """Its parameters by number, whatever their order in the text."""
         found = (op for op in self.body.block.ops if type(op) is ParameterOp)
         return tuple(sorted(found, key=lambda op: op.number.value.data))
 
     @property
     def root(self) -> SSAValue:
-        """What it computes; a tuple when it has several results."""
+        """Its result; a tuple when it has several."""
         terminator = self.body.block.last_op
         assert isinstance(terminator, ReturnOp)
         return terminator.root
@@ -121,7 +121,7 @@ class ComputationOp(IRDLOperation):
         self.verify_parameter_numbers()
 
     def verify_parameter_numbers(self) -> None:
-        """Numbers 0, 1, ... stand once each. raises RuleBroken naming the parameter at fault."""
+        """Parameters are numbered 0, 1, ..., each number once. raises RuleBroken naming the parameter at fault."""
         parameters = self.parameters
         for expected, parameter in enumerate(parameters):
             number = parameter.number.value.data
@@ -129,7 +129,7 @@ class ComputationOp(IRDLOperation):
                 continue
             twice = bool(expected) and number == parameters[expected - 1].number.value.data
             raise RuleBroken(
-                f"parameter({number}) of computation '{self.sym_name.data}' is there twice"
+                f"parameter({number}) of computation '{self.sym_name.data}' is defined twice"
                 if twice
                 else f"computation '{self.sym_name.data}' has parameter({number}) but no parameter({expected})",
                 details=(
@@ -176,15 +176,15 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class ParameterOp(HloOp):
-    """Input `number` of the computation it stands in."""
+    """Input `number` of its computation."""
 
     name = "hlo.parameter"
     OPERANDS: ClassVar = range(0, 1)
 
     number = prop_def(IntegerAttr)
 
-    def __init__(self, number: int, type: Attribute, name: str):
-        super().__init__([], type, name, {"number": IntegerAttr(number, i64)})
+    def __init__(self, number: int, ir_type: Attribute, name: str):
+        super().__init__([], ir_type, name, {"number": IntegerAttr(number, i64)})
 
     @classmethod
     def parse_head(cls, parser: Parser) -> dict[str, Attribute]:
@@ -211,7 +211,7 @@ class TupleOp(HloOp):
         return tuple_type([operand.type for operand in self.operands])
 
     def input_to_output(self) -> tuple[IndexingMap, ...]:
-        """Over the operand's own place in the tuple."""
+        """For each operand, the identity map of its own element of the tuple."""
         return tuple(identity_map(dims_of(operand)) for operand in self.operands)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> tuple[Any, ...]:
@@ -232,16 +232,18 @@ class GetTupleElementOp(HloOp):
         self.expect_type(self.infer_type(), f"element {self.index.value.data} is")
 
     def infer_type(self) -> Attribute:
-        type, index = self.operands[0].type, self.index.value.data
-        if not isinstance(type, TupleType):
+        ir_type, index = self.operands[0].type, self.index.value.data
+        if not isinstance(ir_type, TupleType):
             raise RuleBroken(
-                "get-tuple-element of a value that is not a tuple", operand=0, details=(f"it is {type_text(type)}",)
+                "get-tuple-element of a value that is not a tuple", operand=0, details=(f"it is {type_text(ir_type)}",)
             )
-        if not 0 <= index < len(type.types):
+        if not 0 <= index < len(ir_type.types):
             raise RuleBroken(
-                f"a tuple of {len(type.types)} has no element {index}", operand=0, details=(f"it is {type_text(type)}",)
+                f"a tuple of {len(ir_type.types)} has no element {index}",
+                operand=0,
+                details=(f"it is {type_text(ir_type)}",),
             )
-        return type.types.data[index]
+        return ir_type.types.data[index]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         return operands[0][self.index.value.data]
@@ -281,10 +283,10 @@ class CallingOp(HloOp):
             self.verify_callees(partial(find_computation, self))
 
     def verify_shape(self) -> None:
-        """What holds between operands, attributes and result, the computations aside."""
+        """Checks operands, attributes and result, but not the called computations."""
 
     def verify_callees(self, find: Callable[[str], ComputationOp]) -> None:
-        """Whether each computation takes and gives what this instruction needs; raises RuleBroken."""
+        """raises RuleBroken for a computation whose parameters or root do not have the types that this instruction needs."""
         for callee in self.callees():
             self._verify_callee(find(callee.symbol.root_reference.data), callee.takes, callee.gives)
 
@@ -297,12 +299,14 @@ class CallingOp(HloOp):
                 details=(f"it has {len(parameters)} parameters; '{self.opcode}' gives it {len(wanted)} values",),
                 also=(callee, "it is here"),
             )
-        for i, (parameter, type) in enumerate(zip(parameters, wanted, strict=True)):
-            if not same_shape(parameter.result.type, type):
+        for i, (parameter, ir_type) in enumerate(zip(parameters, wanted, strict=True)):
+            if not same_shape(parameter.result.type, ir_type):
                 raise RuleBroken(
                     f"parameter {i} of computation '{name}' does not fit '{self.opcode}'",
                     operand=i if len(wanted) == len(self.operands) else None,
-                    details=(f"it is {type_text(parameter.result.type)}; '{self.opcode}' gives it {type_text(type)}",),
+                    details=(
+                        f"it is {type_text(parameter.result.type)}; '{self.opcode}' gives it {type_text(ir_type)}",
+                    ),
                     also=(parameter, "the parameter is here"),
                 )
         if result is not None and not same_shape(callee.root.type, result):
@@ -314,7 +318,7 @@ class CallingOp(HloOp):
 
 
 def enclosing_module(op: Operation) -> ModuleOp | None:
-    """The module that `op` stands in, if any."""
+    """The module that contains `op`, or None."""
     holder: Operation | None = op.parent_op()
     while holder is not None and not isinstance(holder, ModuleOp):
         holder = holder.parent_op()
@@ -322,7 +326,7 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
 
 
 def find_computation(beside: Operation, name: str | SymbolRefAttr) -> ComputationOp:
-    """The computation of that name in the module that `beside` stands in. raises RuleBroken where there is none."""
+    """The computation of that name in the module that contains `beside`. raises RuleBroken where there is none."""
     module = enclosing_module(beside)
     found = module and SymbolTable.lookup_symbol(module, name)
     if not isinstance(found, ComputationOp):
@@ -334,13 +338,14 @@ _ALIAS = re.compile(r"\{([-\d, ]*)\}:\s*\((-?\d+),\s*\{([-\d, ]*)\}\)")
 
 
 def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
-    """Whether what `output_to_operand_aliasing` calls one buffer, `{{0}: (1, {})}`, has one shape. raises RuleBroken."""
+    """raises RuleBroken unless the arrays that share a buffer by `output_to_operand_aliasing`, `{{0}: (1, {})}`, have one shape."""
     if aliasing is None:
         return
     text = "".join(aliasing.data.split()).removeprefix("{").removesuffix("}")
     if _ALIAS.sub("", text).strip(","):
         raise RuleBroken(
-            f"'{aliasing.data}' is no aliasing", details=("{{0}: (1, {})}: output {0} lies where operand 1 does",)
+            f"'{aliasing.data}' is not an aliasing",
+            details=("{{0}: (1, {})}: output {0} shares the memory of operand 1",),
         )
     for output, operand, inside in _ALIAS.findall(text):
         types = [operand.type for operand in op.operands][int(operand) : int(operand) + 1] if int(operand) >= 0 else []
@@ -348,7 +353,7 @@ def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
         theirs = type_at(types[0], _numbers(inside)) if types else None
         if ours is None or theirs is None or not same_shape(_contents(ours), _contents(theirs)):
             raise RuleBroken(
-                f"output {{{output}}} of '{op.opcode}' cannot lie where {{{inside}}} of operand {operand} does",
+                f"output {{{output}}} of '{op.opcode}' cannot share the memory of {{{inside}}} of operand {operand}",
                 details=(
                     f"output_to_operand_aliasing={aliasing.data}",
                     f"the operands are {', '.join(type_text(operand.type) for operand in op.operands)}",
@@ -358,7 +363,7 @@ def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
 
 
 def aliased_operands(aliasing: StringAttr) -> list[tuple[list[int], int, list[int]]]:
-    """The places that `output_to_operand_aliasing` speaks of: in the result, the operand's number, and in that operand.
+    """The entries of `output_to_operand_aliasing`: an index into the result, an operand's number, and an index into that operand.
 
     >>> aliased_operands(StringAttr("{{0}: (1, {}), {1}: (2, {3})}"))
     [([0], 1, []), ([1], 2, [3])]
@@ -371,8 +376,8 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",") if number]
 
 
-def _contents(type: Attribute) -> Attribute:
-    return type.contents if isinstance(type, BufferType) else type
+def _contents(ir_type: Attribute) -> Attribute:
+    return ir_type.contents if isinstance(ir_type, BufferType) else ir_type
 
 
 @irdl_op_definition
@@ -391,7 +396,7 @@ class FusionOp(CallingOp):
 
     def verify_shape(self) -> None:
         if self.kind.data not in self.KINDS:
-            raise RuleBroken(f"no fusion kind '{self.kind.data}'", details=(f"there are: {', '.join(self.KINDS)}",))
+            raise RuleBroken(f"no fusion kind '{self.kind.data}'", details=(f"it is one of {', '.join(self.KINDS)}",))
         verify_aliasing(self, self.output_to_operand_aliasing)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
@@ -429,11 +434,11 @@ class CallOp(CallingOp):
         return call(self.to_apply.root_reference.data, operands)
 
 
-def scalar_of(type: Attribute) -> Attribute:
+def scalar_of(ir_type: Attribute) -> Attribute:
     """The scalar with the element type of an array; of a tuple, a tuple of those."""
-    if isinstance(type, TupleType):
-        return tuple_type([scalar_of(part) for part in type.types])
-    return array_type(as_array(type).element_type, ())
+    if isinstance(ir_type, TupleType):
+        return tuple_type([scalar_of(part) for part in ir_type.types])
+    return array_type(as_array(ir_type).element_type, ())
 
 
 OPS: tuple[type[HloOp], ...] = (ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp)

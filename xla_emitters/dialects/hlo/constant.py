@@ -5,8 +5,8 @@
     %e = hlo.constant {name = "e"} -> tensor<1000xf32>                        data elided in the text: `constant({...})`
     %t = hlo.constant {name = "t"} [dense<1.0> : tensor<f32>, dense<true> : tensor<i1>] -> tuple<tensor<f32>, tensor<i1>>
 
-A constant's value is a dense attribute: logical and row major whatever the layout, all bit patterns (NaN payloads, -0) kept. Booleans and
-integers below eight bits take a byte each. An elided constant parses and prints; there is nothing to compile.
+A constant's value is a dense attribute: logical and row major whatever the layout, with all bit patterns (NaN payloads, -0) kept. Booleans
+and integers below eight bits take a byte each. An elided constant parses and prints but cannot be compiled.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Dense = DenseIntOrFPElementsAttr[Any]
 def dense(array: Array, element: DType) -> Dense:
     """The attribute that holds `array`, row major, as elements of type `element`.
 
-    array   as NumPy holds `element` (bool for pred, one byte for s4 ...); any shape, zero sizes too
+    array   in the NumPy type of `element` (bool for pred, one byte for s4 ...); any shape, also with zero sizes
     """
     if element.kind is Kind.PRED or element.name == "s1":
         data = np.where(array.astype(np.bool_), np.uint8(0xFF), np.uint8(0)).tobytes()
@@ -84,8 +84,8 @@ class ConstantOp(HloOp):
 
     value = opt_prop_def(Attribute)
 
-    def __init__(self, value: Dense | ArrayAttr[Attribute] | None, type: Attribute, name: str):
-        super().__init__([], type, name, {"value": value})
+    def __init__(self, value: Dense | ArrayAttr[Attribute] | None, ir_type: Attribute, name: str):
+        super().__init__([], ir_type, name, {"value": value})
 
     @classmethod
     def from_array(cls, array: Array, element: DType, name: str) -> ConstantOp:
@@ -94,7 +94,7 @@ class ConstantOp(HloOp):
 
     @property
     def is_elided(self) -> bool:
-        """Whether the text said `{...}` for the data."""
+        """Whether the text has `{...}` for the data."""
         return self.value is None
 
     def array(self) -> Array:
@@ -127,7 +127,7 @@ class ConstantOp(HloOp):
         return ()
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        """A literal of one element is a number in the code; a larger one is a table, read at the element's index."""
+        """A literal of one element becomes a constant in the code; a larger one a table, read at the element's index."""
         array, element = self.array(), element_of(self.result)
         if array.size == 1:
             return (emit_scalar(e, array.reshape(()), element),)
@@ -143,14 +143,14 @@ class ConstantOp(HloOp):
         if (value := parser.parse_optional_attribute()) is not None:
             found["value"] = value
         if parser.parse_optional_punctuation("->"):
-            type = parser.parse_type()
+            ir_type = parser.parse_type()
         elif is_dense(value):
-            type = value.get_type()
+            ir_type = value.get_type()
         else:
             parser.raise_error("expected '->' and the constant's type")
         known = cls.get_irdl_definition().properties
         return cls.create(
-            result_types=[type],
+            result_types=[ir_type],
             properties={key: value for key, value in found.items() if key in known},
             attributes={key: value for key, value in found.items() if key not in known},
         )
@@ -167,19 +167,19 @@ class ConstantOp(HloOp):
             printer.print_attribute(self.result.type)
 
 
-def _verify_literal(value: Attribute, type: Attribute) -> None:
+def _verify_literal(value: Attribute, ir_type: Attribute) -> None:
     match value:
         case DenseIntOrFPElementsAttr():
-            array = as_array(type)
+            array = as_array(ir_type)
             if (dense_type := value.get_type()) != array_type(array.element_type, array.get_shape()):
                 raise RuleBroken(
                     "a constant's value is not of its type",
-                    details=(f"the value is {type_text(dense_type)}, the constant {type_text(type)}",),
+                    details=(f"the value is {type_text(dense_type)}, the constant {type_text(ir_type)}",),
                 )
         case ArrayAttr():
-            parts = tuple_types(type)
+            parts = tuple_types(ir_type)
             if len(parts) != len(value):
-                raise RuleBroken("a constant's value is not of its type", details=(f"it is {type_text(type)}",))
+                raise RuleBroken("a constant's value is not of its type", details=(f"it is {type_text(ir_type)}",))
             for part, part_type in zip(value, parts, strict=True):
                 _verify_literal(part, part_type)
         case _:
@@ -200,7 +200,7 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
 
     value  an array of one element, as NumPy holds `element`
 
-    A NaN whose bits a Python number, and so a float attribute, does not keep - a signalling one - comes from an integer.
+    A signalling NaN is emitted as an integer and bitcast: a float attribute, which holds a Python number, would lose its bits.
     """
     if element.kind is Kind.COMPLEX:
         assert isa(element.ir_type, ComplexType[AnyFloat])

@@ -33,7 +33,7 @@ from xla_emitters.indexing.shapes import identity_map
 
 @dataclass(frozen=True)
 class DotDimensions:
-    """Which dimensions of its operands a dot pairs: batch dimensions side by side, contracting ones summed over.
+    """The dimensions of its operands that a dot pairs: batch dimensions are kept, contracting ones summed over.
 
     lhs, rhs  the numbers of the operands
     """
@@ -77,11 +77,11 @@ class ContractingOp(HloOp):
     algorithm = opt_prop_def(StringAttr)
 
     ALGORITHMS: ClassVar = ("dot_f32_f32_f32", "dot_bf16_bf16_f32")
-    """Those with code; without one, floats are multiplied and added in f32 (f64 where the result is)."""
+    """The algorithms that can be compiled. Without one, floats are multiplied and added in f32 (f64 if the result is f64)."""
 
     @property
     def held(self) -> DType:
-        """The type that sums are held in, and that elements have when they are multiplied. raises Unsupported."""
+        """The type in which elements are multiplied and sums are held. raises Unsupported for an algorithm or types without code."""
         result = element_of(self.result)
         if result.kind is not Kind.COMPLEX and Kind.COMPLEX in (element_of(operand).kind for operand in self.operands):
             raise self.unsupported("no code for a real result of complex numbers")
@@ -112,9 +112,12 @@ class ContractingOp(HloOp):
             inside = points_inside(maps[0], where, numbers)
             x, y = (
                 array[
-                    tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], numbers))
+                    tuple(
+                        np.broadcast_to(np.asarray(part), shape)[inside]
+                        for part in index_map.evaluate([*where], numbers)
+                    )
                 ]
-                for array, map in zip(factors, maps, strict=True)
+                for array, index_map in zip(factors, maps, strict=True)
             )
             if held.kind is Kind.PRED:
                 total[inside] |= x & y
@@ -243,16 +246,16 @@ class ConvolutionOp(ContractingOp):
 
     @property
     def _features(self) -> int:
-        """How many groups the features of the image fall into."""
+        """The number of groups into which the features of the image are divided."""
         return self.feature_group_count.value.data if self.feature_group_count else 1
 
     @property
     def _batches(self) -> int:
-        """How many groups its batches fall into."""
+        """The number of groups into which the image's batches are divided."""
         return self.batch_group_count.value.data if self.batch_group_count else 1
 
     def _batch_groups(self, image: Mapping[str, int], kernel: Mapping[str, int]) -> int:
-        """How many groups of batches there are; raises RuleBroken when the sizes do not fall into groups."""
+        """The number of groups of batches; raises RuleBroken when it does not divide the sizes."""
         features, batches = self._features, self._batches
         if features < 1 or batches < 1 or (features > 1 and batches > 1):
             raise RuleBroken(f"{features} groups of features and {batches} of batches")
@@ -270,9 +273,10 @@ class ConvolutionOp(ContractingOp):
         return batches
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        """Range variables: the window's spatial dimensions, then the features that one feature of the result sees.
+        """Range variables: the window's spatial dimensions, then the features on which one feature of the result depends.
 
-        The features of the result fall into groups where those of the image, or its batches, do; each group sees its own alone.
+        If the features of the image, or its batches, are divided into groups, so are the features of the result; each group depends
+        only on its own.
         """
         in_image, in_kernel, in_result = self.labels
         image, kernel, result = (

@@ -1,4 +1,4 @@
-"""How a value of one HLO type becomes a value of another: in NumPy (the reference) and in `arith` ops (the code).
+"""Converts a value of one HLO type to another: in NumPy (the reference) and in `arith` ops (the code).
 
     from \\ to | pred    | integer                       | float                      | complex
     pred      | itself  | as s8 0 or 1                  | as s8                      | imag 0
@@ -42,7 +42,7 @@ from xla_emitters.dtypes import Array, DType, Kind, dtype_of
 
 
 def convert_array(x: Array, source: DType, target: DType) -> Array:
-    """`x` of type `source` as HLO's `convert` to `target` gives it; same shape."""
+    """The result of HLO's `convert` of `x`, of type `source`, to `target`; same shape."""
     if source == target:
         return x
     with np.errstate(all="ignore"):
@@ -128,7 +128,7 @@ def _to_float(x: Array, kind: Kind, target: np.dtype[Any]) -> Array:
 def _exact_float64(x: Array) -> Array:
     """Integers (or pred) as float64 such that rounding on to 24 bits or fewer is right.
 
-    From 2^53 up, the low 12 bits only say on which side of a tie the value lies: they become one sticky bit.
+    From 2^53 up, the low 12 bits only decide on which side of a tie the value is: they become one sticky bit.
     """
     if x.dtype.itemsize < 8:
         return x.astype(np.float64)
@@ -157,25 +157,25 @@ _OpT = TypeVar("_OpT", bound=Operation)
 
 
 class Inserter(Protocol):
-    """What code generation needs: a place to put ops. `ElementContext` is one."""
+    """Inserts ops at the point of emission. `ElementContext` is one."""
 
     def insert(self, op: _OpT, /) -> _OpT: ...
 
 
-def constant(e: Inserter, value: float, type: Attribute) -> SSAValue:
+def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
     """A constant of a float, complex or signless integer (or index) type; integers wrap to the width."""
-    if isa(type, ComplexType[AnyFloat]):
-        parts = [FloatAttr(part, type.element_type) for part in (float(value), 0.0)]
-        return e.insert(complex.ConstantOp(ArrayAttr(parts), type)).complex
-    if isa(type, AnyFloat):
-        return e.insert(arith.ConstantOp(FloatAttr(float(value), type))).result
-    if isa(type, IntegerType):
-        return e.insert(arith.ConstantOp.from_int_and_width(int(value), type, truncate_bits=True)).result
+    if isa(ir_type, ComplexType[AnyFloat]):
+        parts = [FloatAttr(part, ir_type.element_type) for part in (float(value), 0.0)]
+        return e.insert(complex.ConstantOp(ArrayAttr(parts), ir_type)).complex
+    if isa(ir_type, AnyFloat):
+        return e.insert(arith.ConstantOp(FloatAttr(float(value), ir_type))).result
+    if isa(ir_type, IntegerType):
+        return e.insert(arith.ConstantOp.from_int_and_width(int(value), ir_type, truncate_bits=True)).result
     return e.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(int(value)))).result
 
 
 def extend_i1(e: Inserter, bit: SSAValue) -> SSAValue:
-    """A comparison's i1 as pred's byte, 0 or 1."""
+    """A comparison's i1 as the byte 0 or 1 of a pred."""
     return e.insert(arith.ExtUIOp(bit, IntegerType(8))).result
 
 
@@ -199,7 +199,7 @@ def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAV
 
 
 def _convert_complex(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """To complex by parts, of which a real number's second is 0; to a real number by the real part."""
+    """To complex by parts (a real number's imaginary part is 0); to a real number by the real part."""
     if isa(x.type, ComplexType[AnyFloat]):
         part = dtype_of(x.type.element_type)
         real: SSAValue = e.insert(complex.ReOp(x)).result
@@ -218,7 +218,7 @@ def _convert_complex(e: Inserter, x: SSAValue, source: DType, target: DType) -> 
 
 
 def _to_one_bit(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """s1 and u1: a byte of which the low bit counts; the others are 0, as pred's are."""
+    """s1 and u1 are a byte that holds the value in its low bit; the other bits are 0, as in a pred."""
     if source.kind is Kind.FLOAT:
         x = _to_int(e, x, target)
     elif source.kind is Kind.PRED or source.significant_bits == 1:
@@ -227,7 +227,7 @@ def _to_one_bit(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAVa
 
 
 def low_bit(e: Inserter, x: SSAValue) -> SSAValue:
-    """The number that an s1 or u1 is: an i1."""
+    """The value of an s1 or u1, as an i1."""
     return e.insert(arith.TruncIOp(x, i1)).result
 
 
@@ -239,14 +239,14 @@ def _to_pred(e: Inserter, x: SSAValue, source: DType) -> SSAValue:
 
 
 def at_least_f16(e: Inserter, x: SSAValue) -> SSAValue:
-    """Floats of eight bits or fewer as f32: nothing computes in them. Wider ones as they are."""
+    """Floats of eight bits or fewer as f32, because no arithmetic exists in them; wider ones unchanged."""
     return emit_float_cast(e, x, f32) if dtype_of(x.type).is_narrow_float else x
 
 
-def float_bits(type: Attribute) -> int:
-    if not isa(type, AnyFloat):
-        raise TypeError(f"{type} is not a float type")
-    return type.bitwidth
+def float_bits(ir_type: Attribute) -> int:
+    if not isa(ir_type, AnyFloat):
+        raise TypeError(f"{ir_type} is not a float type")
+    return ir_type.bitwidth
 
 
 def emit_float_cast(e: Inserter, x: SSAValue, target: Attribute) -> SSAValue:
@@ -261,7 +261,7 @@ def emit_float_cast(e: Inserter, x: SSAValue, target: Attribute) -> SSAValue:
 
 
 def _to_int(e: Inserter, x: SSAValue, target: DType) -> SSAValue:
-    """Toward zero, saturating. What the hardware conversion gives outside the range is undefined: the selects drop it."""
+    """Rounds toward zero and saturates. Outside the range the hardware conversion is undefined: selects replace its result."""
     x = at_least_f16(e, x)
     float_type, int_type = x.type, target.storage_type
     assert isa(int_type, IntegerType)
@@ -282,14 +282,14 @@ def _to_int(e: Inserter, x: SSAValue, target: DType) -> SSAValue:
     return select("uno", x, 0, value)
 
 
-def nearest(value: int, type: Attribute) -> float:
-    """An integer as the float type `type` holds it: 127 in bf16 is 127, 2^31 - 1 in f32 is 2^31 and in f16 infinity."""
+def nearest(value: int, ir_type: Attribute) -> float:
+    """An integer as the float type `ir_type` holds it: 127 in bf16 is 127, 2^31 - 1 in f32 is 2^31 and in f16 infinity."""
     with np.errstate(over="ignore"):
-        return float(dtype_of(type).numpy.type(float(value)))
+        return float(dtype_of(ir_type).numpy.type(float(value)))
 
 
 def _int_to_float(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    # No hardware converts to eight bits. By way of f32 is exact: what f32 cannot hold overflows f8 anyway, but for f8e8m0fnu.
+    # No hardware converts to eight bits. Rounding to f32 first is exact: integers that f32 cannot hold overflow f8, except f8e8m0fnu.
     through = f32 if target.is_narrow_float else target.storage_type
     if target.name == "f8e8m0fnu" and source.bits > 16:
         x, through = _exact_in_f64(e, x), f64
@@ -300,7 +300,7 @@ def _int_to_float(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSA
 
 
 def _exact_in_f64(e: Inserter, x: SSAValue) -> SSAValue:
-    """Of a 64-bit integer from 2^53 up, the low bits as one sticky bit: see `_exact_float64`. Others as they are."""
+    """A 64-bit integer from 2^53 up with its low bits merged into one sticky bit, see `_exact_float64`; smaller ones unchanged."""
     if x.type != i64:
         return x
 

@@ -1,10 +1,10 @@
-"""gather and scatter: windows of an array at places that the run knows, read or updated.
+"""gather and scatter: windows of an array, read or updated at starts that are known only at run time.
 
     %g = hlo.gather %x, %rows {...} : (tensor<500x64xf32>, tensor<8x1xs32>) -> tensor<8x64xf32>          a window for each row of indices
     %s = hlo.scatter %x, %rows, %u {..., to_apply = @add} : (..., tensor<8x64xf32>) -> tensor<500x64xf32>
 
-A gather clamps its starts, so that every window lies inside; a scatter leaves out what does not. Updates go in row-major order of the
-indices. Which of them go to an element only the run knows: the code of one element of a scatter looks at all windows.
+A gather clamps its starts, so that every window is inside; a scatter leaves out windows that are not. Updates are applied in row-major
+order of the indices. Which of them update an element is known only at run time: the code of one element of a scatter tests all windows.
 
     %0 = scf.for %window = %c0 to %c8 step %c1 iter_args(%iter = %old) -> (f32) {
       %row = the start of the window                       the element has as its row:
@@ -50,9 +50,10 @@ from xla_emitters.indexing.shapes import identity_map
 
 
 def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:
-    """Rows of indices, integers, along a dimension; the attribute `name` says which of `rank` dimensions each number of a row is in.
+    """Checks the rows of indices, integers along dimension `along`, and `mapped`: the one of `rank` dimensions for each number of a row.
 
     indices  the number of the operand
+    name     the attribute that holds `mapped`
     """
     array = as_array(op.operands[indices].type)
     if not element_of(array).is_integer:
@@ -60,7 +61,8 @@ def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int],
     dims = array.get_shape()
     if not 0 <= along <= len(dims):
         raise RuleBroken(
-            f"index_vector_dim={along} is no dimension of the indices, nor the one after the last", operand=indices
+            f"index_vector_dim={along} is neither a dimension of the indices nor the one after the last",
+            operand=indices,
         )
     row = dims[along] if along < len(dims) else 1
     if (
@@ -76,7 +78,7 @@ def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int],
 
 
 def verify_ascending(name: str, numbers: Sequence[int], rank: int) -> None:
-    """A list of different dimensions of an array of that rank, in order."""
+    """raises RuleBroken unless `numbers` are dimensions of an array of that rank in ascending order, each once."""
     if list(numbers) != sorted(set(numbers)) or any(not 0 <= dim < rank for dim in numbers):
         raise RuleBroken(
             f"{name}={{{','.join(map(str, numbers))}}} are not dimensions of an array of rank {rank}, in ascending order"
@@ -91,10 +93,10 @@ def verify_batching(
     of_indices: DenseArrayBase[Any] | None,
     names: tuple[str, str],
 ) -> None:
-    """Dimensions of operand 0 side by side with ones of the indices, of the same sizes; `along` is none of them.
+    """Checks the batching dimensions, pairs of one of operand 0 and one of the indices, of the same size and other than `along`.
 
     indices  the number of the operand
-    names    of the attributes `of_array` and `of_indices`
+    names    the names of the attributes `of_array` and `of_indices`
     """
     pairs = integers(of_array), integers(of_indices)
     sizes = dims_of(op.operands[0]), dims_of(op.operands[indices])
@@ -139,7 +141,7 @@ class GatherOp(HloOp):
         dims = operand.get_shape()
         if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for size, whole in zip(sizes, dims, strict=True)):
             raise RuleBroken(
-                f"no slice of sizes {{{','.join(map(str, sizes))}}} lies inside the operand",
+                f"no slice of sizes {{{','.join(map(str, sizes))}}} fits inside the operand",
                 operand=0,
                 details=(f"it is {type_text(operand)}",),
             )
@@ -195,11 +197,11 @@ class GatherOp(HloOp):
         return [dims[dim] - max(1, sizes[dim]) for dim in self.mapped]
 
     def _batch(self) -> list[int]:
-        """The dimensions of the result that say which window an element is in."""
+        """The dimensions of the result that number the windows."""
         return [dim for dim in range(len(dims_of(self.result))) if dim not in integers(self.offset_dims)]
 
     def start_map(self) -> IndexingMap:
-        """From an index of the result, and a number of a row of starts (range variable), to its place among the indices."""
+        """From an index of the result and a number's position in its row of starts (range variable) to the number's index."""
         whole, along = identity_map(dims_of(self.result)), self.index_vector_dim.value.data
         row = Expr.variable(len(whole.dims))
         results = [whole.results[dim] for dim in self._batch()]
@@ -209,7 +211,7 @@ class GatherOp(HloOp):
         return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, length - 1)),))
 
     def element_map(self) -> IndexingMap:
-        """From an index of the result, and the window's clamped starts (run-time variables), to the operand."""
+        """From an index of the result and the window's clamped starts (runtime variables) to an index of the operand."""
         whole = identity_map(dims_of(self.result))
         offsets, batch = iter(integers(self.offset_dims)), self._batch()
         batching = integers(self.operand_batching_dims)
@@ -272,7 +274,7 @@ class GatherOp(HloOp):
 
 @irdl_op_definition
 class ScatterOp(CallingOp):
-    """n arrays with windows combined with updates, at places that the run knows; operands: arrays, indices, updates."""
+    """n arrays whose windows, at starts known only at run time, are combined with updates; operands: arrays, indices, updates."""
 
     name = "hlo.scatter"
     OPERANDS: ClassVar = at_least(3)
@@ -329,7 +331,7 @@ class ScatterOp(CallingOp):
                 for dim, limit in zip(window, limits, strict=True)
             ):
                 raise RuleBroken(
-                    "the windows of the updates do not lie inside the array",
+                    "the windows of the updates do not fit inside the array",
                     operand=i,
                     details=(f"updates are {type_text(update.type)}, the array {type_text(arrays[0])}",),
                 )
@@ -361,45 +363,45 @@ class ScatterOp(CallingOp):
 
     @property
     def has_unique_indices(self) -> bool:
-        """Whether the program promises that no element gets two updates."""
+        """Whether the program promises that no element has two updates."""
         return self.unique_indices is not None and bool(self.unique_indices.value.data)
 
     @property
     def has_sorted_indices(self) -> bool:
-        """Whether the program promises that the windows come in ascending order."""
+        """Whether the program promises that the windows are in ascending order."""
         return self.indices_are_sorted is not None and bool(self.indices_are_sorted.value.data)
 
     @property
     def mapped(self) -> tuple[int, ...]:
-        """The dimensions of the arrays that a row of indices speaks of, in its order."""
+        """The dimension of the arrays for each number of a row of indices."""
         return integers(self.scatter_dims_to_operand_dims)
 
     @property
     def scatter_dims(self) -> tuple[int, ...]:
-        """The dimensions of the updates that say which row of indices an update goes with."""
+        """The dimensions of the updates that number the rows of indices."""
         rank = len(dims_of(self.updates[0]))
         return tuple(dim for dim in range(rank) if dim not in integers(self.update_window_dims))
 
     @property
     def window_sizes(self) -> tuple[int, ...]:
-        """How much of each dimension of the arrays a window covers."""
+        """The size of a window in each dimension of the arrays."""
         dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
         sizes = iter([dims_of(self.updates[0])[dim] for dim in integers(self.update_window_dims)])
         return tuple(1 if dim in dropped else next(sizes) for dim in range(len(dims_of(self.arrays[0]))))
 
     @property
     def windows(self) -> int:
-        """How many there are."""
+        """The number of windows."""
         return math.prod(dims_of(self.updates[0])[dim] for dim in self.scatter_dims)
 
     @property
     def last_starts(self) -> tuple[int, ...]:
-        """The greatest start in each of the `mapped` dimensions of a window that lies inside."""
+        """The greatest start, in each of the `mapped` dimensions, of a window that is inside the array."""
         sizes, dims = self.window_sizes, dims_of(self.arrays[0])
         return tuple(dims[dim] - sizes[dim] for dim in self.mapped)
 
     def start_map(self) -> IndexingMap:
-        """From an index of the updates, and a number of a row of indices (range variable), to its place among the indices."""
+        """From an index of the updates and a number's position in its row of indices (range variable) to the number's index."""
         whole, along = identity_map(dims_of(self.updates[0])), self.index_vector_dim.value.data
         results = [whole.results[dim] for dim in self.scatter_dims]
         if along < len(dims_of(self.indices)):
@@ -407,7 +409,7 @@ class ScatterOp(CallingOp):
         return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, len(self.mapped) - 1)),))
 
     def update_to_result(self) -> IndexingMap:
-        """From an index of the updates, and the starts of its window (run-time variables), to the arrays."""
+        """From an index of the updates and the starts of its window (runtime variables) to an index of the arrays."""
         whole = identity_map(dims_of(self.updates[0]))
         inserted, batching = integers(self.inserted_window_dims), integers(self.input_batching_dims)
         window = iter(integers(self.update_window_dims))
@@ -427,7 +429,7 @@ class ScatterOp(CallingOp):
         return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
 
     def _windows(self) -> tuple[list[Expr], list[Variable]]:
-        """From an index of the arrays, and symbols, to the place of a window among all: one expression a dimension of `scatter_dims`."""
+        """Index of a window, one expression per dimension of `scatter_dims`, from an index of the arrays and symbols; and the symbols."""
         along, rank = self.index_vector_dim.value.data, len(dims_of(self.arrays[0]))
         of_arrays, of_rows = integers(self.input_batching_dims), integers(self.scatter_indices_batching_dims)
         place, symbols = list[Expr](), list[Variable]()
@@ -440,7 +442,7 @@ class ScatterOp(CallingOp):
         return place, symbols
 
     def window_map(self) -> IndexingMap:
-        """From an index of the arrays to the windows (symbols) that it can be in: those with no start in a dimension are at 0 there."""
+        """From an index of the arrays to the windows (symbols) that may contain it; in dimensions without starts a window is at 0."""
         whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
         bounds = [
             (whole.results[dim], Interval(0, size - 1))
@@ -450,7 +452,7 @@ class ScatterOp(CallingOp):
         return IndexingMap(tuple(place), whole.dims, tuple(symbols), constraints=tuple(bounds)).simplify()
 
     def result_to_start(self) -> IndexingMap:
-        """From an index of the arrays, a window, and a number of a row of indices (symbols) to its place among the indices."""
+        """From an index of the arrays, a window and a number's position in its row (symbols) to the number's index."""
         whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
         along = self.index_vector_dim.value.data
         number = Variable(Interval(0, len(self.mapped) - 1))
@@ -459,7 +461,7 @@ class ScatterOp(CallingOp):
         return IndexingMap(tuple(place), whole.dims, (*symbols, number))
 
     def result_to_update(self) -> IndexingMap:
-        """From an index of the arrays, a window, and how far the index is behind its starts (symbols), to an update."""
+        """From an index of the arrays, a window and the index's distance from the window's starts (symbols) to an index of the updates."""
         whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
         dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
         sizes = self.window_sizes
@@ -479,9 +481,9 @@ class ScatterOp(CallingOp):
         return IndexingMap(results, whole.dims, (*symbols, *offsets), constraints=self.window_map().constraints)
 
     def places(self, indices: Array) -> tuple[Array, Array]:
-        """Where updates go: numbers of the updates' elements (flat), window after window, and those of the arrays' elements.
+        """Flat numbers of the updates' elements, window after window, and of the arrays' elements that they update.
 
-        What belongs to a window that does not lie inside the arrays is left out.
+        Elements of a window that is not inside the arrays are left out.
         """
         shape, windows = dims_of(self.updates[0]), integers(self.update_window_dims)
         order = [*self.scatter_dims, *windows]
@@ -507,7 +509,7 @@ class ScatterOp(CallingOp):
         return numbers[inside], flat[inside]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        """Update after update, in row-major order of the indices; the k-th updates of all elements are combined at once."""
+        """Applies the updates in row-major order of the indices; the k-th updates of all elements are combined at once."""
         count = len(self.arrays)
         updates, targets = self.places(operands[count])
         results = [array.copy() for array in operands[:count]]
@@ -521,7 +523,7 @@ class ScatterOp(CallingOp):
         return tuple(results) if count > 1 else results[0]
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        """All that an element may need: whether it lies in a window only the run knows."""
+        """Everything that an element may need: which windows contain it is known only at run time."""
         count, of_update = len(self.arrays), self.result_to_update()
         return (identity_map(dims_of(self.arrays[0])),) * count + (self.result_to_start(), *(of_update,) * count)
 
@@ -563,14 +565,14 @@ class ScatterOp(CallingOp):
         return old if is_empty else e.loop(windows, old, step)
 
     def start_as_index(self, builder: Builder, value: SSAValue) -> SSAValue:
-        """A number of a row of indices."""
+        """A number of a row of indices as an index value."""
         is_unsigned = element_of(self.indices).kind is Kind.UNSIGNED
         cast = IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX)
         return builder.insert(cast).results[0]
 
 
 def turns(keys: Array) -> Iterator[Array]:
-    """Positions in `keys`, which has one dimension, in groups: no key twice in a group, equal ones in order."""
+    """Positions in the 1-d `keys`, in groups: the keys of a group are different, and positions of equal keys are in order."""
     order = np.argsort(keys, kind="stable")
     first = np.ones(keys.size, np.bool_)
     first[1:] = keys[order[1:]] != keys[order[:-1]]

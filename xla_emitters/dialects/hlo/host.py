@@ -4,7 +4,7 @@
     %w = hlo.while %init {body = @body, condition = @condition, name = "w"} : tuple<tensor<i32>, tensor<8xf32>>
     %c = hlo.custom_call %x {custom_call_target = "\\22my_target\\22", name = "c"} : tensor<8xf32>
 
-Rows of `rule_ops`: they parse, verify and print; XLA runs them without emitters.
+Rows of `rule_ops`: these ops parse, verify and print; XLA runs them without emitters.
 Source: docs/reference/1 6.8.
 """
 
@@ -85,7 +85,7 @@ def _dynamic_reshape(op: RuleOp) -> Attribute:
         raise op.broken(f"'dynamic-reshape' to rank {rank} has {len(op.operands)} operands, not 1 + {rank}")
     for size in range(1, 1 + rank):
         op.expect_operand(size, scalar("s32"))
-    sizes = [size_bounds(type) for type in (operand, result)]
+    sizes = [size_bounds(ir_type) for ir_type in (operand, result)]
     if not any(UNBOUNDED in dims for dims in sizes) and prod(sizes[0]) != prod(sizes[1]):
         raise op.broken("'dynamic-reshape' changes the largest number of elements", 0)
     return result
@@ -126,7 +126,7 @@ def _conditional(op: RuleOp) -> None:
 
 
 def _custom_call(op: RuleOp) -> None:
-    """Any operands and result; the layouts it wants of its operands are of their shapes."""
+    """Checks the called computations and that the operands' layout constraints have the operands' shapes."""
     if "to_apply" in op.properties and "called_computations" in op.properties:
         raise op.broken("'custom-call' has both to_apply= and called_computations=")
     aliasing = op.properties.get("output_to_operand_aliasing")
@@ -136,19 +136,19 @@ def _custom_call(op: RuleOp) -> None:
         return
     if len(wanted) != len(op.operands):
         raise op.broken(f"{len(wanted)} layout constraints for {len(op.operands)} operands")
-    for operand, type in enumerate(wanted):
-        op.expect_operand(operand, type)
+    for operand, ir_type in enumerate(wanted):
+        op.expect_operand(operand, ir_type)
 
 
 # ---------------------------------------------------------------------------------------------------- async operations
 
 
-def _async_parts(op: RuleOp, type: Attribute) -> tuple[Attribute, ...]:
+def _async_parts(op: RuleOp, ir_type: Attribute) -> tuple[Attribute, ...]:
     """The elements of `((operands), result, state ...)`."""
-    parts = tuple_types(type)
-    if not isinstance(type, TupleType) or len(parts) < 2 or not isinstance(parts[0], TupleType):
+    parts = tuple_types(ir_type)
+    if not isinstance(ir_type, TupleType) or len(parts) < 2 or not isinstance(parts[0], TupleType):
         raise op.broken(
-            f"'{op.opcode}' is of shape ((operands), result, state ...)", None if type is op.result.type else 0
+            f"'{op.opcode}' is of shape ((operands), result, state ...)", None if ir_type is op.result.type else 0
         )
     return parts
 
@@ -164,7 +164,7 @@ def _async_callees(op: RuleOp) -> tuple[Callee, ...]:
 
 
 def _previous(op: RuleOp) -> HloOp:
-    """The start, or the update, that `async-update` and `async-done` take."""
+    """The start, or update, that is the operand of `async-update` or `async-done`."""
     previous = op.operands[0].owner
     if not isinstance(previous, HloOp) or previous.opcode not in ("async-start", "async-update"):
         raise op.broken(f"'{op.opcode}' takes an async-start or async-update", 0)
@@ -214,7 +214,7 @@ def _recv(op: RuleOp) -> Attribute:
 
 
 def _same_channel(op: RuleOp) -> None:
-    """A done speaks of the channel of its start."""
+    """raises RuleBroken if a done has another channel than its start."""
     start = op.operands[0].owner
     if isinstance(start, RuleOp) and {"channel_id"} <= op.properties.keys() & start.properties.keys():
         if op.number("channel_id") != start.number("channel_id"):

@@ -3,7 +3,7 @@
     %s = hlo.reduce %x, %zero {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
     %w = hlo.reduce_window %x, %zero {name = "w", to_apply = @add, window = #hlo.window<size = [2, 1]>} : (...) -> tensor<7x64xf32>
 
-The order is the row-major one of what is combined, and the initial value comes first. What a window's padding covers is left out.
+The initial value comes first, then the elements in row-major order. Elements in a window's padding are left out.
 Source: docs/reference/1 3.2, 3.6, 5.5; docs/reference/2 2.7.
 """
 
@@ -40,7 +40,7 @@ from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 
 
 class ReducingOp(CallingOp):
-    """n arrays and n initial values, combined by a computation of 2n scalars that gives n."""
+    """n arrays and n initial values, combined by a computation from 2n scalars to n."""
 
     OPERANDS: ClassVar = at_least(2)
     to_apply = prop_def(SymbolRefAttr)
@@ -77,7 +77,7 @@ class ReducingOp(CallingOp):
 
     @property
     def arrays(self) -> Sequence[SSAValue]:
-        """The operands that are reduced; as many initial values stand after them."""
+        """The operands that are reduced: the first half."""
         return self.operands[: len(self.operands) // 2]
 
     @property
@@ -87,7 +87,7 @@ class ReducingOp(CallingOp):
 
     @abstractmethod
     def reduced_map(self) -> IndexingMap:
-        """From an index of the result, and a range variable per loop, to the elements of the arrays that it is made of."""
+        """From an index of the result, and a range variable per loop, to the elements of the arrays that are combined to it."""
 
     def reduced_value(self, steps: Iterable[Sequence[Array]], inits: Sequence[Any], call: Call) -> Any:
         """The inits combined with each step's arrays, which have the result's shape, one after the other."""
@@ -100,21 +100,21 @@ class ReducingOp(CallingOp):
         return copies[0] if len(copies) == 1 else tuple(copies)
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        map = self.reduced_map()
-        return (map,) * len(self.arrays) + (IndexingMap((), map.dims),) * len(self.arrays)
+        index_map = self.reduced_map()
+        return (index_map,) * len(self.arrays) + (IndexingMap((), index_map.dims),) * len(self.arrays)
 
     def reads_apart(self, operand: int) -> bool:
         return operand < len(self.arrays)
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        map, count = self.reduced_map(), len(self.arrays)
+        index_map, count = self.reduced_map(), len(self.arrays)
         inits = [e.operand(count + i, ()) for i in range(count)]
 
         def step(symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            at = apply_indexing(e.builder, map, [*e.indices, *symbols])
+            at = apply_indexing(e.builder, index_map, [*e.indices, *symbols])
             return e.call(self.to_apply.root_reference.data, [*carried, *(e.operand(i, at) for i in range(count))])
 
-        return inits if map.is_known_empty else e.loop(map, inits, step)
+        return inits if index_map.is_known_empty else e.loop(index_map, inits, step)
 
     @abstractmethod
     def reduced_dims(self, dims: Sequence[int]) -> Sequence[int]:
@@ -139,7 +139,7 @@ class ReduceOp(ReducingOp):
         return [size for dim, size in enumerate(dims) if dim not in reduced]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        """One element after the other, in row-major order of the reduced dimensions."""
+        """Combines one element after the other, in row-major order of the reduced dimensions."""
         count, reduced = len(self.arrays), sorted(integers(self.dimensions))
         kept = [dim for dim in range(operands[0].ndim) if dim not in reduced]
         moved = [array.transpose([*reduced, *kept]) for array in operands[:count]]
@@ -164,7 +164,7 @@ class ReduceOp(ReducingOp):
 
 @irdl_op_definition
 class ReduceWindowOp(ReducingOp):
-    """Combines all elements in a window, at every place of the window."""
+    """Combines all elements in a window, at every position of the window."""
 
     name = "hlo.reduce_window"
     window = prop_def(WindowAttr)
@@ -179,15 +179,17 @@ class ReduceWindowOp(ReducingOp):
         ]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        """Element by element of the window, in row-major order; what the padding covers is left out."""
-        count, map = len(self.arrays), self.reduced_map()
+        """Combines the elements of the window in row-major order, without those in the padding."""
+        count, index_map = len(self.arrays), self.reduced_map()
         shape = dims_of(leaf_types(self.result.type)[0])
         where = np.indices(shape)
         result = [np.broadcast_to(init, shape).copy() for init in operands[count:]]
         combine = on_elements(self, self.to_apply, call)
-        for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
-            inside = points_inside(map, where, offsets)
-            at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], offsets))
+        for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)):
+            inside = points_inside(index_map, where, offsets)
+            at = tuple(
+                np.broadcast_to(np.asarray(part), shape)[inside] for part in index_map.evaluate([*where], offsets)
+            )
             chosen = [array[at] for array in operands[:count]]
             combined = combine([*(part[inside] for part in result), *chosen])
             for part, value in zip(result, combined, strict=True):
@@ -195,7 +197,7 @@ class ReduceWindowOp(ReducingOp):
         return tuple(result) if count > 1 else result[0]
 
     def reduced_map(self) -> IndexingMap:
-        """Where base dilation leaves holes at fixed steps of the window, the loop goes from one element that is there to the next."""
+        """If base dilation makes holes at fixed steps of the window, the loop visits only the elements between them."""
         return window_map(self.window.data, dims_of(self.operands[0])).rescale_symbols().simplify()
 
 

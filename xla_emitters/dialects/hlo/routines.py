@@ -1,9 +1,9 @@
-"""Ops that XLA expands or gives to a library before emitters see them: sort, top-k, FFT, linear algebra, batch normalisation, scan ...
+"""Ops that XLA expands, or replaces by library calls, before emission: sort, top-k, FFT, linear algebra, batch normalisation, scan ...
 
     %s = hlo.sort %x {dimensions = array<i64: 0>, name = "s", to_apply = @less} : tensor<8xf32>
     %l = hlo.cholesky %a {lower = true, name = "l"} : tensor<4x3x3xf32>
 
-Rows of `rule_ops`: they parse, verify and print.
+Rows of `rule_ops`: these ops parse, verify and print.
 Source: docs/reference/1 6.8.
 """
 
@@ -56,9 +56,9 @@ def _sort(op: RuleOp) -> Attribute:
 
 
 def _comparator(op: RuleOp) -> tuple[Callee, ...]:
-    """Two scalars of each operand, side by side, to a pred."""
+    """The comparator: from two scalars per operand (a0, b0, a1, b1 ...) to a pred."""
     (name,) = op.symbols("to_apply")
-    takes = [element_scalar(type) for type in op.types for _ in range(2)]
+    takes = [element_scalar(ir_type) for ir_type in op.types for _ in range(2)]
     return (Callee(name, takes, scalar("pred")),)
 
 
@@ -79,7 +79,7 @@ _TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
 def _fft(op: RuleOp) -> Attribute:
-    """RFFT keeps half of the last dimension and one; IRFFT is its inverse."""
+    """RFFT changes the last dimension n to n // 2 + 1; IRFFT is its inverse."""
     op.expect_word("fft_type", _TRANSFORMS)
     kind, lengths = op.word("fft_type"), op.numbers("fft_length")
     op.expect_kind(0, FLOAT if kind == "RFFT" else COMPLEX)
@@ -134,7 +134,7 @@ def _triangular_solve(op: RuleOp) -> Attribute:
 
 
 def _normalised(op: RuleOp, per_feature: Sequence[int]) -> tuple[ArrayType, ArrayType]:
-    """The operand, and the type of an array with one element a feature, which those operands must have."""
+    """The type of operand 0, and that of an array with one element per feature, which the operands `per_feature` must have."""
     op.expect_kind(0, FLOAT)
     operand = op.array(0)
     dims = dims_of(operand)
@@ -197,13 +197,13 @@ def _scan(op: RuleOp) -> None:
 
 
 def _scan_callees(op: RuleOp) -> tuple[Callee, ...]:
-    """A step takes the inputs without the scanned dimension and the carries; it gives the outputs likewise and the carries."""
+    """The computation of a step: from inputs without the scanned dimension, and carries, to outputs, likewise, and carries."""
     (name,) = op.symbols("to_apply")
     along = op.numbers("dimensions")[0]
     carries = op.number("num_carries")
 
-    def step(type: Attribute) -> Attribute:
-        array = as_array(type)
+    def step(ir_type: Attribute) -> Attribute:
+        array = as_array(ir_type)
         return array_type(array.element_type, [size for dim, size in enumerate(dims_of(array)) if dim != along])
 
     def stepped(types: Sequence[Attribute]) -> list[Attribute]:
@@ -229,7 +229,7 @@ def _dot_dimensions(op: RuleOp, lhs: int, rhs: int) -> DotDimensions:
 
 
 def _scaled_dot(op: RuleOp) -> Attribute:
-    """lhs, rhs and their scales, of which each covers a block of elements."""
+    """lhs, rhs and their scales; one element of a scale is for a block of elements."""
     for operand in range(4):
         op.expect_kind(operand, FLOAT)
     for operand in range(2):
@@ -245,7 +245,7 @@ def _scaled_dot(op: RuleOp) -> Attribute:
 
 
 def _ragged_dot(op: RuleOp) -> Attribute | None:
-    """A dot of which one dimension of lhs falls into groups of sizes that operand 2 gives."""
+    """A dot in which one dimension of lhs is divided into groups, whose sizes operand 2 holds."""
     op.expect_kind(2, *INTEGERS)
     ragged = op.numbers("lhs_ragged_dims")
     rank = len(dims_of(op.array(0)))

@@ -1,10 +1,10 @@
-"""Ops that are a shape rule and nothing more: a row each, from which the op's class is made.
+"""Ops that are only a shape rule: one table row each, from which the op's class is made.
 
     opcode      operands  attributes              result
     cholesky    1         lower                   as the operand, a batch of square matrices
     after-all   any       -                       token[]
 
-Such an op parses, verifies and prints; it has neither value nor map nor code, and says so by name when asked for one.
+Such an op parses, verifies and prints; it has neither value nor map nor code: these methods raise Unsupported naming it.
 The families that list their rows: `host`, `collectives`, `routines`.
 """
 
@@ -39,14 +39,14 @@ from xla_emitters.dtypes import Kind, dtype
 
 @dataclass(frozen=True)
 class RuleRow:
-    """What one op is.
+    """The description of one op.
 
-    operands  how many there can be; None: any number
-    result    the type that operands and attributes give, or None where only the text says; raises RuleBroken if they do not fit
-    required  attributes that must be there, in the order of HLO text
-    optional  attributes that may be
-    callees   the computations that it calls, with what they must take and give
-    infers    whether the text may leave out the result's shape
+    operands  the allowed numbers of operands; None: any number
+    result    the type that follows from operands and attributes, or None if only the text states it; raises RuleBroken for a misfit
+    required  attributes that must be present, in the order of HLO text
+    optional  attributes that may be present
+    callees   the computations that it calls, with their parameter and root types
+    infers    whether the text may omit the result's shape
     """
 
     opcode: str
@@ -59,7 +59,7 @@ class RuleRow:
 
 
 class RuleOp(CallingOp):
-    """An op of a table; `ROW` says all there is to it."""
+    """An op of a table, described by its `ROW`."""
 
     ROW: ClassVar[RuleRow]
 
@@ -77,12 +77,12 @@ class RuleOp(CallingOp):
     # --------------------------------------------------------------------------------------------- attributes
 
     def number(self, name: str, default: int = 0) -> int:
-        """The attribute's number, or truth value."""
+        """The attribute's number (a truth value as 0 or 1), or `default`."""
         found = self.properties.get(name)
         return found.value.data if isinstance(found, IntegerAttr) else default
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """The attribute's list of numbers; empty when it is not there."""
+        """The attribute's list of numbers; empty when it is absent."""
         found = self.properties.get(name)
         return integers(found) if isa(found, DenseArrayBase) else ()
 
@@ -110,12 +110,12 @@ class RuleOp(CallingOp):
 
     def array(self, operand: int) -> ArrayType:
         """The type of an operand that must be an array."""
-        if not is_array(type := self.type_of(operand)):
+        if not is_array(ir_type := self.type_of(operand)):
             raise self.broken(f"operand {operand} of '{self.opcode}' is an array", operand)
-        return type
+        return ir_type
 
     def broken(self, message: str, operand: int | None = None, *details: str) -> RuleBroken:
-        """The error that `message` does not hold; for an operand, its type is shown."""
+        """The RuleBroken error for the violated rule `message`; if `operand` is given, its type is shown."""
         shown = () if operand is None else (f"it is {type_text(self.type_of(operand))}",)
         return RuleBroken(message, operand=operand, details=(*shown, *details))
 
@@ -142,7 +142,7 @@ class RuleOp(CallingOp):
     def expect_dimension(self, dimension: int, rank: int, name: str = "dimensions") -> int:
         """`dimension` must be one of an array of that rank; returns it."""
         if not 0 <= dimension < rank:
-            raise self.broken(f"{name}={dimension} of '{self.opcode}' is no dimension of an array of rank {rank}")
+            raise self.broken(f"{name}={dimension} of '{self.opcode}' is not a dimension of an array of rank {rank}")
         return dimension
 
     def only_dimension(self, rank: int) -> int:
@@ -155,7 +155,7 @@ class RuleOp(CallingOp):
     def expect_word(self, name: str, allowed: Sequence[str]) -> None:
         """The attribute must be one of these words."""
         if self.word(name) not in allowed:
-            raise self.broken(f"no {name} '{self.word(name)}'", None, f"there are: {', '.join(allowed)}")
+            raise self.broken(f"no {name} '{self.word(name)}'", None, f"it is one of {', '.join(allowed)}")
 
 
 # ---------------------------------------------------------------------------------------------------- rules of many ops
@@ -168,18 +168,18 @@ def scalar(name: str) -> ArrayType:
     return array_type(dtype(name).ir_type, ())
 
 
-def element_scalar(type: Attribute) -> Attribute:
+def element_scalar(ir_type: Attribute) -> Attribute:
     """The scalar with an array's element type."""
-    return array_type(as_array(type).element_type, ())
+    return array_type(as_array(ir_type).element_type, ())
 
 
 def as_operand(number: int) -> Callable[[RuleOp], Attribute]:
-    """The result is as operand `number`."""
+    """The result has the type of operand `number`."""
     return lambda op: op.type_of(number)
 
 
 def as_operands(op: RuleOp) -> Attribute:
-    """The result is as the operand, or the tuple of all."""
+    """The result has the type of the only operand, or is the tuple of all operands."""
     return one_or_tuple(op.types)
 
 
@@ -193,7 +193,7 @@ def element_of_tuple(number: int) -> Callable[[RuleOp], Attribute]:
     def result(op: RuleOp) -> Attribute:
         types = tuple_types(op.type_of(0))
         if not isinstance(op.type_of(0), TupleType) or number >= len(types):
-            raise op.broken(f"'{op.opcode}' takes what its start gives: a tuple of more than {number}", 0)
+            raise op.broken(f"'{op.opcode}' takes the tuple that its start returns, of more than {number} elements", 0)
         return types[number]
 
     return result

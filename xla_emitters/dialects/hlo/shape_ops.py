@@ -4,8 +4,7 @@
     %s = hlo.slice %x {name = "s", slice = [array<i64: 2, 10, 4>]} : (tensor<10xf32>) -> tensor<2xf32>     start, limit, stride
     %p = hlo.pad %x, %z {name = "p", padding = [array<i64: 1, 0, 2>]} : (...) -> ...                       low, high, interior
 
-Where each element of the result is one element of the operand, wherever it lies, the op is a `MoveOp`: its indexing map is all that
-emission needs.
+An op whose every result element is one element of the operand is a `MoveOp`: emission needs only its indexing map.
 Source: docs/reference/1 3.2, 5.5, 6.8.
 """
 
@@ -66,7 +65,7 @@ class MoveOp(HloOp):
         """What must hold between the operand's sizes and the result's."""
 
     def verify_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
-        """Numbers of dimensions of an array of that rank, no one twice."""
+        """raises RuleBroken unless `dimensions` are different dimensions of an array of that rank."""
         if any(not 0 <= dim < rank for dim in dimensions) or len(set(dimensions)) != len(dimensions):
             shown = ",".join(map(str, dimensions))
             raise RuleBroken(
@@ -77,8 +76,8 @@ class MoveOp(HloOp):
             )
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        (map,) = self.output_to_input()
-        return (e.operand(0, apply_indexing(e.builder, map, e.indices)),)
+        (index_map,) = self.output_to_input()
+        return (e.operand(0, apply_indexing(e.builder, index_map, e.indices)),)
 
 
 @irdl_op_definition
@@ -138,7 +137,7 @@ class ReshapeOp(MoveOp):
 
 
 def verify_same_size(op: HloOp, operand: int, result: int, what: str) -> None:
-    """An op that takes the same memory for something else; sizes that are not known are not compared."""
+    """raises RuleBroken unless `operand` and `result`, numbers of `what`, are equal; dynamic sizes are not compared."""
     if operand == result or any(has_dynamic_dims(value.type) for value in (op.operands[0], op.result)):
         return
     raise RuleBroken(
@@ -169,7 +168,7 @@ class BitcastOp(MoveOp):
         in_memory = operands[0].transpose(minor_to_major(source)[::-1]).reshape(-1)
         order = minor_to_major(target)[::-1]
         laid = bits_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
-        return np.asarray(laid.transpose(np.argsort(order)), order="C")  # which keeps a scalar a scalar
+        return np.asarray(laid.transpose(np.argsort(order)), order="C")  # `ascontiguousarray` would make a scalar 1-d
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         return (self._map_between(self.result, self.operands[0]),)
@@ -313,8 +312,8 @@ class ConcatenateOp(HloOp):
         dimensions = integers(self.dimensions)
         if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
             raise RuleBroken(
-                f"'concatenate' goes along one dimension of an array of rank {len(sizes)}",
-                details=(f"it says dimensions={{{','.join(map(str, dimensions))}}}",),
+                f"'concatenate' is along one dimension of an array of rank {len(sizes)}",
+                details=(f"it has dimensions={{{','.join(map(str, dimensions))}}}",),
             )
         lengths = [sizes[self.dimension]]
         for i, operand in enumerate(self.operands[1:], 1):
@@ -367,10 +366,10 @@ class ConcatenateOp(HloOp):
         return among(0, len(self.operands))
 
     def _indices_in(self, e: ElementContext, operand: int) -> Sequence[SSAValue]:
-        """Where the element is in an operand.
+        """Indices of the element in an operand.
 
-        The offset is subtracted apart from the map of an access, in which it would be added last: so every operand's address is
-        a pointer and an index that stays the same kind of sum, and one load can serve all branches.
+        The offset is subtracted by an op of its own, not in the map of the access, which would add it last: so the addresses of all
+        operands are a pointer plus the same kind of sum, and one load can serve all branches.
         """
         if (offset := self.offsets[operand]) == 0:
             return e.indices
@@ -382,7 +381,7 @@ class ConcatenateOp(HloOp):
 
 @irdl_op_definition
 class PadOp(HloOp):
-    """The operand with elements of a scalar before, after and between its own; a negative number takes away."""
+    """The operand with copies of a scalar before, after and between its elements; a negative number removes elements."""
 
     name = "hlo.pad"
     OPERANDS: ClassVar = range(2, 3)
@@ -403,7 +402,7 @@ class PadOp(HloOp):
                 f"padding of {len(edges)} dimensions does not fit {type_text(operand)}",
                 operand=0,
                 details=(
-                    "padding=low_high_interior stands once a dimension, with x between; interior is not negative",
+                    "padding= has low_high_interior for each dimension, with x between; interior is not negative",
                 ),
             )
         sizes = [
@@ -454,29 +453,29 @@ class PadOp(HloOp):
         return True
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        map, _ = self.output_to_input()
-        if map.is_known_empty:
+        index_map, _ = self.output_to_input()
+        if index_map.is_known_empty:
             return (e.operand(1, ()),)
         return e.branch(
-            constraints_check(e.builder, map, e.indices, ()),
-            lambda: (e.operand(0, apply_indexing(e.builder, map, e.indices)),),
+            constraints_check(e.builder, index_map, e.indices, ()),
+            lambda: (e.operand(0, apply_indexing(e.builder, index_map, e.indices)),),
             lambda: (e.operand(1, ()),),
         )
 
 
 class DynamicOp(HloOp):
-    """A window of an array at a place that only the run knows; the place is clamped so that the window lies inside."""
+    """A window of an array at starts known only at run time, which are clamped so that the window is inside."""
 
     STARTS: ClassVar[int]
-    """The number of the first operand that says where."""
+    """The number of the first operand that is a start index."""
 
     def verify_starts(self) -> None:
-        """One integer scalar a dimension."""
+        """raises RuleBroken unless the start indices are one integer scalar per dimension."""
         starts, rank = self.operands[self.STARTS :], len(dims_of(self.operands[0]))
         if len(starts) != rank:
             raise RuleBroken(
                 f"'{self.opcode}' of {type_text(self.operands[0].type)} with {len(starts)} start indices",
-                details=(f"it takes {rank}, one scalar a dimension",),
+                details=(f"it takes {rank}, one scalar per dimension",),
             )
         for i, start in enumerate(starts, self.STARTS):
             if dims_of(start) or not element_of(start).is_integer:
@@ -496,13 +495,13 @@ class DynamicOp(HloOp):
         return tuple(slice(start, start + size) for start, size in zip(clamped, sizes, strict=True))
 
     def last_starts(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The greatest place of a window of that size, in each dimension."""
+        """The greatest start of a window of that size, in each dimension."""
         return tuple(whole - size for whole, size in zip(dims_of(self.operands[0]), sizes, strict=True))
 
     def clamped_starts(
         self, builder: Builder, start: Callable[[int], SSAValue], sizes: Sequence[int]
     ) -> list[SSAValue]:
-        """Where the window is: an index per dimension. `start` gives the element of an operand, by its number."""
+        """The clamped starts, one index per dimension. `start` returns the element of an operand, by its number."""
         return [
             clamp_index(builder, start(i), last, is_unsigned=element_of(self.operands[i]).kind is Kind.UNSIGNED)
             if last > 0
@@ -514,7 +513,7 @@ class DynamicOp(HloOp):
         return operand < self.STARTS
 
     def moved(self, sizes: Sequence[int], direction: int) -> IndexingMap:
-        """From an index of the result to the index plus (or minus, by `direction`) the window's start: a run-time variable a dimension."""
+        """From an index to the index plus (or minus, by `direction`) the window's starts, one runtime variable per dimension."""
         whole = identity_map(dims_of(self.result))
         rank = len(whole.dims)
         results = (index + Expr.variable(rank + dim) * direction for dim, index in enumerate(whole.results))
@@ -522,7 +521,7 @@ class DynamicOp(HloOp):
         return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
 
     def starts_as_origins(self) -> tuple[tuple[int, IndexingMap], ...]:
-        """Where the runtime variables of `moved` are: a start index a dimension."""
+        """The origins of the runtime variables of `moved`: one start index per dimension."""
         return tuple(enumerate(self.scalar_maps(), self.STARTS))
 
     def scalar_maps(self) -> tuple[IndexingMap, ...]:
@@ -546,7 +545,7 @@ class DynamicSliceOp(DynamicOp):
         dims = operand.get_shape()
         if len(sizes) != len(dims) or any(UNBOUNDED != whole < size for whole, size in zip(dims, sizes, strict=True)):
             raise RuleBroken(
-                f"no window of sizes {{{','.join(map(str, sizes))}}} lies inside the operand",
+                f"no window of sizes {{{','.join(map(str, sizes))}}} fits inside the operand",
                 operand=0,
                 details=(f"it is {type_text(operand)}",),
             )
@@ -597,11 +596,11 @@ class DynamicUpdateSliceOp(DynamicOp):
         return result
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        """The update's map holds where the window is; elsewhere it leads out of the update."""
+        """The update's map is valid inside the window; elsewhere its index is outside the update."""
         return (identity_map(dims_of(self.result)), self.moved(dims_of(self.operands[1]), -1), *self.scalar_maps())
 
     def update_to_result(self) -> IndexingMap:
-        """From an index of the update, and the window's clamped starts (run-time variables), to the result."""
+        """From an index of the update and the window's clamped starts (runtime variables) to an index of the result."""
         sizes = dims_of(self.operands[1])
         whole, rank = identity_map(sizes), len(sizes)
         results = tuple(index + Expr.variable(rank + dim) for dim, index in enumerate(whole.results))

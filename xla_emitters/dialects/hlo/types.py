@@ -9,8 +9,8 @@
     token[]  opaque[]  b(f32[2])  !hlo.token  !hlo.opaque  !hlo.buffer<tensor<2xf32>>
     { {1}: (0, {}, may-alias) }   [#hlo.alias<[1], 0, [], "may-alias">]        the module's input_output_alias
 
-A layout lists dimensions minor first, as HLO does; the default is row major, `{n-1, ..., 0}`. What follows the colon of an HLO layout
-(tiles, element bits, memory space) is kept as written and means nothing here.
+A layout lists dimensions minor first, as HLO does; the default is row major, `{n-1, ..., 0}`. The part after the colon of an HLO layout
+(tiles, element bits, memory space) is kept as written and has no effect here.
 Source: docs/reference/1 6.3; MLIR's tensor encoding.
 """
 
@@ -43,7 +43,7 @@ UNBOUNDED = DYNAMIC_INDEX
 
 @irdl_attr_definition
 class TokenType(ParametrizedAttribute, TypeAttribute):
-    """HLO's `token[]`: orders effects, holds nothing."""
+    """HLO's `token[]`: orders effects and holds no data."""
 
     name = "hlo.token"
 
@@ -66,11 +66,11 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """How an array lies in memory when it is not plainly row major, and the bounds of its dynamic dimensions.
+    """The memory order of an array that is not plainly row major, and the bounds of its dynamic dimensions.
 
     minor_to_major  a permutation of the dimensions, fastest varying first
-    suffix          what stood after the colon in HLO text, e.g. "T(8,128)E(4)S(5)", or ""
-    bounds          one number a dimension, or UNBOUNDED for static and for unbounded ones; empty when there is none
+    suffix          the text after the colon in HLO, e.g. "T(8,128)E(4)S(5)", or ""
+    bounds          one number per dimension, UNBOUNDED for static and for unbounded ones; empty when no dimension has a bound
     """
 
     name = "hlo.layout"
@@ -131,7 +131,7 @@ class LayoutAttr(ParametrizedAttribute):
 class AliasAttr(ParametrizedAttribute):
     """An output of the module that may, or must, take the memory of a parameter: `#hlo.alias<[1], 0, [], "may-alias">`.
 
-    output, index  the way to the array in the (possibly nested) tuple of the output and of the parameter
+    output, index  the indices of the array in the (possibly nested) tuple of the output and of the parameter
     parameter      its number
     kind           "may-alias" or "must-alias"
     """
@@ -199,7 +199,7 @@ def array_type(
 ) -> ArrayType:
     """The type of an array; a plain row-major layout becomes no layout.
 
-    dims    sizes, UNBOUNDED where not known (`bounds` then says how large it can get)
+    dims    sizes, UNBOUNDED where not known (`bounds` then holds the largest size)
 
     >>> str(array_type(dtype("f32").ir_type, (8, 64), (0, 1)))
     'tensor<8x64xf32, #hlo.layout<[0, 1]>>'
@@ -219,19 +219,19 @@ def _array_type(
     return TensorType(element, dims, LayoutAttr(order, suffix, bounds))
 
 
-def is_array(type: Attribute) -> TypeGuard[ArrayType]:
-    """Whether values of `type` are arrays (scalars too), not tuples, tokens, opaque values or buffers."""
-    return isinstance(type, TensorType)
+def is_array(ir_type: Attribute) -> TypeGuard[ArrayType]:
+    """Whether values of `ir_type` are arrays (scalars too), not tuples, tokens, opaque values or buffers."""
+    return isinstance(ir_type, TensorType)
 
 
-def as_array(type: Attribute) -> ArrayType:
-    """`type` itself, known to be an array.
+def as_array(ir_type: Attribute) -> ArrayType:
+    """`ir_type` itself, known to be an array.
 
     raises VerifyException otherwise.
     """
-    if is_array(type):
-        return type
-    raise VerifyException(f"expected an array, got {type_text(type)}")
+    if is_array(ir_type):
+        return ir_type
+    raise VerifyException(f"expected an array, got {type_text(ir_type)}")
 
 
 def dims_of(value: SSAValue | Attribute) -> tuple[int, ...]:
@@ -239,9 +239,9 @@ def dims_of(value: SSAValue | Attribute) -> tuple[int, ...]:
     return as_array(value.type if isinstance(value, SSAValue) else value).get_shape()
 
 
-def size_bounds(type: Attribute) -> tuple[int, ...]:
-    """The largest sizes of an array: of a dynamic dimension its bound, UNBOUNDED where there is none."""
-    array = as_array(type)
+def size_bounds(ir_type: Attribute) -> tuple[int, ...]:
+    """The largest sizes of an array: for a dynamic dimension its bound, or UNBOUNDED."""
+    array = as_array(ir_type)
     dims = array.get_shape()
     bounds = array.encoding.bounds if isinstance(array.encoding, LayoutAttr) else ()
     return tuple(bounds[i] if bounds and size == UNBOUNDED else size for i, size in enumerate(dims))
@@ -252,9 +252,9 @@ def element_of(value: SSAValue | Attribute) -> DType:
     return dtype_of(as_array(value.type if isinstance(value, SSAValue) else value).element_type)
 
 
-def minor_to_major(type: Attribute) -> tuple[int, ...]:
+def minor_to_major(ir_type: Attribute) -> tuple[int, ...]:
     """The dimensions of an array from the fastest varying to the slowest."""
-    array = as_array(type)
+    array = as_array(ir_type)
     if isinstance(array.encoding, LayoutAttr):
         return array.encoding.minor_to_major
     return default_order(array.get_num_dims())
@@ -265,24 +265,24 @@ def tuple_type(elements: Sequence[Attribute]) -> TupleType:
     return TupleType(ArrayAttr([element for element in elements if isinstance(element, TypeAttribute)]))
 
 
-def tuple_types(type: Attribute) -> tuple[Attribute, ...]:
-    """The elements of a tuple type, or `type` alone when it is not a tuple."""
-    return tuple(type.types) if isinstance(type, TupleType) else (type,)
+def tuple_types(ir_type: Attribute) -> tuple[Attribute, ...]:
+    """The elements of a tuple type, or `ir_type` alone when it is not a tuple."""
+    return tuple(ir_type.types) if isinstance(ir_type, TupleType) else (ir_type,)
 
 
-def type_at(type: Attribute, index: Sequence[int]) -> Attribute | None:
-    """The type at `index`, a way into a nest of tuples; None when it leads nowhere."""
+def type_at(ir_type: Attribute, index: Sequence[int]) -> Attribute | None:
+    """The type at `index`, one number per level of nested tuples; None when there is no such element."""
     for number in index:
-        if not isinstance(type, TupleType) or not 0 <= number < len(type.types):
+        if not isinstance(ir_type, TupleType) or not 0 <= number < len(ir_type.types):
             return None
-        type = type.types.data[number]
-    return type
+        ir_type = ir_type.types.data[number]
+    return ir_type
 
 
-def leaf_types(type: Attribute) -> tuple[Attribute, ...]:
-    """The types of the arrays in a nest of tuples, in order."""
+def leaf_types(ir_type: Attribute) -> tuple[Attribute, ...]:
+    """The types of the arrays in nested tuples, in order."""
     leaves = list[Attribute]()
-    pending = [type]
+    pending = [ir_type]
     while pending:
         current = pending.pop()
         if isinstance(current, TupleType):
@@ -311,41 +311,41 @@ def same_dims(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def type_text(type: Attribute, layout: bool = False) -> str:
-    """`type` in HLO's spelling, with its layout if asked.
+def type_text(ir_type: Attribute, layout: bool = False) -> str:
+    """`ir_type` in HLO's spelling, with its layout if asked.
 
     >>> type_text(array_type(dtype("f32").ir_type, (8, 64)), layout=True)
     'f32[8,64]{1,0}'
     """
-    match type:
+    match ir_type:
         case TensorType():
-            return _array_text(as_array(type), layout)
+            return _array_text(as_array(ir_type), layout)
         case TupleType():
-            parts = [type_text(part, layout) for part in type.types]
-            # As XLA: a comment at every fifth element of a long tuple would be in the way of comparing, so none.
+            parts = [type_text(part, layout) for part in ir_type.types]
+            # Without XLA's comment at every fifth element of a long tuple: it would make texts hard to compare.
             return f"({', '.join(parts)})"
         case BufferType():
-            return f"b({type_text(type.contents, layout)})"
+            return f"b({type_text(ir_type.contents, layout)})"
         case TokenType():
             return "token[]"
         case OpaqueType():
             return "opaque[]"
         case _:
-            return str(type)
+            return str(ir_type)
 
 
-def _array_text(type: ArrayType, layout: bool) -> str:
-    encoding = type.encoding
-    dims = type.get_shape()
+def _array_text(ir_type: ArrayType, layout: bool) -> str:
+    encoding = ir_type.encoding
+    dims = ir_type.get_shape()
     bounds = encoding.bounds if isinstance(encoding, LayoutAttr) else ()
     shown = [_dim_text(dim, bounds[i] if bounds else UNBOUNDED) for i, dim in enumerate(dims)]
-    text = f"{dtype_of(type.element_type).name}[{','.join(shown)}]"
+    text = f"{dtype_of(ir_type.element_type).name}[{','.join(shown)}]"
     if not layout:
         return text
     suffix = encoding.suffix.data if isinstance(encoding, LayoutAttr) else ""
     if not dims and not suffix:
         return text
-    return f"{text}{{{_commas(minor_to_major(type))}{':' + suffix if suffix else ''}}}"
+    return f"{text}{{{_commas(minor_to_major(ir_type))}{':' + suffix if suffix else ''}}}"
 
 
 def _dim_text(dim: int, bound: int) -> str:
@@ -358,6 +358,6 @@ def _commas(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def has_dynamic_dims(type: Attribute) -> bool:
-    """Whether some array in `type` has a dimension that only the run knows."""
-    return any(isinstance(leaf, TensorType) and UNBOUNDED in leaf.get_shape() for leaf in leaf_types(type))
+def has_dynamic_dims(ir_type: Attribute) -> bool:
+    """Whether some array in `ir_type` has a dimension whose size is known only at run time."""
+    return any(isinstance(leaf, TensorType) and UNBOUNDED in leaf.get_shape() for leaf in leaf_types(ir_type))

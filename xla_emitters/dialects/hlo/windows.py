@@ -2,9 +2,9 @@
 
     #hlo.window<size = [2, 2], stride = [2, 2], pad = [0, 1, 0, 1]>
 
-One entry a dimension in every list (pad: low and high). What is left out has its default: stride 1, no padding, no dilation, not reversed.
+Every list has one entry per dimension (pad: low and high). Defaults: stride 1, no padding, no dilation, not reversed.
     lhs_dilate (base dilation)    the array has lhs_dilate - 1 holes between neighbours
-    rhs_dilate (window dilation)  the window's elements stand rhs_dilate apart
+    rhs_dilate (window dilation)  the window's elements are rhs_dilate apart
 Source: docs/reference/1 3.6, 6.8 "window".
 """
 
@@ -37,7 +37,7 @@ class WindowDim:
     reversed: bool = False
 
     def output_size(self, size: int) -> int:
-        """How many places the window has along a dimension of `size` elements."""
+        """Number of positions of the window along a dimension of `size` elements."""
         padded = self.low + self.high + (0 if size == 0 else (size - 1) * self.base_dilation + 1)
         reach = (self.size - 1) * self.window_dilation + 1
         return 0 if self.size == 0 or padded < reach else (padded - reach) // self.stride + 1
@@ -45,7 +45,7 @@ class WindowDim:
 
 @dataclass(frozen=True)
 class Window:
-    """One `WindowDim` a dimension."""
+    """One `WindowDim` per dimension."""
 
     dims: tuple[WindowDim, ...] = ()
 
@@ -85,7 +85,7 @@ class Window:
         )
 
     def lists(self) -> dict[str, tuple[int, ...]]:
-        """The inverse of `of_lists`, defaults left out."""
+        """The inverse of `of_lists`, without defaults."""
         dims = self.dims
         found = {
             "size": tuple(dim.size for dim in dims),
@@ -104,9 +104,9 @@ class Window:
 
 
 def window_map(window: Window, dims: Sequence[int]) -> IndexingMap:
-    """From a place of the window (dims) and an element of it (range variables) to the element of an array of sizes `dims` there.
+    """From a position of the window (dims) and an element of it (range variables) to the element of an array of sizes `dims` there.
 
-    In padding and in the holes of base dilation there is none: the domain leaves them out.
+    The domain excludes padding and the holes of base dilation, where the array has no element.
 
     >>> print(window_map(Window((WindowDim(size=3, stride=2, low=1, high=1),)), (8,)))
     (d0)[s0] -> (d0 * 2 + s0 - 1), domain: d0 in [0, 3], s0 in [0, 2], d0 * 2 + s0 in [1, 8]
@@ -130,10 +130,10 @@ def window_map(window: Window, dims: Sequence[int]) -> IndexingMap:
     return IndexingMap(tuple(results), places, elements, constraints=tuple(constraints)).simplify()
 
 
-def points_inside(map: IndexingMap, where: Array, symbols: Sequence[int]) -> Array:
-    """Which of the places `where` (one array a dim) are in the map's domain with these values of its symbols."""
-    inside = np.broadcast_to(np.asarray(map.constraints_satisfied([*where], symbols)), where.shape[1:])
-    for at, variable in zip(where, map.dims, strict=True):
+def points_inside(index_map: IndexingMap, where: Array, symbols: Sequence[int]) -> Array:
+    """Mask of the positions `where` (one array per dim) that are in the map's domain with these values of its symbols."""
+    inside = np.broadcast_to(np.asarray(index_map.constraints_satisfied([*where], symbols)), where.shape[1:])
+    for at, variable in zip(where, index_map.dims, strict=True):
         inside = inside & (at >= variable.bounds.lower) & (at <= variable.bounds.upper)
     return inside
 

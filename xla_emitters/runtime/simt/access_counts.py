@@ -1,16 +1,16 @@
-"""What accesses to memory cost a GPU: bank conflicts of shared memory, sectors of global memory, counted while a kernel runs.
+"""Counts, while a kernel runs, what its memory accesses would cost a GPU: bank conflicts of shared memory, sectors of global memory.
 
     counter = AccessCounter()
     execute(module, arrays, watchers=[counter])
     counter.counts()   ->   AccessCount(op='llvm.load', place='transpose.3 (t.hlo:4:8)', memory='@shared', ..., bank_ways=32.0), ...
 
-    request   one access of one warp: its 32 threads, as far as they are active
-    sector    32 bytes of global memory, which are fetched together: words of 32 neighbours are 4 sectors, or 32 if they lie apart
-    bank      shared memory's words of 4 bytes are dealt to 32 banks, each of which gives one word at a time. The `ways` of a request
-              are the most words that it wants of one bank: 1 is no conflict. A word that many threads want counts once. Accesses
-              of 8 and 16 bytes go in two and four parts, each of half a warp and of a quarter.
+    request   one access of one warp: the active ones of its 32 threads
+    sector    32 bytes of global memory, which are fetched together: 32 contiguous words are 4 sectors, 32 scattered words up to 32
+    bank      shared memory's words of 4 bytes are dealt to 32 banks; a bank serves one word at a time. The `ways` of a request are the
+              most different words that it accesses in one bank: 1 is no conflict. Accesses of 8 and 16 bytes are served in two and
+              four parts, of half a warp and of a quarter each.
 
-Buffers are taken to start at a sector and a bank of their own, as allocations do.
+Every buffer is taken to start at a sector and at bank 0, as allocations do.
 Source: CUDA C++ best practices guide, "Device memory spaces".
 """
 
@@ -33,11 +33,11 @@ NOBODY = -1
 
 @dataclass(frozen=True)
 class AccessCount:
-    """One op's accesses to one buffer, over all that ran.
+    """One op's accesses to one buffer, summed over all blocks that ran.
 
-    op, place          its name, and where it comes from: `transpose.3 (t.hlo:4:8)`
+    op, place          the op's name, and its source: `transpose.3 (t.hlo:4:8)`
     memory, space      name of the buffer; "global" or "shared"
-    is_store           an atomic update counts as a load and as a store, or as a store alone where it is done in one go
+    is_store           an atomic update counts as a load and a store, or as a store alone where the executor does it in one access
     bytes_per_thread   of one access
     requests           accesses by a warp with an active thread
     bank_ways          of shared memory: the mean over the parts of requests; 0 for global memory
@@ -110,7 +110,7 @@ def by_warps(access: Access, shape: tuple[int, int]) -> Array:
 
 
 def bank_ways(warps: Array, size: int) -> Array:
-    """For each part of each request, int64: the most words that it wants of one bank; 0 where no lane of it is active.
+    """For each part of each request, int64: the most words that it accesses in one bank; 0 where no lane of it is active.
 
     >>> stride_of_32_words = np.arange(32)[None, :] * 128
     >>> bank_ways(stride_of_32_words, 4), bank_ways(stride_of_32_words + np.arange(32) * 4, 4)
@@ -143,7 +143,7 @@ def _covered(offsets: Array, size: int, unit: int) -> Array:
 
 
 def _is_new(numbers: Array) -> Array:
-    """Where a sorted row's number is the first of its kind, and not NOBODY."""
+    """Mask of the first occurrence of each number in a sorted row, without NOBODY."""
     new = numbers != NOBODY
     new[:, 1:] &= numbers[:, 1:] != numbers[:, :-1]
     return new

@@ -2,7 +2,7 @@
 
 affine.apply affine_map<(d0)[s0] -> (d0 floordiv 4 + s0)>(%i)[%j]     quotients round down, remainders have the divisor's sign
 affine.min, affine.max                                                the least or greatest of a map's results
-affine.delinearize_index, affine.linearize_index                      the first extent of a basis says nothing
+affine.delinearize_index, affine.linearize_index                      the first extent of a basis is not used
 
 Source: MLIR 22, affine dialect.
 """
@@ -27,14 +27,14 @@ from xla_emitters.runtime.simt.xla_gpu import as_lanes
 RULES = Rules()
 
 
-def results_of(map: AffineMapAttr) -> Callable[..., list[Array]]:
-    """A function of the map's operands, dims then symbols, that gives its results."""
-    dims = map.data.num_dims
+def results_of(affine_map: AffineMapAttr) -> Callable[..., list[Array]]:
+    """A function from the map's operands, dims then symbols, to its results."""
+    dims = affine_map.data.num_dims
 
     def evaluate(*operands: Array) -> list[Array]:
         # xDSL's evaluation does plain Python arithmetic, which arrays do too.
         given: Any = operands
-        return [as_lanes(INDEX, result.eval(given[:dims], given[dims:])) for result in map.data.results]
+        return [as_lanes(INDEX, result.eval(given[:dims], given[dims:])) for result in affine_map.data.results]
 
     return evaluate
 
@@ -49,8 +49,8 @@ def apply(op: affine.ApplyOp) -> Kernel:
     return run
 
 
-def _chosen(map: AffineMapAttr, choose: Binary, machine: Machine, *operands: Array) -> Array:
-    return reduce(choose, results_of(map)(*operands))
+def _chosen(affine_map: AffineMapAttr, choose: Binary, machine: Machine, *operands: Array) -> Array:
+    return reduce(choose, results_of(affine_map)(*operands))
 
 
 @RULES.op(affine.MinOp)
@@ -66,7 +66,7 @@ def maximum(op: MaxOp) -> Kernel:
 def _inner_extents(
     op: DelinearizeIndexOp | LinearizeIndexOp, coordinates: int, dynamic: Sequence[Array]
 ) -> list[Array]:
-    """The extents of all dimensions but the first, whose extent says nothing."""
+    """The extents of all dimensions but the first, which the ops do not use."""
     left = iter(dynamic)
     extents = [np.full((1, 1), e) if isinstance(e, int) else next(left) for e in op.basis]
     return extents[len(extents) - coordinates + 1 :] if coordinates else []

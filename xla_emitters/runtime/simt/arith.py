@@ -1,10 +1,10 @@
 """`arith`: integers that wrap, floats rounded after each op, comparisons, conversions.
 
-What an integer or float op does to lanes stands here once, by name; `llvm` uses the same functions.
+What an integer or float op does to lanes is defined here once, by name; `llvm` uses the same functions.
 
 Division by zero, and of the least integer by -1, is undefined: an active lane that does it is an ExecutionError (HLO code
 guards its divisions), an inactive one does no harm. Oversized shifts and conversions that do not fit are poison that HLO
-code selects away: they give what `scalars` says. Fast-math flags are permissions and change nothing.
+code selects away: they give the values that `scalars` documents. Fast-math flags are permissions and change nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from xla_emitters.runtime.simt.scalars import Form, exact, form_of, in_float, si
 RULES = Rules()
 
 OfForm: TypeAlias = Callable[[Form], Kernel]
-"""How to make a function of lanes for values of a form."""
+"""Makes the function of lanes for values of a form."""
 Reading: TypeAlias = Callable[[Form, Array], Array]
 """`signed` or `unsigned`."""
 
@@ -62,7 +62,7 @@ def _read_as(reading: Reading, function: Binary) -> OfForm:
 
 
 def _wrapping(function: Binary) -> OfForm:
-    """Right modulo 2**bits whatever the sign: add, subtract, multiply. NumPy's integers wrap by themselves."""
+    """For add, subtract and multiply, which are the same modulo 2**bits for signed and unsigned. NumPy's integers wrap by themselves."""
     return lambda form: function if form.bits in (8, 16, 32, 64) else _read_as(signed, function)(form)
 
 
@@ -239,7 +239,7 @@ for _op, _name in {
 
 
 def sum_and_carry(form: Form, one: Array, other: Array) -> tuple[Array, Array]:
-    """The wrapped sum, and whether the unsigned one does not fit."""
+    """The wrapped sum, and whether the unsigned sum overflows."""
     total = INTEGER_OPS["add"](form)(one, other)
     return total, unsigned(form, total) < unsigned(form, one)
 
@@ -310,7 +310,7 @@ def constant(op: arith.ConstantOp) -> Callable[[Machine], Value]:
 
 
 def constant_kernel(op: Operation, value: Attribute, result_type: Attribute) -> Callable[[Machine], Value]:
-    """A kernel that gives an attribute's value: a number, a vector, or a tensor in read-only memory."""
+    """A kernel that returns an attribute's value: a number, a vector, or a tensor in read-only memory."""
     form = form_of(result_type)
     if isinstance(value, IntegerAttr | FloatAttr):
         number = scalars.constant(form, value.value.data)
@@ -338,7 +338,7 @@ def dense_values(form: Form, value: DenseIntOrFPElementsAttr[Any]) -> Array:
     if isinstance(value.get_element_type(), ComplexType):
         lanes = np.array([complex(*parts) for parts in numbers], form.lanes)
     elif form.is_float:
-        # As bits: a signalling NaN is another one as a number in Python.
+        # As bits: Python would change a signalling NaN to a quiet one.
         lanes = scalars.from_bits(form, np.frombuffer(value.data.data, form.storage))
     else:
         lanes = scalars.wrap(form, np.array(numbers, object))
@@ -387,7 +387,7 @@ def scale_down(op: ScalingTruncFOp) -> Binary:
 
 
 def _scaling_forms(op: ScalingExtFOp | ScalingTruncFOp) -> tuple[Form, Form, Form]:
-    """Of input, scale and result. raises Unsupported for a scale that is not a power of two by its type."""
+    """The forms of input, scale and result. raises Unsupported for a scale type whose values are not all powers of two."""
     scale = form_of(op.scale.type)
     if not isinstance(get_element_type_or_self(op.scale.type), Float8E8M0FNUType):
         raise Unsupported(f"{op.name} by a scale of type {scale.name}", stage="simt")
@@ -446,5 +446,5 @@ def bitcast(op: arith.BitcastOp) -> Unary:
     """raises Unsupported when the widths differ"""
     source, target = form_of(op.input.type), form_of(op.result.type)
     if source.bits != target.bits:
-        raise Unsupported(f"{op.name} from {source.name} to {target.name}, which is of another width", stage="simt")
+        raise Unsupported(f"{op.name} from {source.name} to {target.name}, which has another width", stage="simt")
     return partial(scalars.reinterpret, source, target)

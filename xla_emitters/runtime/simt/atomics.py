@@ -1,13 +1,13 @@
-"""Atomic updates: lanes that change one element take turns, block by block, thread by thread.
+"""Atomic updates: lanes that update one element take turns, block by block, thread by thread.
 
     xla_gpu.atomic_rmw %t[%i] : tensor<8xf32> { ^bb0(%old: f32): ... }
 
     lane     0  1  2  3  4  5             element    3: lane 0, then 2, then 5
     element  3  7  3  1  7  3                        7: lane 1, then 4
 
-The k-th lanes of all elements go in round k, so there are as many rounds as lanes meet in one element. On a GPU the order is open; here
-it is one of those that may happen, and always the same one, so that sums of floats can be compared bit by bit.
-A body of one op that NumPy accumulates by itself, as `np.add.at` does in that same order, needs no rounds.
+Round k runs the k-th lane of every element, so there are as many rounds as the most lanes of one element. On a GPU the order is undefined;
+here it is always this one, which a GPU may take too, so that sums of floats can be compared bit by bit.
+A body of one op that NumPy accumulates in the same order by itself, as `np.add.at` does, needs no rounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RULES = Rules()
 
 
 def take_turns(machine: Machine, keys: Array, update: Callable[[], None]) -> None:
-    """Runs `update` for groups of the active lanes: no two lanes of a group have one key, and lanes of one key come in order.
+    """Runs `update` for groups of the active lanes: the lanes of a group have different keys, and lanes of one key run in order.
 
     keys   int64 lanes
     """
@@ -60,7 +60,7 @@ def take_turns(machine: Machine, keys: Array, update: Callable[[], None]) -> Non
 
 
 def instances(buffer: Buffer, index: Array, size: int) -> Array:
-    """Different for different elements of `size` bytes: where they lie in the whole of a buffer, its instances one after the other."""
+    """A different number for each element of `size` bytes: its index in the whole buffer, whose instances follow one another."""
     return index if buffer.origin is None else index + buffer.origin // size
 
 
@@ -78,11 +78,11 @@ ACCUMULATE: dict[str, tuple[np.ufunc, str]] = {
     arith.MaxUIOp.name: (np.maximum, "u"),
     arith.AddfOp.name: (np.add, "f"),
 }
-"""Op -> NumPy's function, and the kind of NumPy type that memory is seen as. Floats only where NumPy adds without widening: f32, f64."""
+"""Op -> NumPy's function, and the kind of NumPy type as which memory is viewed. Only the floats that NumPy adds unwidened: f32, f64."""
 
 
 def accumulated(form: Form, name: str) -> tuple[np.ufunc, np.dtype[Any]] | None:
-    """How NumPy accumulates with the op `name` in memory of `form`; None where it does not, or not bit by bit."""
+    """How NumPy accumulates with the op `name` in memory of `form`; None where it cannot, or not with the same bits."""
     ufunc, kind = ACCUMULATE.get(name, (None, ""))
     whole = form.rounded in (F32, F64) if kind == "f" else form.is_integer and form.bits in (8, 16, 32, 64)
     return (ufunc, np.dtype(f"{kind}{form.size}")) if ufunc and whole else None
@@ -138,7 +138,7 @@ def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: Scope) -> Step:
 def _replace(
     machine: Machine, op: Operation, tensor: Tensor, count: int | None, index: Array, body: Body, frame: Frame
 ) -> None:
-    """Each active lane replaces its element, or its row of `count`, by what the body makes of it."""
+    """Each active lane replaces its element, or its row of `count` elements, by the body's result for it."""
     memory, form, buffer = machine.memory, tensor.element, tensor.buffer
     rows = memory.view(buffer, form.storage, count)
     old = memory.gather(op, buffer, index, rows, machine.active)

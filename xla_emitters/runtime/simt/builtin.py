@@ -1,4 +1,4 @@
-"""`builtin` and `ub`: casts between two types of one value while types are being converted, and poison."""
+"""`builtin` and `ub`: poison, and the casts that exist between two types of one value while types are being converted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cast(op: UnrealizedConversionCastOp) -> Kernel:
 
 
 def cast_kernel(source: Attribute, target: Attribute) -> Kernel:
-    """One value as the other type that stands for it. raises Unsupported for types that stand for different things."""
+    """A kernel that converts a value between two representations. raises Unsupported for types that represent different things."""
     if source == target:
         return _unchanged
     if isa(source, IndexType | IntegerType) and isa(target, IndexType | IntegerType):

@@ -1,4 +1,4 @@
-"""`cf`: branches between blocks. How lanes that part meet again stands in `code.Graph`."""
+"""`cf`: branches between blocks. `code.Graph` joins the lanes that take different ways."""
 
 from __future__ import annotations
 

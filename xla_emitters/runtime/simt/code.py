@@ -1,4 +1,4 @@
-"""IR compiled to Python closures once: running it costs a function call per op, and nothing is looked up twice.
+"""Compiles IR to Python closures once, so that running it costs one function call per op.
 
     module ──Compiler──> Function ──> Body   one block:      (step, slots that die here), (step, ...), ..., yielded slots
                                   └─> Graph  several blocks: a Body each, branches between them
@@ -11,13 +11,13 @@ What an op does stands in a `Rules` table, one per dialect file:
     @RULES.op(tensor.ExtractOp)                  # op -> function of (machine, *operands); returns a value, a list of values, or None
     @RULES.control(scf.IfOp)                     # (op, scope) -> step of (machine, frame): ops with regions, calls
 
-A rule runs once per op when its function is compiled: it reads types and attributes there and returns what runs. The table
-is keyed by op name, so that it does not matter who declared the class.
+A rule runs once per op, when its function is compiled: it reads types and attributes and returns the closure that runs. The table is
+keyed by op name, so that classes of one op in different packages share a rule.
 
-Branches between blocks part lanes; then the earliest block that has waiting lanes runs next, in an order in which each block
-comes before its successors and a loop before what follows it. Lanes that took the long way round catch up with those that
-wait behind it, so paths join at the first block that they share. A value that other blocks can see is merged under the mask
-of the lanes that computed it.
+A branch may send lanes to different blocks. The earliest block that has waiting lanes then runs next, in an order in which each block
+is before its successors and a loop before what follows it. So lanes on a longer path reach a shared block before the lanes that wait for
+it run it, and paths join at the first block that they share. A value that other blocks use is merged under the mask of the lanes that
+computed it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ Binary: TypeAlias = Callable[[Array, Array], Array]
 Ternary: TypeAlias = Callable[[Array, Array, Array], Array]
 OpT = TypeVar("OpT", bound=Operation)
 Parts: TypeAlias = list[tuple[Array | None, int]]
-"""Which lanes (None is all that are active) go which way."""
+"""Masks of lanes (None: all active ones), each with the number of the way that they take."""
 BranchRuleResult: TypeAlias = tuple[Sequence[SSAValue], Callable[..., Parts], Sequence[Sequence[SSAValue]]]
-"""The values to decide on; (machine, *those) -> Parts, by number of successor; the operands that each successor gets."""
+"""The values that decide; (machine, *values) -> Parts, by number of successor; the operands of each successor."""
 BranchRule: TypeAlias = Callable[[Any], BranchRuleResult]
 
 
 class Rules:
-    """What the ops of a dialect do: op name -> how to compile one."""
+    """Rules that compile the ops of a dialect, by op name."""
 
     def __init__(self, *tables: Rules) -> None:
         self.steps: dict[str, Callable[[Any, Scope], Step]] = {}
@@ -66,7 +66,7 @@ class Rules:
             self.branches |= table.branches
 
     def elementwise(self, *ops: type[OpT]) -> Callable[[Callable[[OpT], Kernel]], Callable[[OpT], Kernel]]:
-        """A rule whose kernel takes one array per operand and gives one; see `lifted` for vectors."""
+        """A rule whose kernel takes one array per operand and returns one; see `lifted` for vectors."""
 
         def register(rule: Callable[[OpT], Kernel]) -> Callable[[OpT], Kernel]:
             def step(op: OpT, scope: Scope) -> Step:
@@ -83,11 +83,11 @@ class Rules:
         return register
 
     def of_form(self, make: Callable[[Form], Kernel], *ops: type[Operation]) -> None:
-        """An elementwise op of which nothing matters but the form of its first operand."""
+        """A rule for elementwise ops whose kernel depends only on the form of the first operand."""
         self.elementwise(*ops)(lambda op: make(form_of(op.operands[0].type)))
 
     def op(self, *ops: type[OpT]) -> Callable[[Callable[[OpT], Kernel]], Callable[[OpT], Kernel]]:
-        """A rule whose kernel takes the machine and one value per operand; gives a value, a list of values, or None."""
+        """A rule whose kernel takes the machine and one value per operand and returns a value, a list of values, or None."""
 
         def register(rule: Callable[[OpT], Kernel]) -> Callable[[OpT], Kernel]:
             def step(op: OpT, scope: Scope) -> Step:
@@ -181,10 +181,10 @@ class Body:
 
 @dataclass
 class Branch:
-    """How a block ends: to which block, with which operands; (None, slots) is a return.
+    """How a block ends: each way's target block and operands; (None, slots) is a return.
 
     op       the terminator
-    choose   machine, frame -> which lanes go which way
+    choose   (machine, frame) -> which lanes take which way
     """
 
     op: Operation
@@ -212,7 +212,7 @@ class Graph:
         entered, checks_stamps = machine.active, machine.checks_stamps
         rounds, latest = Rounds(machine, self.nodes[0].branch.op), -1
         everyone = np.ones((1, 1), bool) if entered is None else entered
-        # The lanes that wait in front of each node: None is nobody, the very mask `everyone` is all of them.
+        # The lanes that wait to run each node: None is no lane; the object `everyone` itself is all lanes.
         waiting: list[Array | None] = [everyone, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
         returned: list[Value] | None = None
@@ -225,7 +225,7 @@ class Graph:
                 if number <= latest:
                     rounds.begin([number, *[frame[slot] for slot in node.body.arguments], *frame], waiting)
                 latest = number
-                # Where lanes are apart, one stamp cannot say what each of them has seen.
+                # While lanes run different blocks, one stamp per buffer cannot record which value each lane has seen.
                 machine.checks_stamps = checks_stamps and lanes is everyone
                 before = [frame[slot] for slot in node.shared]
                 node.body.run_steps(machine, frame)
@@ -252,14 +252,14 @@ class Graph:
 
 
 def merged(lanes: Array, values: Sequence[Value], before: Sequence[Value | None] | None) -> list[Value]:
-    """`values` in `lanes` and elsewhere what was there before, if anything was."""
+    """`values` in `lanes`, and elsewhere the values of `before`, if there are any."""
     if before is None:
         return list(values)
     return [merge(lanes, new, old) for new, old in zip(values, before, strict=True)]
 
 
 def _together(going: Array, waiting: Array | None, everyone: Array) -> Array:
-    """The lanes of both masks; `everyone` itself when that is all."""
+    """The union of two masks; the object `everyone` itself when that is all lanes."""
     both = going if waiting is None else going | waiting
     return both if (everyone & ~both).any() else everyone
 
@@ -268,7 +268,7 @@ def _together(going: Array, waiting: Array | None, everyone: Array) -> Array:
 class Function:
     """A function of the module. `code` is None until it is compiled, and for a declaration.
 
-    places      that use it
+    places      number of places that use it
     is_shared   whether equal calls are computed once: see `shared_calls`
     """
 
@@ -292,7 +292,7 @@ class Function:
         return results
 
     def _shared(self, machine: Machine, arguments: Sequence[Value]) -> list[Value]:
-        """Runs the function for those of the active lanes for which no equal call did."""
+        """Runs the function for the active lanes without the result of an equal call."""
         known, memory, active = machine.known, machine.memory, machine.active
         key = known.key(self.name, arguments)
         found = known.find(key, memory.changes)
@@ -357,7 +357,7 @@ class Compiler:
         return isinstance(op, func.FuncOp | llvm.FuncOp) and bool(op.body.blocks)
 
     def function(self, name: str) -> Function:
-        """The function `name`, compiled: for one more place that uses it.
+        """The function `name`, compiled; counts one more place that uses it.
 
         raises Unsupported when the module does not define it, or for an op without a rule
         """
@@ -422,7 +422,7 @@ class Scope:
     def _last_uses(
         self, block: Block, ops: Sequence[Operation], kept: frozenset[SSAValue]
     ) -> dict[Operation, list[SSAValue]]:
-        """Which values of `block` are used last by which op: their own when there is no use, none when they leave the block."""
+        """Op -> the values of `block` whose last use it is. An unused value belongs to its own op; one that leaves the block to none."""
         order = {op: number for number, op in enumerate(ops)}
         defined: list[tuple[SSAValue, int | None]] = [(argument, None) for argument in block.args]
         defined += [(result, order[op]) for op in ops for result in op.results]
@@ -433,7 +433,7 @@ class Scope:
             last = definition
             for use in value.uses:
                 user = use.operation if use.operation.parent is block else _user_in(block, use.operation)
-                # The terminator, and what stands in other blocks, have no place in the order.
+                # The terminator and ops of other blocks are not in the order.
                 place = order.get(user) if user else None
                 if place is None:
                     break
@@ -486,11 +486,11 @@ def _user_in(block: Block, user: Operation) -> Operation | None:
 
 
 def loops_together(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks in an order in which each comes before its successors, but for back edges, and a loop's blocks stand together.
+    """The blocks in an order in which each is before its successors, except along back edges, and a loop's blocks are contiguous.
 
-    blocks   those to order, the entry first; branches to others are ignored
-    returns  behind a loop's head its other blocks, ordered likewise, and only then what follows the loop. So lanes that leave
-             a loop early wait until the last has left. (Reverse post-order alone may put the exit before the body.)
+    blocks   the blocks to order, the entry first; branches to others are ignored
+    returns  after a loop's head its other blocks, ordered likewise, and only then what follows the loop. So lanes that leave
+             a loop early wait until the last one has left. (Reverse post-order alone may put the exit before the body.)
 
     Source: Bourdoncle, "Efficient chaotic iteration strategies with widenings" (1993), weak topological order.
     """
@@ -500,7 +500,7 @@ def loops_together(blocks: Sequence[Block]) -> list[Block]:
         head, *rest = component
         order.append(head)
         if rest:
-            # The head is gone, so that inner loops come apart; search from where the head branches to.
+            # Without the head, inner loops are components of their own; search from the head's successors.
             left = set(rest)
             starts = [block for block in _successors(head) if block in left]
             order += loops_together(list(dict.fromkeys(starts + rest)))
@@ -510,14 +510,14 @@ def loops_together(blocks: Sequence[Block]) -> list[Block]:
 def _components(blocks: Sequence[Block], inside: set[Block]) -> list[list[Block]]:
     """Strongly connected components (Tarjan 1972) of the blocks in `inside`, last first.
 
-    Each has the block in front that was reached first.
+    The first block of each is the one that was reached first.
     """
     index: dict[Block, int] = {}
     low: dict[Block, int] = {}
     open_blocks: list[Block] = []
     is_open: set[Block] = set()
     components: list[list[Block]] = []
-    # An explicit stack: a function may have more blocks than Python has frames.
+    # An explicit stack: a function may have more blocks than Python allows frames.
     path: list[tuple[Block, list[Block]]] = []
 
     def enter(block: Block) -> None:

@@ -3,9 +3,9 @@
     complex.mul %a, %b : complex<f32>     ->   (re re' - im im', re im' + im re'), each product and sum rounded to float32
     complex.exp %a : complex<f32>         ->   np.exp
 
-Sums, products and the like are done by parts, as `convert-complex-to-standard` writes them out, so that they keep their bits when
-it has; NumPy's own product may be fused. Quotients and functions are what the `hlo` ops mean: computed in complex128, rounded once; the
-ones that the pass writes out are within tolerances of them.
+Sums, products and the like are computed by parts, as `convert-complex-to-standard` expands them, so that this pass keeps their bits;
+NumPy's own product may be fused. Quotients and functions are those of the `hlo` ops: computed in complex128, rounded once. The pass's
+expansions of these are within the tolerances.
 Source: MLIR 22, complex dialect; docs/reference/1 5.2.
 """
 
@@ -75,7 +75,7 @@ BINARY: dict[type[complex.ComplexBinaryOp | complex.ComplexCompareOp], Binary] =
 
 
 def _contiguous(compute: Callable[..., Array]) -> Callable[..., Array]:
-    """NumPy's loops for contiguous and for scattered data may round differently."""
+    """`compute` on contiguous copies: NumPy's loops for contiguous and for strided data may round differently."""
     return lambda *operands: np.ascontiguousarray(compute(*map(np.ascontiguousarray, operands)))
 
 

@@ -1,14 +1,14 @@
-"""Running a kernel module on the CPU, at any stage between emission and the LLVM dialect.
+"""Runs a kernel module on the CPU, at any stage between emission and the LLVM dialect.
 
     execute(module, [x, out])  ->  [out]                     every block of the grid
     written_elements(module, [x, out], blocks=[0, 24575])    only these blocks; which elements of `out` they wrote
 
-The launch is the one that the module says (see `analysis/kernel_entry`) unless one is given. Arguments are NumPy arrays in the order of the
-entry's arguments, parameters then results; the kernel sees their bytes as flat buffers, in the order in which they lie, whatever the
-argument's type is at this stage. The blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
+The launch is the module's own (see `analysis/kernel_entry`) unless one is given. Arguments are NumPy arrays in the order of the entry's
+arguments, parameters then results; the kernel sees their bytes as flat buffers in memory order, whatever the argument's type is at this
+stage. The blocks run in chunks, all threads of a chunk in lockstep, op by op in NumPy.
 
-A sub-byte type (s4, u4, f4 ...) takes one byte an element in NumPy and in tensors. Memory behind a pointer packs it, so such an
-array is packed for the run where the argument is a pointer, and unpacked afterwards. Buffers that are written end with a whole word there.
+A sub-byte type (s4, u4, f4 ...) takes one byte per element in NumPy and in tensors. Memory behind a pointer packs it, so such an
+array is packed for the run where the argument is a pointer, and unpacked afterwards. A buffer that is written is padded to a whole word.
 Source: docs/reference/contracts "Passes" and "Numbers"; docs/reference/2 4.1 "ABI".
 """
 
@@ -71,10 +71,10 @@ RULES = Rules(
     *(math.RULES, nvvm.RULES, nvvm_intrinsics.RULES, scf.RULES, tensor.RULES, vector.RULES),
     *(xla_gpu.RULES, xla_gpu_tensors.RULES, xla_gpu_tiles.RULES),
 )
-"""What every op does."""
+"""The rules of all ops."""
 
 LANES = 1 << 17
-"""Threads of one chunk, about: NumPy's overhead per op is small from here on, and memory stays small."""
+"""About so many threads run in one chunk: enough to make NumPy's overhead per op small, few enough to need little memory."""
 
 
 def execute(
@@ -92,12 +92,12 @@ def execute(
 
     arguments     one C-contiguous array per argument of the entry, of any shape; result arrays last
     blocks        linear block numbers (x fastest)
-    chunk_blocks  blocks that run at once; by default as many as make about LANES threads
+    chunk_blocks  blocks that run at once; by default as many as have about LANES threads
     results       how many of the last arguments are results; by default as many as the entry returns or, where it returns
                   nothing, the last arguments that are not marked `xla.invariant`
-    launch        overrides what the module says
+    launch        overrides the module's own
     watchers      told of each access to memory and of each barrier; the buffer of argument n has number n
-    max_rounds    rounds that a loop without a known end may have (scf.while, branches back); by default any number
+    max_rounds    limit of the rounds of a loop without a known trip count (scf.while, branches back); by default there is none
     raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule;
                   ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, a loop
                   that provably never ends (see `rounds`) or has more than `max_rounds` rounds, calls without end
@@ -114,12 +114,12 @@ def execute(
 
 _FRAMES_PER_FUNCTION = 100
 _MOST_FRAMES = 20_000
-"""Of Python. A frame is small, but some need the thread's own stack too."""
+"""Limit of Python's frames. A frame is small, but some also need the thread's C stack."""
 
 
 @contextmanager
 def _deep_calls(module: ModuleOp) -> Generator[None]:
-    """Room for each function of `module` to be called by another. raises ExecutionError for calls that are deeper."""
+    """Raises Python's recursion limit so far that every function of `module` may call another. raises ExecutionError for deeper calls."""
     before = sys.getrecursionlimit()
     functions = sum(isinstance(op, FunctionOp) for op in symbols_of(module).values())
     sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_FUNCTION * functions, _MOST_FRAMES)))
@@ -129,7 +129,7 @@ def _deep_calls(module: ModuleOp) -> Generator[None]:
         raise ExecutionError(
             "the kernel's functions call each other too deeply",
             stage="simt",
-            help="does a function call itself for ever?",
+            help="look for a function that calls itself without end",
         ) from error
     finally:
         sys.setrecursionlimit(before)
@@ -144,13 +144,13 @@ def written_elements(
     launch: Launch | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> list[Array]:
-    """Runs `blocks` as `execute` does and says what they wrote, so that a test of a few blocks compares just that.
+    """Runs `blocks` as `execute` does and returns which elements they wrote, so that a test of a few blocks compares only those.
 
     returns  per result array a bool array of its shape: True where an element was written
     """
     entry = Entry.of(module, launch, results)
     bound = entry.bind(arguments)
-    # Arguments that are one array are one buffer: what is written through the one is written for the other.
+    # Arguments that are one array share its mask: a write through the one is a write of the other.
     by_array = {id(argument.array): np.zeros(argument.data.size, np.bool_) for argument in bound}
     touched = [by_array[id(argument.array)] for argument in bound]
 
@@ -188,7 +188,7 @@ class Argument:
     data          uint8, flat: the array's own bytes, or packed ones
     packed_bits   bits of an element where `data` is packed, else None
     padding       bytes at the end of `data` that are not the array's
-    tensor_type   the argument's type where it is a tensor, else None: a pointer
+    tensor_type   the argument's type if it is a tensor; None for a pointer
     """
 
     array: Array
@@ -200,7 +200,7 @@ class Argument:
     padding: int = 0
 
     def unpack(self) -> None:
-        """Puts what a packed or padded buffer holds back into the caller's array."""
+        """Copies the elements of a packed or padded buffer back to the caller's array."""
         if not self.writable:
             return
         flat = self.array.reshape(-1).view(np.uint8)
@@ -210,7 +210,7 @@ class Argument:
             flat[:] = self.data[: flat.size]
 
     def elements_of(self, of_bytes: Array) -> Array:
-        """A flag per byte of `data` as a flag per element of the array: set where any of its bytes is."""
+        """One flag per element of the array, from one flag per byte of `data`: set if any of its bytes is."""
         of_bytes = of_bytes[: of_bytes.size - self.padding]
         if self.packed_bits:
             flags = np.repeat(of_bytes, 8 // self.packed_bits)[: self.array.size]
@@ -223,10 +223,10 @@ class Argument:
 
 
 WORD_BYTES = 4
-"""A buffer that is written ends with a whole word, as memory from an allocator does: narrow elements are changed in one step by words."""
+"""A buffer that is written is padded to a whole word, as an allocator does: atomic updates of narrow elements access whole words."""
 
 _PACKED_BITS = {row.numpy: row.bits for row in DTYPES if row.bits < 8 and row.kind is not Kind.PRED}
-"""NumPy types of which memory behind a pointer holds several to a byte."""
+"""NumPy type -> bits, of the types that memory behind a pointer packs, several elements per byte."""
 
 
 # ---------------------------------------------------------------------------------------------- the entry
@@ -249,7 +249,7 @@ class Entry:
 
     @staticmethod
     def of(module: ModuleOp, launch: Launch | None, results: int | None) -> Entry:
-        """The entry of `module`, compiled. raises DataError when there is not exactly one, or its launch is not said."""
+        """The entry of `module`, compiled. raises DataError when there is not exactly one, or it has no launch."""
         compiler = Compiler.of(module, RULES)
         entries = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp) and _is_entry(op)]
         if len(entries) != 1:
@@ -273,7 +273,7 @@ class Entry:
         )
 
     def bind(self, arrays: Sequence[Array]) -> list[Argument]:
-        """The arrays as memory. raises DataError for one that does not fit its argument."""
+        """The memory of the arguments. raises DataError for an array that does not fit its argument."""
         if len(arrays) != len(self.types):
             raise DataError(f"@{self.op.sym_name.data} takes {len(self.types)} arrays, not {len(arrays)}", stage="simt")
         packed: dict[int, Array] = {}
@@ -303,7 +303,7 @@ class Entry:
         if not isinstance(ir_type, LLVMPointerType):
             raise Unsupported(f"{what} is {ir_type}: neither a tensor nor a pointer", stage="simt")
         if bits := _PACKED_BITS.get(array.dtype):
-            # Two arguments over one array share its packed memory too.
+            # Two arguments with one array share its packed memory too.
             data = packed.setdefault(array.ctypes.data, packed_bytes(data, bits))
         if writable and (padding := -data.size % WORD_BYTES):
             whole = np.concatenate([data, np.zeros(padding, np.uint8)])
@@ -337,7 +337,7 @@ class Entry:
 
 
 _DEFAULT_ALIGNMENT = 256
-"""Of a buffer about which nothing is said: what allocators give."""
+"""Bytes, for a buffer whose argument states no alignment: that of allocators."""
 
 
 def _is_entry(op: Operation) -> bool:

@@ -21,7 +21,7 @@ def call(op: func.CallOp, scope: Scope) -> Step:
 
 
 def call_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
-    """A call of a function that the module defines, or of one of libdevice's. raises Unsupported when it is neither."""
+    """A call of a function of the module or of libdevice. raises Unsupported when neither defines it."""
     if not scope.compiler.has_body(callee):
         return _libdevice_step(scope, callee, arguments, results)
     function = scope.compiler.function(callee)
@@ -36,9 +36,7 @@ def call_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results:
 def _libdevice_step(scope: Scope, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
     kernel = libdevice(callee)
     if kernel is None:
-        raise Unsupported(
-            f"call of @{callee}, which the module does not define and libdevice does not have", stage="simt"
-        )
+        raise Unsupported(f"call of @{callee}, which neither the module nor libdevice defines", stage="simt")
     inputs, (output,) = scope.slots(arguments), scope.slots(results)
 
     def run(machine: Machine, frame: Frame) -> None:

@@ -1,7 +1,7 @@
-"""`gpu`: where a thread stands in the launch, barriers, and exchange within a warp.
+"""`gpu`: a thread's position in the launch, barriers, and exchange within a warp.
 
-All lanes run in lockstep, so a barrier has nothing to wait for; it checks that the threads of a block come to it together. A warp is 32
-neighbours along the thread axis; an exchange wants all the lanes there that it names.
+All lanes run in lockstep, so a barrier has nothing to wait for; it checks that all threads of a block reach it together. A warp is 32
+consecutive threads; an exchange checks that all the lanes which it names are active.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ POSITIONS: dict[str, Callable[[Machine, int], Array]] = {
     "grid_dim": lambda machine, dimension: scalars.constant(INDEX, machine.launch.grid[dimension]),
     "global_id": lambda machine, d: machine.block_id(d) * machine.launch.block[d] + machine.thread_id(d),
 }
-"""(machine, 0 for x) -> int64 lanes; `nvvm`'s special registers read the same."""
+"""(machine, dimension: 0 for x) -> int64 lanes; `nvvm`'s special registers read the same."""
 
 for _op, _name in {
     gpu.ThreadIdOp: "thread_id",
@@ -63,7 +63,7 @@ for _op, _name in {
 
 
 def position_kernel(op: Operation, name: str, dimension: str) -> Callable[[Machine], Array]:
-    """A kernel that reads POSITIONS[name]. raises ExecutionError where the value leaves the range that `op` promises."""
+    """A kernel that reads POSITIONS[name]. raises ExecutionError where the value is outside the range that `op` promises."""
     read, axis, bounds = POSITIONS[name], DIMENSIONS.index(dimension), range_of_value(op.results[0])
 
     def run(machine: Machine) -> Array:
@@ -76,9 +76,9 @@ def position_kernel(op: Operation, name: str, dimension: str) -> Callable[[Machi
 
 
 def check_range(machine: Machine, op: Operation, value: Array, low: int, high: int) -> None:
-    """raises ExecutionError where a value is not in the range that the IR promises for it: later passes build on that."""
+    """raises ExecutionError where a value is outside the range that the IR promises and later passes rely on."""
     outside = (value < low) | (value > high)
-    machine.refuse(op, outside, f"gives a value outside of the range that it promises, {low} to {high}")
+    machine.refuse(op, outside, f"gives a value outside the range that it promises, {low} to {high}")
 
 
 def thread_numbers(machine: Machine) -> Array:
@@ -87,7 +87,7 @@ def thread_numbers(machine: Machine) -> Array:
 
 
 def lane_numbers(machine: Machine) -> Array:
-    """Each thread's place in its warp, int64 (1, threads)."""
+    """Each thread's number in its warp, int64 (1, threads)."""
     return thread_numbers(machine) % WARP_SIZE
 
 
@@ -97,7 +97,7 @@ def lane_id(op: gpu.LaneIdOp) -> Callable[[Machine], Array]:
 
 
 def warp_numbers(machine: Machine) -> Array:
-    """Each thread's warp in its block, int64 (1, threads)."""
+    """The number of each thread's warp in its block, int64 (1, threads)."""
     return thread_numbers(machine) // WARP_SIZE
 
 
@@ -174,7 +174,7 @@ def subgroup_broadcast(op: SubgroupBroadcastOp) -> Kernel:
 
 
 def first_active_lanes(machine: Machine) -> Array:
-    """For each thread the first active lane of its warp; where none is, 31."""
+    """For each thread the first active lane of its warp; 31 if no lane of the warp is active."""
     lane = lane_numbers(machine)
     if machine.active is None:
         return np.zeros_like(lane)
@@ -210,7 +210,7 @@ def _combine(kind: AllReduceKind, form: Form) -> Binary:
 
 @RULES.op(SubgroupReduceOp)
 def subgroup_reduce(op: SubgroupReduceOp) -> Kernel:
-    """By exchanges with the lane 1, 2, 4 ... further, as MLIR expands it: every lane combines in the same order."""
+    """Exchanges with the lanes at distance 1, 2, 4 ..., as MLIR expands it: every lane combines in the same order."""
     form = form_of(op.value.type)
     one = _combine(op.op.data, form)
     is_vector = isinstance(op.value.type, VectorType)
@@ -234,7 +234,7 @@ def subgroup_reduce(op: SubgroupReduceOp) -> Kernel:
 
 @RULES.control(AllReduceOp)
 def all_reduce(op: AllReduceOp, scope: Scope) -> Step:
-    """One thread of the block after the other."""
+    """Combines the threads of a block in order."""
     operand, result = scope.slot(op.operand), scope.slot(op.result)
     form = form_of(op.operand.type)
     if isinstance(op.operand.type, VectorType):
@@ -256,24 +256,24 @@ def all_reduce(op: AllReduceOp, scope: Scope) -> Step:
 
 
 def check_warps(machine: Machine, op: Operation, members: Array) -> None:
-    """raises ExecutionError when a thread comes to an exchange of its warp that is not among `members`, or one of those does not.
+    """raises ExecutionError when a thread outside `members` reaches an exchange of its warp, or a thread of `members` does not.
 
-    members   bool lanes: those that the op names
+    members   bool lanes: the threads that the op names
     """
     if machine.active is None:
-        machine.refuse(op, ~members, "is not among the lanes that it says take part")
+        machine.refuse(op, ~members, "is run by a lane that the op does not name")
         return
     active, members = np.broadcast_to(machine.active, machine.shape), np.broadcast_to(members, machine.shape)
     starts = np.arange(0, machine.launch.threads, WARP_SIZE)
     here = np.logical_or.reduceat(active, starts, axis=1).repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
-    machine.memory.refuse(op, active & ~members, None, "is not among the lanes that it says take part")
-    machine.memory.refuse(op, here & members & ~active, None, "is not there when other threads of its warp are")
+    machine.memory.refuse(op, active & ~members, None, "is run by a lane that the op does not name")
+    machine.memory.refuse(op, here & members & ~active, None, "is not reached with the other threads of the warp")
 
 
 def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) -> None:
-    """Tells watchers where active lanes would take a value from a lane that is not.
+    """Tells watchers which active lanes would take a value from an inactive lane.
 
-    Lanes that the block lacks are not meant: what comes from them is poison, which reductions of less than a warp drop.
+    Lanes that the block does not have are left out: their values are poison, which reductions over less than a warp drop.
 
     source, valid   as for `exchanged`
     """
@@ -289,9 +289,9 @@ def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) 
 
 
 def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: Array) -> Value:
-    """What lane `source` of each thread's warp has: scalars or vectors of `form`.
+    """The value of lane `source` of each thread's warp: scalars or vectors of `form`.
 
-    The thread's own value where that is not `valid`; poison where the warp, the block's last, has no such thread.
+    The thread's own value where `source` is not `valid`; poison where the block's last warp has no such thread.
     """
     if isinstance(value, tuple):
         return tuple(exchanged(machine, form, element, source, valid) for element in value)
@@ -310,7 +310,7 @@ def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: 
 
 @RULES.op(PrintfOp)
 def printf(op: PrintfOp) -> Callable[..., None]:
-    """What a kernel prints is not part of what it computes."""
+    """Prints nothing: a kernel's output is not one of its results."""
 
     def run(machine: Machine, *values: Value) -> None:
         return None
@@ -324,11 +324,11 @@ def barrier(op: gpu.BarrierOp) -> Callable[[Machine], None]:
 
 
 def meet(machine: Machine, op: Operation) -> None:
-    """A barrier of whole blocks. raises ExecutionError when only some threads of a block come to it."""
+    """A barrier of whole blocks. raises ExecutionError when only some threads of a block reach it."""
     if machine.active is not None:
         active = np.broadcast_to(machine.active, machine.shape)
         apart = active.any(axis=1, keepdims=True) & ~active
-        machine.memory.refuse(op, apart, None, "is not there when other threads of its block are")
+        machine.memory.refuse(op, apart, None, "is not reached with the other threads of the block")
     machine.memory.changes += 1
     for watcher in machine.memory.watchers:
         watcher.barrier(machine.memory, machine.active)

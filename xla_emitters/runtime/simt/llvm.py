@@ -3,11 +3,11 @@
     llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, bf16        address + 2 * i
     llvm.load %q {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>                8 bytes at once; misaligned is an error, as on the GPU
     llvm.call @__nv_tanhf(%x)                                                       what `math.tanh` does
-    llvm.cond_br %c, ^bb1, ^bb2                                                     lanes part: `code.Graph`
+    llvm.cond_br %c, ^bb1, ^bb2                                                     lanes take different ways: `code.Graph`
 
-A pointer is a number (see `memory`), of whatever address space: casts between spaces change nothing. Types lie in memory as
-LLVM lays them out on a GPU: a type is aligned to its size (a vector's rounded up to a power of two), elements of fewer than 8
-bits share bytes in vectors, the first one lowest.
+A pointer is a number (see `memory`), whatever its address space: casts between spaces change nothing. Types have LLVM's layout for
+a GPU: a type is aligned to its size (a vector's is rounded up to a power of two), elements of fewer than 8 bits share bytes in
+vectors, the first one in the lowest bits.
 Source: LLVM language reference; LLVM's data layout for nvptx64.
 """
 
@@ -160,7 +160,7 @@ def constant(op: llvm.ConstantOp) -> Callable[[Machine], Value]:
 
 
 def _constant(op: llvm.ConstantOp, value: Attribute, ir_type: Attribute) -> Callable[[Machine], Value]:
-    """As `constant_kernel`, also of a struct or an array, from its parts. raises Unsupported for what is neither."""
+    """As `constant_kernel`, also for a struct or an array of constants. raises Unsupported for other values."""
     match value, ir_type:
         case llvm.ZeroAttr() | llvm.UndefAttr() | llvm.PoisonAttr(), _:
             whole = filled(ir_type, _zero if isinstance(value, llvm.ZeroAttr) else scalars.poison)
@@ -268,7 +268,7 @@ def insertvalue(op: llvm.InsertValueOp) -> Kernel:
 
 
 def size_and_alignment(ir_type: Attribute) -> tuple[int, int]:
-    """Bytes that a value takes in memory without padding behind it, and the alignment in bytes that an access assumes."""
+    """Bytes of a value in memory without padding after it, and the alignment in bytes that an access assumes."""
     match ir_type:
         case VectorType():
             size = -(-count_of(ir_type) * form_of(ir_type).bits // 8)
@@ -304,7 +304,7 @@ def field_offsets(struct: llvm.LLVMStructType) -> list[int]:
 
 @RULES.elementwise(llvm.GEPOp)
 def getelementptr(op: llvm.GEPOp) -> Kernel:
-    # Each index is a number or an operand, and steps over so many bytes; a field of a struct adds a constant.
+    # Each index, a number or an operand, is multiplied by its step in bytes; a field of a struct adds a constant.
     start, steps = 0, list[int]()
     pointee: Attribute = op.elem_type
     for depth, index in enumerate(op.rawConstantIndices.iter_values()):
@@ -341,7 +341,7 @@ def load(op: llvm.LoadOp) -> Kernel:
 
 
 def load_value(op: Operation, ir_type: Attribute, alignment: int, machine: Machine, address: Array) -> Value:
-    """What lies at `address`, as a value of `ir_type`. raises ExecutionError outside of a buffer, or misaligned."""
+    """The value of `ir_type` at `address`. raises ExecutionError for an address outside all buffers or misaligned."""
     if isinstance(ir_type, llvm.LLVMStructType):
         return tuple(
             load_value(op, field, min(alignment, offset & -offset or alignment), machine, address + offset)
@@ -384,12 +384,12 @@ def gather_rows(
     alignment: int,
     lanes: Array | None,
 ) -> Array:
-    """`count` neighbouring elements from a byte offset on: (blocks or 1, threads or 1, count)."""
+    """`count` consecutive elements from a byte offset on: (blocks or 1, threads or 1, count)."""
     size = element.itemsize * count
     if _rows_start_at_multiples(buffer, offset, size, lanes):
         rows = machine.memory.view(buffer, element, count)
         return machine.memory.gather(op, buffer, offset // size, rows, lanes)
-    # Not at a multiple of their size, as the alignment allows: gather the largest pieces that are.
+    # The alignment is less than the element's size: gather pieces of the alignment's size.
     unit = np.dtype(f"u{min(alignment, element.itemsize)}")
     pieces = machine.memory.view(buffer, unit)
     first = offset // unit.itemsize
@@ -488,7 +488,7 @@ def addressof(op: llvm.AddressOfOp, scope: Scope) -> Step:
     name, result = op.global_name.string_value(), scope.slot(op.result)
     global_op = scope.compiler.symbols.get(name)
     if not isinstance(global_op, llvm.GlobalOp):
-        raise Unsupported(f"address of @{name}, which is no global of the module", stage="simt")
+        raise Unsupported(f"address of @{name}, which is not a global of the module", stage="simt")
 
     def run(machine: Machine, frame: Frame) -> None:
         buffer = machine.memory.once(global_op, lambda: _global_buffer(machine, name, global_op))
@@ -519,7 +519,7 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
         form = form_of(value.get_type())
         data = scalars.to_bits(form, dense_values(form, value)).reshape(-1).view(np.uint8)
     else:
-        raise Unsupported(f"global @{name} without a value that is numbers or text", stage="simt")
+        raise Unsupported(f"global @{name}, whose value is neither numbers nor text", stage="simt")
     return machine.memory.add(f"@{name}", data, alignment, writable=op.constant is None)
 
 

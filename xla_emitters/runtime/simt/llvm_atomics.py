@@ -1,7 +1,7 @@
 """`llvm`'s atomic accesses: lanes that meet at one address take turns, block by block, thread by thread (see `atomics`).
 
-    llvm.atomicrmw fadd %p, %x monotonic       each lane gets what the lanes before it left
-    llvm.cmpxchg %p, %old, %new ...            a weak one fails no more often than it must
+    llvm.atomicrmw fadd %p, %x monotonic       each lane gets the value that the lanes before it left
+    llvm.cmpxchg %p, %old, %new ...            a weak one fails only if the values differ
     llvm.inline_asm "atom.global.v2 ..."       `dialects/mlir/ptx_atomics.py`; other machine code is refused
 
 Lanes run in lockstep, so orderings, scopes and fences have nothing to wait for.
@@ -76,7 +76,7 @@ UPDATES: dict[str, OfForm] = {
     "usub_cond": _unsigned_pairs(lambda old, value: np.where(old >= value, old - value, old)),
     "usub_sat": _unsigned_pairs(lambda old, value: np.where(old >= value, old - value, 0)),
 }
-"""Operation -> (form) -> what an element becomes, of the old value and the operand."""
+"""Operation -> form -> the function from the old value and the operand to the new value."""
 
 _ACCUMULATED_LIKE = {
     "add": arith.AddiOp.name,
@@ -89,7 +89,7 @@ _ACCUMULATED_LIKE = {
     "umin": arith.MinUIOp.name,
     "fadd": arith.AddfOp.name,
 }
-"""Operation -> the `arith` op that NumPy accumulates as."""
+"""Operation -> the `arith` op as which NumPy accumulates it."""
 
 
 @RULES.op(llvm.AtomicRMWOp)
@@ -115,7 +115,7 @@ def inline_asm(op: llvm.InlineAsmOp) -> Kernel:
 
 
 def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operation: str, alignment: int) -> Kernel:
-    """(address, operand) -> the old value, which stands alone or, where `ir_type` is a vector, as its elements."""
+    """A kernel (address, operand) -> the old value: an array, or a tuple of its elements if `ir_type` is a vector."""
     form, is_vector = form_of(ir_type), isinstance(ir_type, VectorType)
     update, count = UPDATES[operation](form), count_of(ir_type) if is_vector else None
     size, found = form.size * (count or 1), accumulated(form, _ACCUMULATED_LIKE.get(operation, ""))
@@ -175,14 +175,14 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
 
 
 def _at_each_address(machine: Machine, op: Operation, address: Array, turn: Callable[[], None]) -> None:
-    """Runs `turn` for groups of the active lanes: no two of a group at one place in memory, those of one place in order."""
+    """Runs `turn` for groups of the active lanes: the lanes of a group have different addresses, those of one address run in order."""
     for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
         with machine.only(lanes):
             take_turns(machine, _place(buffer, address), turn)
 
 
 def _place(buffer: Buffer, address: Array) -> Array:
-    """Different for different bytes: shared memory of two blocks has the same addresses."""
+    """A different number for each byte; an address is not enough, for it is the same in the shared memory of all blocks."""
     offset = address - buffer.base
     return offset if buffer.origin is None else offset + buffer.origin
 

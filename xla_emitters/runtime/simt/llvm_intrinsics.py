@@ -1,4 +1,4 @@
-"""`llvm.intr.*` that `arith` and `math` have nothing like: bits moved about, classes of floats, saturation, vectors, hints.
+"""`llvm.intr.*` without an equivalent in `arith` and `math`: bit permutations, classes of floats, saturation, vectors, hints.
 
     llvm.intr.fshl(%a, %b, %n)                 the upper half of (a:b) << (n mod bits)
     "llvm.intr.is.fpclass"(%x) <{bit = 3}>     whether the value is of one of the classes in `bit`
@@ -48,7 +48,7 @@ def funnel_shift(form: Form, to_left: bool, upper: Array, lower: Array, amount: 
     """The upper half of (upper:lower) << amount, or the lower half of (upper:lower) >> amount; the amount is modulo the width."""
     shift = unsigned(form, amount) % form.bits
     if not to_left:
-        # Shifting right by n is shifting left by the rest, but for n = 0.
+        # Shifting right by n is shifting left by the width minus n, except for n = 0.
         return np.where(shift == 0, lower, funnel_shift(form, True, upper, lower, wrap(form, form.bits - shift)))
     left = scalars.shift_left(form, upper, wrap(form, shift))
     right = scalars.shift_right_logical(form, lower, wrap(form, form.bits - shift))
@@ -114,7 +114,7 @@ RULES.elementwise(llvm.INTRINSICS["lround"], llvm.INTRINSICS["llround"])(partial
 
 
 def _pairs(op: Operation, compute: Callable[..., tuple[Array, Array]]) -> Kernel:
-    """A kernel that gives a struct of two: scalars, or vectors of them."""
+    """A kernel that returns a struct of two values: scalars, or vectors of them."""
     is_vector = isinstance(op.operands[0].type, VectorType)
 
     def run(machine: Machine, *operands: Any) -> Value:
@@ -285,7 +285,7 @@ def active_lane_mask(op: Any) -> Kernel:
     form, count = form_of(op.base.type), count_of(op.res.type)
 
     def run(machine: Machine, base: Array, limit: Array) -> Value:
-        # Of the distance, since the sum may wrap.
+        # Compare with the distance: base plus number may wrap.
         left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
         return tuple((left > number).astype(np.bool_) for number in range(count))
 
@@ -312,7 +312,7 @@ def is_constant(op: Any) -> Callable[[Machine, Value], Value]:
 
 @RULES.op(llvm.AssumeOp)
 def assume(op: llvm.AssumeOp) -> Kernel:
-    """The optimiser builds on it: where it does not hold, anything may happen. What bundles say is not looked at."""
+    """Checks the condition, on which the optimiser relies; operand bundles are not checked."""
 
     def run(machine: Machine, condition: Array, *values: Value) -> None:
         machine.refuse(op, ~condition, "does not hold")
@@ -332,5 +332,5 @@ def stacksave(op: Any) -> Callable[[Machine], Array]:
 
 @RULES.op(llvm.INTRINSICS["stackrestore"])
 def stackrestore(op: Any) -> Callable[[Machine, Array], None]:
-    """Allocas live as long as the chunk: there is nothing to free."""
+    """Frees nothing: allocas live as long as the chunk."""
     return lambda machine, saved: None

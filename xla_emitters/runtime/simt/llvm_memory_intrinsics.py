@@ -1,8 +1,8 @@
-"""`llvm.intr.*` about memory: accesses of some elements of a vector, copies, and hints, which do nothing here.
+"""`llvm.intr.*` for memory: masked accesses of vectors, copies, and hints, which do nothing here.
 
     llvm.intr.masked.load %p, %mask, %other      element by element, each for the lanes in which its mask holds
 
-A copy reads all of its bytes before it writes any, so `memcpy` is as good as `memmove`.
+A copy reads all of its bytes before it writes any, so that `memcpy` and `memmove` are the same.
 Source: LLVM language reference, "Masked Vector Load and Store", "llvm.memcpy", "llvm.memset".
 """
 
@@ -136,7 +136,7 @@ def masked_scatter(op: Any) -> Kernel:
 
 
 def _pieces(machine: Machine, size: Array, *addresses: Array) -> tuple[int, list[tuple[int, Array]]]:
-    """How many bytes can be moved at once, and for each piece its offset and the lanes that move it."""
+    """The bytes that can be moved at once, and for each piece of that size its offset and the lanes that move it."""
     together = size
     for address in addresses:
         together = together | address

@@ -1,4 +1,4 @@
-"""The lanes of one chunk of blocks: what a value is, which lanes are active, and how paths that part come together again.
+"""The lanes of one chunk of blocks: how a value is held, which lanes are active, and how the paths of a branch are merged.
 
                       thread 0   1   2 ... 127
     block 0              ┌─────────────────┐        every value is an array whose axes are (block, thread), either of extent 1
@@ -8,12 +8,12 @@
     scalar       such an array (see `scalars` for its type)
     vector       tuple of arrays, row major: taking or replacing one element costs nothing
     struct       tuple of values
-    tensor       `Tensor`: a buffer, and which of its successive values this is
+    tensor       `Tensor`: a buffer, and the stamp of one of its successive values
 
-Structured control flow runs both ways under masks and merges; where all lanes agree there is no mask. Tensors are updated in
-place, which is right as long as only the newest value of a buffer is used. `Machine` checks that: each insert makes a new
-stamp, and using a value whose stamp is not its buffer's newest is an ExecutionError. Where paths part, each is checked against
-the stamp at the fork; behind the join there is a new one.
+Structured control flow runs both ways under masks and merges the results; where all lanes agree there is no mask. Tensors are
+updated in place, which is right as long as only the newest value of a buffer is used. `Machine` checks that: each insert makes a
+new stamp, and using a value whose stamp is not its buffer's newest is an ExecutionError. Each path of a branch starts from the
+stamp at the branch; after the join there is a new one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from xla_emitters.runtime.simt.shared_calls import KnownResults
 
 @dataclass(frozen=True)
 class Tensor:
-    """One value of a tensor: what its buffer holds when `stamp` is the newest.
+    """One value of a tensor: the contents of its buffer while `stamp` is the newest.
 
     strides   elements between neighbours along each dimension: the tensor's layout
     """
@@ -58,7 +58,7 @@ class Machine:
     """The state that ops act on.
 
     active         lanes that run now, bool (blocks or 1, threads or 1); None is all. At least one lane is always active.
-    max_rounds     rounds that one loop without a known end may have; None: any number
+    max_rounds     limit of the rounds of a loop without a known trip count; None: no limit
     checks_stamps  whether using a tensor that was overwritten is an error
     known          results of calls, so that equal ones are computed once
     """
@@ -94,7 +94,7 @@ class Machine:
     # ------------------------------------------------------------------------------------------ masks
 
     def split(self, condition: Array) -> bool | tuple[Array, Array]:
-        """True or False when all active lanes agree on `condition`, else the lanes for which it holds, and the others."""
+        """True or False when all active lanes agree on `condition`; else two masks: where it holds, and where not."""
         if self.active is None:
             if condition.all():
                 return True
@@ -107,7 +107,7 @@ class Machine:
 
     @contextmanager
     def only(self, lanes: Array | None) -> Generator[None]:
-        """Runs what follows for `lanes` only."""
+        """Runs the body of the `with` for `lanes` only."""
         before, self.active = self.active, lanes
         try:
             yield
@@ -117,9 +117,9 @@ class Machine:
     def choose(
         self, condition: Array, then: Callable[[], list[Value]], otherwise: Callable[[], list[Value]]
     ) -> list[Value]:
-        """What `then` gives where `condition` holds, elsewhere what `otherwise` gives; each runs only if a lane needs it.
+        """The values of `then()` where `condition` holds, elsewhere those of `otherwise()`; each is called only if a lane needs it.
 
-        A tensor that was the newest on both paths is the newest behind them; one that was not stays as stale as it was.
+        A tensor that is the newest value at the end of both paths is the newest after the join; another one stays stale.
         """
         parts = self.split(condition)
         if isinstance(parts, bool):
@@ -168,7 +168,7 @@ class Machine:
         return Tensor(tensor.buffer, tensor.element, tensor.shape, tensor.strides, self._renew(tensor.buffer))
 
     def check_newest(self, op: Operation, value: Value) -> None:
-        """raises ExecutionError when `value` is a tensor that was overwritten: in place, its value is gone."""
+        """raises ExecutionError when `value` is a tensor whose buffer was overwritten since."""
         if self.checks_stamps and isinstance(value, Tensor) and value.stamp != value.buffer.newest:
             raise ExecutionError(
                 f"{op.name} uses a value of {value.buffer.name} from before a later write to it",
@@ -179,7 +179,7 @@ class Machine:
     # ------------------------------------------------------------------------------------------ checks
 
     def refuse(self, op: Operation, bad: Array, what: str) -> None:
-        """raises ExecutionError naming the first active lane in `bad`, if there is one: `what` it does."""
+        """raises ExecutionError naming the first active lane in `bad`, if there is one. `what` is the message's verb phrase."""
         self.memory.refuse(op, bad, self.active, what)
 
     def uniform(self, value: Array) -> int | None:
@@ -205,4 +205,4 @@ def merge(lanes: Array, new: Value, old: Value | None) -> Value:
         case Tensor(), Tensor() if new.buffer is old.buffer:
             return replace(new, stamp=new.buffer.newest)
         case _:
-            raise Unsupported("a value that is of different buffers in different threads", stage="simt")
+            raise Unsupported("a value that is in different buffers for different threads", stage="simt")

@@ -1,4 +1,4 @@
-"""`math`: real functions, by one table of NumPy functions that every spelling of a function uses.
+"""`math`: real functions, from one table of NumPy functions that all spellings of a function share.
 
     math.tanh %x : bf16      ->   to float32, np.tanh, round
     llvm.call @__nv_tanhf    ->   np.tanh                       the same bits, so a stage that calls libdevice equals the one before it
@@ -39,7 +39,7 @@ def rsqrt(x: Array) -> Array:
 
 
 def round_half_away(x: Array) -> Array:
-    """To the nearest integer, a half away from zero; keeps the sign of zero."""
+    """Rounds to the nearest integer, halves away from zero; keeps the sign of zero."""
     whole = np.trunc(x)
     return np.copysign(whole + np.copysign(np.abs(x - whole) >= 0.5, x).astype(x.dtype), x)
 
@@ -52,8 +52,8 @@ class GaussianIntegral:
     about (2 x h)^n / n! of erfc, with h of half a step at most; the first one left out is below 2**-53 of the value.
 
     at_node   the exact function
-    sign      of its derivative
-    limit     from here on its value is that of infinity, in float64
+    sign      the sign of its derivative
+    limit     from this x on its float64 value is the value at infinity
     """
 
     at_node: Callable[[float], float]
@@ -138,7 +138,7 @@ def function(form: Form, name: str) -> Kernel:
 
 
 def libdevice(callee: str) -> Kernel | None:
-    """What libdevice's `callee` does to float32 (`__nv_tanhf`) or float64 (`__nv_tanh`) lanes; None for another name."""
+    """The kernel of libdevice's `callee` on float32 (`__nv_tanhf`) or float64 (`__nv_tanh`) lanes; None for another name."""
     if not callee.startswith("__nv_"):
         return None
     name = callee.removeprefix("__nv_").removeprefix("fast_")
@@ -149,7 +149,7 @@ def libdevice(callee: str) -> Kernel | None:
 
 
 def kernel_of(form: Form, name: str) -> Kernel:
-    """libdevice's function `name` on lanes of `form`. A sign is moved without rounding, and `fma` rounds once in every form."""
+    """libdevice's function `name` on lanes of `form`. Sign operations do not round, and `fma` rounds once in every form."""
     match name:
         case "fma":
             return partial(scalars.fused_multiply_add, form)

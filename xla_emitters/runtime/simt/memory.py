@@ -1,4 +1,4 @@
-"""Memory of one chunk of blocks: buffers, addresses that are plain numbers, and checked access by all lanes at once.
+"""Memory of one chunk of blocks: buffers, addresses that are plain numbers, and checked access for all lanes at once.
 
     address   0x10000000100 ─┐  0x20000000010 ─┐              one window of 2**40 bytes per buffer, so that an address
     buffer    ├──── arg0 ────┤  ├──── arg1 ────┤  ...         names its buffer, and no wrong offset reaches the next one
@@ -8,12 +8,12 @@
     shared    one instance per block           its block's instance
     private   one instance per thread          its own
 
-A buffer starts exactly at the alignment that it promises (argument attribute `llvm.align`), never at a better one, so that an
-access that assumes more is caught. Every access says which op it is; one that leaves its buffer raises ExecutionError with the
-op, the thread, the index and the size. Inactive lanes are never looked at: their index is garbage.
+A buffer has exactly the alignment that it promises (argument attribute `llvm.align`), never a greater one, so that an access that
+assumes more is caught. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
+and the size. The indices of inactive lanes are garbage and are never used.
 
-All reads and writes go through `gather`, `scatter` and `accumulate`. Watchers are told of each, of barriers and of exchanges: enough to
-find races (`sanitizer`), to count bank conflicts (`access_counts`), and to know what a sample of blocks wrote (`execute.written_elements`).
+All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are told of each one, of barriers and of exchanges: enough to find
+races (`sanitizer`), to count bank conflicts (`access_counts`), and to record what a sample of blocks wrote (`execute.written_elements`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Buffer:
     base        address of the first byte
     origin      int64 (blocks or 1, threads or 1): where a lane's instance starts in `data`, in bytes; None when there is one instance
     writable    False for arguments marked invariant and for constants
-    newest      stamp of the newest tensor value that stands for this buffer; see `Machine.check_newest`
+    newest      stamp of the newest tensor value in this buffer; see `Machine.check_newest`
     """
 
     number: int
@@ -74,7 +74,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store, as a watcher sees it: inside the buffer for every active lane.
+    """One load or store, as watchers see it. It is inside the buffer for every active lane.
 
     is_store  an update (atomic, one op for both) is a store, and so a read of the same bytes
     offsets   byte offsets into the buffer's instance, (blocks or 1, threads or 1); multiples of `size`
@@ -91,7 +91,7 @@ class Access:
 
 
 class Watcher:
-    """Is told what the lanes of a chunk do. Does nothing with it: a base."""
+    """Base class: is told of the accesses, barriers and exchanges of a chunk, and ignores them."""
 
     def begin(self, memory: Memory) -> None:
         """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
@@ -100,10 +100,10 @@ class Watcher:
         """Active lanes are about to read or write."""
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
-        """Whole blocks have come to a barrier."""
+        """Whole blocks have reached a barrier."""
 
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
-        """Active lanes take values of others of their warp; where `absent`, of one that is not active."""
+        """Active lanes take values of other lanes of their warp; where `absent` is set, of a lane that is not active."""
 
 
 @dataclass
@@ -113,7 +113,7 @@ class Memory:
     launch     grid and block, to name threads
     blocks     linear numbers of the blocks in the chunk, int64 (blocks,)
     watchers   told of each access
-    changes    writes and barriers so far: while it stays, so does what memory holds
+    changes    writes and barriers so far: while it is the same, memory is the same
     changeable_reads   reads so far of buffers that can be written
     """
 
@@ -130,7 +130,7 @@ class Memory:
         return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
 
     def allocate(self, name: str, space: Space, size: int, alignment: int) -> Buffer:
-        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with 0xA5: reading it first shows."""
+        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with 0xA5: unlikely as a result."""
         blocks, threads = len(self.blocks), self.launch.threads
         if space is Space.SHARED:
             origin = np.arange(blocks, dtype=np.int64)[:, None] * size
@@ -140,7 +140,7 @@ class Memory:
         return self._add(name, space, data, size, alignment, origin, True)
 
     def once(self, op: Operation, make: Callable[[], Buffer]) -> Buffer:
-        """The buffer that belongs to `op`, made when it is first asked for: a constant's, a global's."""
+        """The buffer of `op`, such as a constant or a global; `make` is called for it once."""
         if op not in self.of_op:
             self.of_op[op] = make()
         return self.of_op[op]
@@ -156,7 +156,7 @@ class Memory:
     # ------------------------------------------------------------------------------------------ addresses
 
     def buffers_at(self, op: Operation, addresses: Array, active: Array | None) -> list[tuple[Buffer, Array | None]]:
-        """The buffers that active lanes point into, each with the lanes that do; one for nearly every access there is.
+        """The buffers that active lanes point into, each with the lanes that do; nearly every access has one.
 
         raises ExecutionError for an address that belongs to no buffer, such as null.
         """
@@ -179,7 +179,7 @@ class Memory:
     # ------------------------------------------------------------------------------------------ access
 
     def gather(self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None) -> Array:
-        """rows[index] of each active lane, other lanes anything.
+        """rows[index] for each active lane; the values of other lanes are undefined.
 
         rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
         index   int64 (blocks or 1, threads or 1), in rows of the lane's instance
@@ -196,7 +196,7 @@ class Memory:
     ) -> None:
         """rows[index] = values for each active lane; the shapes are those of `gather`, with whole rows in `values`.
 
-        Where lanes meet, the last one wins (block by block, thread by thread).
+        Of several lanes with one index the last one wins (block by block, thread by thread).
         """
         _check_writable(op, buffer)
         index = self._checked(op, buffer, index, rows, active, True)
@@ -249,7 +249,7 @@ class Memory:
     def _checked(
         self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None, is_store: bool
     ) -> Array:
-        """`index` into the whole of `rows`, inside it for every lane; raises ExecutionError when an active lane leaves its instance."""
+        """`index` into the whole of `rows`, in bounds for every lane. raises ExecutionError if an active lane's is outside its instance."""
         row = rows.itemsize * (rows.shape[1] if rows.ndim == 2 else 1)
         limit = buffer.size // row
         if active is not None:
@@ -276,7 +276,7 @@ class Memory:
             self.fail(op, _first(bad, active), what)
 
     def fail(self, op: Operation, lane: tuple[int, int], what: str, details: Sequence[str] = ()) -> NoReturn:
-        """raises ExecutionError: `what` the op does, in the thread of that (row, column) of the chunk."""
+        """raises ExecutionError for the thread at (row, column) of the chunk. `what` is the verb phrase that follows op and thread."""
         raise ExecutionError(
             f"{op.name} in {self.lane_name(lane)} {what}", stage="simt", details=(*_details(op), *details)
         )
@@ -286,11 +286,11 @@ class Memory:
         return f"{self.block_name(int(self.blocks[lane[0]]))}, {self.thread_name(lane[1])}"
 
     def block_name(self, number: int) -> str:
-        """`block 3`: of a linear number."""
+        """`block 3`, from a linear number."""
         return f"block {_coordinates(number, self.launch.grid)}"
 
     def thread_name(self, number: int) -> str:
-        """`thread 17`: of a linear number."""
+        """`thread 17`, from a linear number."""
         return f"thread {_coordinates(number, self.launch.block)}"
 
     def _shape(self, array: Array, active: Array | None) -> tuple[int, ...]:
@@ -298,7 +298,7 @@ class Memory:
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension when the last one is the fastest.
+    """Elements between neighbours along each dimension when the last dimension varies fastest.
 
     >>> row_major_strides((2, 3, 4))
     (12, 4, 1)
@@ -320,7 +320,7 @@ def all_below(index: Array, limit: int) -> bool:
 
 
 def bounds(values: Array, active: Array | None) -> tuple[int, int]:
-    """The least and the greatest value of the active lanes, of which there is one."""
+    """The least and the greatest value of the active lanes; there must be at least one."""
     if active is not None:
         values, active = np.broadcast_arrays(values, active)
         values = values[active]

@@ -1,10 +1,10 @@
-"""`memref`: memory that ops read and write in place. A memref is held as a tensor is, but none of its values is the newest.
+"""`memref`: memory that ops read and write in place. A memref is held as a `Tensor`; all its values refer to the current memory.
 
     memref.alloca() : memref<4xf32>                                a private buffer of each thread; alloc too
     memref.alloca() : memref<4xf32, #gpu.address_space<workgroup>> one of each block; also memory space 3
     memref.get_global @g                                           one for all
 
-Row-major memrefs without an offset alone: views that begin elsewhere or have other strides are refused by name.
+Only row-major memrefs without an offset: a view with an offset or other strides raises Unsupported.
 Source: MLIR 22, memref dialect.
 """
 
@@ -44,15 +44,19 @@ SHARED_SPACE = 3
 """The number of shared memory in LLVM's NVPTX target."""
 
 
-def _type_of(op: Operation, type: Attribute) -> tuple[Form, tuple[int, ...]]:
+def _type_of(op: Operation, memref_type: Attribute) -> tuple[Form, tuple[int, ...]]:
     """Form and extents. raises Unsupported for a memref that is not row major from its first element on, or of unknown size."""
-    if not isa(type, MemRefType) or not isinstance(type.layout, NoneAttr) or any(n < 0 for n in type.get_shape()):
-        raise Unsupported(f"{op.name} of {type}", stage="simt", details=(str(op).splitlines()[0],))
-    return form_of(type.element_type), type.get_shape()
+    if (
+        not isa(memref_type, MemRefType)
+        or not isinstance(memref_type.layout, NoneAttr)
+        or any(n < 0 for n in memref_type.get_shape())
+    ):
+        raise Unsupported(f"{op.name} of {memref_type}", stage="simt", details=(str(op).splitlines()[0],))
+    return form_of(memref_type.element_type), memref_type.get_shape()
 
 
-def _space_of(type: MemRefType) -> Space:
-    space = type.memory_space
+def _space_of(memref_type: MemRefType) -> Space:
+    space = memref_type.memory_space
     is_shared = isa(space, IntegerAttr) and space.value.data == SHARED_SPACE
     return Space.SHARED if is_shared or "workgroup" in str(space) else Space.PRIVATE
 
@@ -68,7 +72,7 @@ def allocate(op: memref.AllocOp | memref.AllocaOp) -> Callable[[Machine], Tensor
         def fresh() -> Buffer:
             return machine.memory.allocate(op.name, space, size, alignment)
 
-        # Shared memory is there once, whoever comes by.
+        # Shared memory is allocated once for all threads of a block.
         buffer = machine.memory.once(op, fresh) if space is Space.SHARED else fresh()
         return machine.tensor(buffer, form, shape, row_major_strides(shape))
 
@@ -141,7 +145,7 @@ ATOMICS: dict[str, tuple[str, str]] = {
 
 @RULES.op(memref.AtomicRMWOp)
 def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
-    """Lanes that change one element take turns; each gets what was there before."""
+    """Lanes that update one element take turns; each gets the value before its update."""
     form, kind = form_of(op.value.type), ATOMIC_KINDS[op.kind.value.data]
     integer, float_ = ATOMICS.get(kind, ("", ""))
     combine = FLOAT_OPS[float_](form) if float_ else INTEGER_OPS[integer](form) if integer else None

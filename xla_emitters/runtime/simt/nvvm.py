@@ -1,7 +1,7 @@
-"""`nvvm`: special registers, barriers and shuffles: `gpu`'s, as the hardware spells them.
+"""`nvvm`: special registers, barriers and shuffles, which are `gpu`'s as the hardware spells them.
 
-    nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32     the thread's x; the range is what the compiler was promised, and is checked
-    nvvm.shfl.sync down %mask, %v, %d, %clamp              PTX's rule for which lane's value comes
+    nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32     the thread's x; the range, a promise to the compiler, is checked
+    nvvm.shfl.sync down %mask, %v, %d, %clamp              the source lane is chosen by PTX's rule
     nvvm.redux.sync add %v, %mask                          over the lanes of the mask that exist
 
 Source: PTX ISA, "Special Registers", "shfl.sync", "redux.sync", "vote.sync", "match.sync", "cp.async".
@@ -54,7 +54,7 @@ RULES = Rules()
 
 
 def register(op: nvvm.SpecialRegisterOp, read: Callable[[Machine], Array]) -> Callable[[Machine], Array]:
-    """A kernel that reads a register as i32. raises ExecutionError where its value leaves the promised range."""
+    """A kernel that reads a register as i32. raises ExecutionError where its value is outside the promised range."""
     bounds = (op.range.lower.value.data, op.range.upper.value.data - 1) if op.range else None
 
     def run(machine: Machine) -> Array:
@@ -89,7 +89,7 @@ _ORDERS = {"eq": np.equal, "le": np.less_equal, "lt": np.less, "ge": np.greater_
 
 
 def _lane_mask(order: str) -> Callable[[nvvm.SpecialRegisterOp], Callable[[Machine], Array]]:
-    """A bit for each lane of the warp that is so to the thread's own."""
+    """A mask with one bit per lane of the warp, set where the lane is in `order` (eq, lt, ge ...) to the thread's own."""
 
     def read(machine: Machine) -> Array:
         lanes = np.arange(WARP_SIZE)[:, None]
@@ -113,10 +113,10 @@ def barrier0(op: Operation) -> Callable[[Machine], None]:
 
 @RULES.op(nvvm.BarrierOp)
 def barrier(op: nvvm.BarrierOp) -> Kernel:
-    """raises Unsupported for one that is not for all threads of the block"""
+    """raises Unsupported for a barrier of only some threads of the block"""
     if op.barrier_id is not None or op.number_of_threads is not None:
         place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
-        raise Unsupported(f"{op.name} that is not for all threads of the block", stage="simt", details=place)
+        raise Unsupported(f"{op.name} for only some threads of the block", stage="simt", details=place)
     reduction = None if op.reductionOp is None else op.reductionOp.word.data
 
     def run(machine: Machine, predicate: Array | None = None) -> Array | None:
@@ -141,7 +141,7 @@ def barrier(op: nvvm.BarrierOp) -> Kernel:
     *(NanosleepOp, SetMaxRegisterOp, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp),
 )
 def nothing(op: Operation) -> Kernel:
-    """All threads run in lockstep, and a copy is done when it is begun."""
+    """Does nothing: all threads run in lockstep, and an asynchronous copy is complete when it is issued."""
 
     def run(machine: Machine, *operands: Value) -> None:
         return None
@@ -172,7 +172,7 @@ def cp_async(op: Any) -> Kernel:
 
 
 def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
-    """The byte at the address where it is wanted, else 0."""
+    """The byte at the address for lanes in `wanted`, else 0."""
     lanes = np.broadcast_to(wanted, machine.shape)
     lanes = lanes if machine.active is None else lanes & machine.active
     zero = np.zeros((1, 1), np.int8)
@@ -192,7 +192,7 @@ def _is_member(machine: Machine, members: Array) -> Array:
 
 
 def _each_member(machine: Machine, form: Form, value: Value, members: Array) -> Iterator[tuple[int, Array, Array]]:
-    """For each lane of a warp: its number, where it is among the lanes of the thread's mask and exists, and its value."""
+    """For each lane of a warp: its number, the threads whose mask names it and whose warp has it, and its value."""
     starts = thread_numbers(machine) - lane_numbers(machine)
     for lane in range(WARP_SIZE):
         is_there = (members.view(np.uint32) >> np.uint32(lane) & 1 != 0) & (starts + lane < machine.launch.threads)
@@ -216,7 +216,7 @@ _REDUX: dict[nvvm.ReduxKind, OfForm] = {
     nvvm.ReduxKind.FMIN: FLOAT_OPS["minnum"],
 }
 _PROPAGATING = {nvvm.ReduxKind.FMAX: FLOAT_OPS["maximum"], nvvm.ReduxKind.FMIN: FLOAT_OPS["minimum"]}
-"""Those of floats where `nan` is asked for."""
+"""The float operations for `nan`: a NaN operand gives NaN."""
 
 
 @RULES.op(nvvm.ReduxOp)
@@ -280,7 +280,7 @@ def match_lanes(op: Any) -> Kernel:
 
 @RULES.op(nvvm.ElectSyncOp)
 def elect(op: Operation) -> Kernel:
-    """PTX leaves open who is chosen: the first lane here."""
+    """Chooses the first lane of the mask; PTX leaves the choice open."""
 
     def run(machine: Machine, members: Array | None = None) -> Array:
         if members is None:
@@ -295,7 +295,7 @@ def elect(op: Operation) -> Kernel:
 
 @RULES.elementwise(nvvm.RcpApproxFtzOp)
 def rcp(op: Operation) -> Unary:
-    """The hardware's is off by an ulp at most; this one is rounded."""
+    """The correctly rounded reciprocal; the hardware's error is at most one ulp."""
     least = np.finfo(np.float32).tiny
 
     def flushed(values: Array) -> Array:

@@ -3,7 +3,7 @@
     llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %b) : (f32, f32) -> i16           %a in the upper byte, %b in the lower
     llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c) : (i16) -> vector<2xf16>       the lower byte is element 0
 
-To nearest even; what is beyond the largest finite value, infinity too, becomes that; NaN is 0x7F.
+Rounds to nearest even; values beyond the largest finite value, infinities too, saturate to it; NaN is 0x7F.
 Source: PTX ISA, "cvt" with .satfinite; LLVM's IntrinsicsNVVM.td.
 """
 
@@ -27,33 +27,33 @@ RULES = Rules()
 E4M3, E5M2 = dtype("f8e4m3fn"), dtype("f8e5m2")
 
 
-def _code(format: DType, x: Array) -> Array:
-    """f32 or f16 as the byte of a format, uint8."""
-    largest = format.float_format.max
-    code = np.clip(x.astype(np.float32), -largest, largest).astype(format.numpy).view(np.uint8)
+def _code(float_type: DType, x: Array) -> Array:
+    """f32 or f16 numbers as bytes of `float_type`, uint8."""
+    largest = float_type.float_format.max
+    code = np.clip(x.astype(np.float32), -largest, largest).astype(float_type.numpy).view(np.uint8)
     return np.where(np.isnan(x), np.uint8(0x7F), code)
 
 
-def _two_numbers(format: DType, upper: Array, lower: Array) -> Array:
-    pair = _code(format, upper).astype(np.uint16) << np.uint16(8) | _code(format, lower)
+def _two_numbers(float_type: DType, upper: Array, lower: Array) -> Array:
+    pair = _code(float_type, upper).astype(np.uint16) << np.uint16(8) | _code(float_type, lower)
     return pair.view(np.int16)
 
 
-def _vector(format: DType, pair: Elements) -> Array:
-    return _two_numbers(format, pair[1], pair[0])
+def _vector(float_type: DType, pair: Elements) -> Array:
+    return _two_numbers(float_type, pair[1], pair[0])
 
 
-def _halves(format: DType, pair: Array) -> Value:
+def _halves(float_type: DType, pair: Array) -> Value:
     codes = (pair.view(np.uint16) >> np.uint16(shift) & np.uint16(0xFF) for shift in (0, 8))
-    return tuple(code.astype(np.uint8).view(format.numpy).astype(np.float16) for code in codes)
+    return tuple(code.astype(np.uint8).view(float_type.numpy).astype(np.float16) for code in codes)
 
 
 INTRINSICS: dict[str, Callable[..., Value]] = {
-    f"llvm.nvvm.{name.format(word)}": partial(function, format)
-    for word, format in (("e4m3x2", E4M3), ("e5m2x2", E5M2))
+    f"llvm.nvvm.{name.format(word)}": partial(function, float_type)
+    for word, float_type in (("e4m3x2", E4M3), ("e5m2x2", E5M2))
     for name, function in (("ff.to.{}.rn", _two_numbers), ("f16x2.to.{}.rn", _vector), ("{}.to.f16x2.rn", _halves))
 }
-"""By name: what an intrinsic gives."""
+"""Intrinsic's name -> its function of lanes."""
 
 
 @RULES.op(llvm.CallIntrinsicOp)

@@ -1,4 +1,4 @@
-"""Faults that a GPU would not report: races, shared memory that nobody wrote, exchanges with lanes that are not active.
+"""Finds faults that a GPU does not report: races, reads of unwritten shared memory, exchanges with inactive lanes.
 
     execute(module, arrays, watchers=[Sanitizer()])       ExecutionError at the first fault
 
@@ -7,22 +7,22 @@
         %v = tensor.extract ...
         the other access: tensor.insert from copy.1 (t.hlo:3:8)
 
-A race: two threads touch one byte, at least one of them writes, they are not both atomic, and nothing orders them. A barrier orders the
-threads of a block; nothing orders two blocks of a launch. Writing the same value is no excuse. Sub-byte elements are packed behind
-pointers: neighbours are one byte, and only atomic updates of it go together.
+A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. A barrier orders the
+threads of a block; nothing orders two blocks of a launch. Writing the same value is a race too. Sub-byte elements are packed behind
+pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
-How. Each buffer has shadows, one number per unit of memory (the greatest that all accesses consist of): who wrote it last, who read it,
-who updated it atomically.
+Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
+reader and of its atomic updater.
 
     stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers that the block has passed
 
-A stamp goes with a lane if it is the lane's own, or of its block and an earlier epoch, or 0: nobody. Of several readers in an epoch the
-shadow says `several`, of readers in several blocks `ANYONE`: whoever writes then is in conflict with at least one of them. A writer needs
-no such mark, for a second one is an error. So nothing is forgotten that could still matter, and nothing is found that is not there.
-Lanes that meet within one access are found by writing all stamps and reading them back: the losers see another's.
+A stamp does not conflict with a lane if it is the lane's own, or of the lane's block and an earlier epoch, or 0 (no access yet). Several
+readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `ANYONE`: any later writer conflicts with at least one of
+them. Writers need no such mark, for a second one is an error at once. So every race is found, and every race found is one.
+Lanes that conflict within one access are found by writing all stamps and reading them back: all but one read another lane's.
 
-What it takes not into account: `nvvm.bar.warp.sync` and fences order nothing here; an asynchronous copy is done when it is begun.
-Private memory has no shadow, nor has what nobody may write. Source: PTX ISA, "Memory Consistency Model".
+Not modelled: `nvvm.bar.warp.sync` and fences order nothing here; an asynchronous copy is complete when it is issued.
+Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistency Model".
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ EPOCH_SHIFT = OP_BITS + THREAD_BITS
 BLOCK_SHIFT = EPOCH_SHIFT + EPOCH_BITS
 OTHER_OP = (1 << OP_BITS) - 1
 SEVERAL = ((1 << THREAD_BITS) - 1) << OP_BITS
-"""In the place of a thread (they count from 1): several threads of the block."""
+"""In the thread bits of a stamp (threads count from 1): several threads of the block."""
 ANYONE = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
-"""Threads of several blocks: in conflict with every lane."""
+"""The stamp for threads of several blocks: it conflicts with every lane."""
 
 
 class Touch(Enum):
-    """How an access touches memory, in the words of a message."""
+    """Kind of an access, in the words of the messages."""
 
     READ = "reads"
     WRITE = "writes"
@@ -75,15 +75,15 @@ UPDATES = {
     op.name
     for op in (xla_gpu.AtomicRMWOp, memref.AtomicRMWOp, llvm.AtomicRMWOp, llvm.AtomicCmpXchgOp, llvm.InlineAsmOp)
 }
-"""Of machine code the executor knows atomic updates alone."""
+"""Ops that update memory atomically. Inline machine code is one of them: the executor supports no inline code but atomic updates."""
 
 
 @dataclass
 class Shadow:
-    """Who touched the units of a buffer, in all its instances.
+    """The threads that accessed the units of a buffer, in all its instances.
 
-    unit     bytes; it divides the place and the size of every access so far; 0 before the first
-    stamps   int64 per unit, by kind of touch, from the first such touch on
+    unit     bytes; it divides the offset and the size of every access so far; 0 before the first
+    stamps   int64 per unit, by kind of access; a kind is missing until its first access
     """
 
     size: int
@@ -101,19 +101,19 @@ class Shadow:
     def of(self, touch: Touch) -> Array:
         """The stamps of a kind, made when they are first needed."""
         if touch not in self.stamps:
-            # The greatest number of units that there may be: a buffer's last bytes may fill no unit.
+            # Rounded up: the last bytes of a buffer may be less than a unit.
             self.stamps[touch] = np.zeros(-(-self.size // self.unit), np.int64)
         return self.stamps[touch]
 
 
 @dataclass
 class Lanes:
-    """The active lanes of an access, and the units that they touch.
+    """The active lanes of an access, and the units that they access.
 
     units      int64: numbers of units; (lanes, units of each)
-    stamps     int64: what the lanes leave there; (lanes, 1)
-    is_shared  whether the units belong to a block. Then stamps of earlier blocks, which have lower numbers, are of those that had
-               the place before
+    stamps     int64: the lanes' own stamps; (lanes, 1)
+    is_shared  whether the memory belongs to a block. Stamps of earlier blocks, which have lower numbers, then belong to blocks that
+               used the same memory before, and do not conflict
     """
 
     units: Array
@@ -121,11 +121,11 @@ class Lanes:
     is_shared: bool
 
     def find(self, stamps: Array) -> Array:
-        """What stands in a shadow for the units."""
+        """The entries of a shadow for the units."""
         return stamps.take(self.units)
 
     def apart(self, found: Array) -> Array | None:
-        """Where `found` is another thread's stamp that nothing orders before the lane's; None for nowhere."""
+        """Mask of the stamps in `found` that are another thread's and not ordered before the lane's; None if there are none."""
         if not self.is_shared and not found.any():
             return None
         other = (found ^ self.stamps) >> OP_BITS != 0
@@ -145,7 +145,7 @@ class Lanes:
 
 
 class Sanitizer(Watcher):
-    """Watches one launch; raises ExecutionError at the first fault. A kernel's end orders everything: take a new one for the next."""
+    """Watches one launch; raises ExecutionError at the first fault. The end of a kernel orders all accesses: use a new one for the next."""
 
     def __init__(self) -> None:
         self._arguments: dict[int, Shadow] = {}
@@ -153,7 +153,7 @@ class Sanitizer(Watcher):
         self._shared: dict[tuple[int, int], Shadow] = {}
         self._ops: dict[Operation, int] = {}
         self._touches: dict[tuple[Operation, bool], Touch | None] = {}
-        # Blocks are numbered from 1 in the order in which they run, so that 0, nobody, is of a block before all others.
+        # Blocks are numbered from 1 in the order in which they run, so that stamp 0 (no access) is before all others.
         self._blocks: list[int] = [-1]
         self._first_block = 0
         self._epochs: Array = np.zeros(0, np.int64)
@@ -224,7 +224,7 @@ class Sanitizer(Watcher):
             has_one = buffer.writable and buffer.space is not Space.PRIVATE
             shadow = Shadow(buffer.data.size) if has_one else None
             if shadow is not None and buffer.space is Space.SHARED:
-                # The next chunk's blocks take the place of this one's.
+                # The next chunk's blocks use the same shared memory.
                 shadow = self._shared.setdefault((buffer.number, buffer.data.size), shadow)
             self._shadows[buffer] = shadow
         return self._shadows[buffer]
@@ -234,7 +234,7 @@ class Sanitizer(Watcher):
         if access.buffer.origin is not None:
             units = units + access.buffer.origin
         unit = shadow.unit
-        # Most units are powers of two, and a division takes ten times as long as a shift.
+        # A division takes ten times as long as a shift, and most units are powers of two.
         units = units // unit if unit & (unit - 1) else units >> (unit.bit_length() - 1)
         units = np.broadcast_to(units, self._stamps.shape)
         stamps = self._stamps + self._ops.setdefault(access.op, min(len(self._ops), OTHER_OP))
@@ -255,7 +255,7 @@ class Sanitizer(Watcher):
                 nobody &= lanes.find(shadow.stamps[touch]) < lanes.first_of_block
         if nobody.any():
             lane, place = _first(self._stamps.shape, access, shadow.unit, nobody)
-            memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which nobody wrote")
+            memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which no thread wrote")
 
     def _race(
         self,
@@ -287,7 +287,7 @@ class Sanitizer(Watcher):
 
 
 def _join(stamps: Array, lanes: Lanes) -> None:
-    """Adds the lanes to those that read, or updated, their units."""
+    """Adds the lanes to the recorded readers, or updaters, of their units."""
     before = lanes.find(stamps)
     stamps[lanes.units] = lanes.stamps
     winners = lanes.find(stamps)
@@ -309,12 +309,12 @@ def _is_atomic(op: Operation) -> bool:
         return True
     if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
         return False
-    # PTX gives volatile accesses the meaning of relaxed ones.
+    # In PTX a volatile access means a relaxed one.
     return op.ordering.value.data != 0 or op.volatile_ is not None
 
 
 def _touch(op: Operation, is_store: bool) -> Touch | None:
-    """None for the load before a compare-and-swap at its address: what it finds is a guess, which the swap checks."""
+    """Kind of an access; None for the load before a compare-and-swap at its address, which checks the loaded value."""
     if _is_atomic(op):
         return Touch.UPDATE
     if isinstance(op, llvm.LoadOp) and any(isinstance(use.operation, llvm.AtomicCmpXchgOp) for use in op.ptr.uses):
@@ -323,12 +323,12 @@ def _touch(op: Operation, is_store: bool) -> Touch | None:
 
 
 def _only_sets_bits(op: Operation) -> bool:
-    """An atomic and, or, xor whose old value nobody takes: so an element is written that shares its byte. Other bits do not matter."""
+    """Whether the op is an atomic and, or, xor with unused result: it writes an element that shares its byte with others."""
     return isinstance(op, llvm.AtomicRMWOp) and op.operation in ("_and", "_or", "_xor") and not op.res.uses.get_length()
 
 
 def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tuple[tuple[int, int], str]:
-    """The first lane in `bad` (lanes, units of each), and the bytes in words."""
+    """The first lane in `bad` (lanes, units of each), and the text that names its bytes."""
     row, column = divmod(int(bad.argmax()), bad.shape[1])
     if access.active is not None:
         row = int(np.flatnonzero(np.broadcast_to(access.active, shape))[row])

@@ -1,4 +1,4 @@
-"""How one value of a scalar IR type is held in lanes, kept in memory, wrapped and rounded.
+"""How a value of a scalar IR type is held in lanes and in memory, wrapped and rounded.
 
     IR type     lanes (an array of values)            memory (one element)
     i1          bool                                  uint8, 0 or 1
@@ -12,10 +12,10 @@
 
 Every operation is bit-exact: integers wrap in their own width, a narrow float is computed in float32 and rounded after each
 op. float32 has more than twice the digits of a narrow float plus two, so rounding twice is rounding once for + - * / and
-square root. bf16 is held as float32 because most of a kernel's values are bf16 and only the rounding is left to pay for.
-Integers have no sign of their own: an op asks for the signed or the unsigned reading of its operands.
+square root. bf16 is held as float32 because most of a kernel's values are bf16: then only the rounding takes time.
+Integers have no sign of their own: an op uses the signed or the unsigned reading of its operands.
 
-These functions know arrays and forms, never an op. They take arrays of any shape and never write into what they are given.
+These functions depend on arrays and forms, never on an op. They take arrays of any shape and never write to their arguments.
 Source: docs/reference/contracts "Numbers"; docs/reference/1 5.4; the LLVM language reference for what is undefined (see `shift_left`,
 `to_integer`).
 """
@@ -43,7 +43,7 @@ F64 = np.dtype(np.float64)
 
 
 class Class(Enum):
-    """What arithmetic a form has."""
+    """The kind of arithmetic of a form."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -56,7 +56,7 @@ class Form:
 
     bits     width of the type
     lanes    NumPy type of an array of values
-    memory   NumPy type of one element in memory; None when nothing in memory has this type
+    memory   NumPy type of one element in memory; None when the type is not stored in memory
     rounded  NumPy type to whose values a float result is rounded
     """
 
@@ -87,9 +87,9 @@ class Form:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """`memory`, where the type has one. raises Unsupported naming the type where it has none."""
+        """`memory`. raises Unsupported naming the type where it is None."""
         if self.memory is None:
-            raise Unsupported(f"the executor keeps no {self.name} in memory", stage="simt")
+            raise Unsupported(f"the executor cannot store {self.name} in memory", stage="simt")
         return self.memory
 
 
@@ -108,14 +108,14 @@ def integer(bits: int, name: str = "") -> Form:
 BOOL = integer(1)
 INDEX = integer(64, "index")
 POINTER = integer(64, "pointer")
-"""A pointer is a number: see `memory`, which gives each buffer its own stretch of addresses."""
+"""A pointer is a number: see `memory`, which gives each buffer its own range of addresses."""
 
 
 @cache
 def form_of(ir_type: Attribute) -> Form:
     """The form of a scalar type, or of the elements of a vector or tensor type.
 
-    raises Unsupported naming a type that the executor does not hold.
+    raises Unsupported naming a type that the executor does not support.
     """
     match ir_type:
         case VectorType() | TensorType():
@@ -133,7 +133,7 @@ def form_of(ir_type: Attribute) -> Form:
     if isinstance(ir_type, ComplexType):
         return Form(row.name, Class.COMPLEX, row.bits, lanes, lanes, lanes)
     if row.kind is not Kind.FLOAT:
-        raise Unsupported(f"the executor holds no values of type '{ir_type}'", stage="simt")
+        raise Unsupported(f"the executor does not support values of type '{ir_type}'", stage="simt")
     return Form(row.name, Class.FLOAT, row.bits, F32 if lanes == BF16 else lanes, np.dtype(f"u{lanes.itemsize}"), lanes)
 
 
@@ -154,12 +154,12 @@ def constant(form: Form, value: complex) -> Array:
 
 
 def poison(form: Form) -> Array:
-    """A value that nobody may look at: every byte 0xA5, so that it shows when somebody does."""
+    """An undefined value: every byte is 0xA5, so that a use of it is noticed."""
     return from_bits(form, np.full((1, form.size), 0xA5, np.uint8).view(form.storage))
 
 
 def to_bits(form: Form, values: Array) -> Array:
-    """Lanes as what memory holds."""
+    """Lanes as elements of memory."""
     if form.rounded == BF16:
         return (values.view(np.uint32) >> 16).astype(np.uint16)
     bits = values.view(form.storage)
@@ -168,7 +168,7 @@ def to_bits(form: Form, values: Array) -> Array:
 
 
 def from_bits(form: Form, bits: Array) -> Array:
-    """What memory holds as lanes; bits above the type's width are ignored."""
+    """Elements of memory as lanes; bits above the type's width are ignored."""
     if form.rounded == BF16:
         return np.left_shift(bits, 16, dtype=np.uint32).view(F32)
     if form.bits == 1:
@@ -213,7 +213,7 @@ def unsigned(form: Form, values: Array) -> Array:
 
 
 def shift_amount(form: Form, amount: Array) -> Array:
-    """An unsigned shift amount, at most the width, in a type that shifts lanes of `form` without changing theirs."""
+    """An unsigned shift amount, clamped to the width, in a NumPy type that does not change the type of the shifted lanes."""
     return np.minimum(unsigned(form, amount), form.bits).astype(np.int8 if form.bits == 1 else form.lanes)
 
 
@@ -247,7 +247,7 @@ def truncated_remainder(dividend: Array, divisor: Array) -> Array:
 
 
 def absolute(form: Form, value: Array) -> Array:
-    """The magnitude of the signed reading; the least integer stays as it is."""
+    """The magnitude of the signed reading; the least integer is unchanged."""
     return wrap(form, np.abs(signed(form, value)))
 
 
@@ -288,7 +288,7 @@ def integer_power(form: Form, base: Array, exponent: Array) -> Array:
 
 
 def widen(form: Form, values: Array) -> Array:
-    """A float's lanes in the type that arithmetic is done in: float32, or float64 for f64. Exact."""
+    """A float's lanes in the type of the arithmetic: float32, or float64 for f64. Exact."""
     return values if form.lanes in (F32, F64) else values.astype(F32)
 
 
@@ -307,9 +307,9 @@ def from_float(form: Form, values: Array) -> Array:
 
 
 def round_to_odd(values: Array) -> Array:
-    """float64 to float32 so that rounding the answer again, to at most 22 digits, is rounding once.
+    """float64 to float32 so that rounding the result again, to at most 22 digits, equals rounding once.
 
-    An inexact answer gets its last bit set: it then lies strictly on the side of every tie on which the exact value lies.
+    An inexact result gets its last bit set: it is then on the same side of every tie as the exact value.
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008).
     """
     nearest = values.astype(F32)
@@ -330,7 +330,7 @@ def in_float(form: Form, function: Callable[..., Array]) -> Callable[..., Array]
 
 
 def exact(form: Form, function: Callable[..., Array]) -> Callable[..., Array]:
-    """As `in_float`, for a function whose result is one of its operands but for the sign: bf16 lanes need no rounding."""
+    """As `in_float`, for a function whose result is an operand or its negative: bf16 lanes need no rounding."""
     return function if form.lanes in (F32, F64) else in_float(form, function)
 
 
@@ -343,7 +343,7 @@ def convert_float_towards(source: Form, target: Form, mode: str, values: Array) 
     """One float type to a narrower one, rounded once in the direction that `mode` names.
 
     mode    "downward", "upward", "toward_zero" or "to_nearest_away"
-    raises  Unsupported for a target that is not laid out as IEEE's are: there the next number is not one bit pattern further
+    raises  Unsupported for a target without IEEE's layout, in which the next number is the next bit pattern
     """
     if target.rounded not in (BF16, F32, np.dtype(np.float16)):
         raise Unsupported(f"the executor does not round {mode} to {target.name}", stage="simt")
@@ -360,7 +360,7 @@ def convert_float_towards(source: Form, target: Form, mode: str, values: Array) 
         case "toward_zero":
             steps = np.where(np.where(negative, above, below), -1, 0)
         case "to_nearest_away":
-            # Ties that went to the even number towards zero.
+            # Ties that were rounded to the even number towards zero.
             shorter = np.where(negative, below, above)
             further = widen(target, _stepped(target, nearest, shorter.astype(np.int8))).astype(F64)
             steps = np.where(shorter & (np.abs(further - exact) == np.abs(exact - near)), 1, 0)
@@ -370,7 +370,7 @@ def convert_float_towards(source: Form, target: Form, mode: str, values: Array) 
 
 
 def _stepped(form: Form, values: Array, steps: Array) -> Array:
-    """The number so many steps away from zero; lanes with 0 steps stay."""
+    """The number that is `steps` bit patterns further away from zero."""
     bits = to_bits(form, values)
     return from_bits(form, (bits.astype(np.int64) + steps).astype(bits.dtype))
 
@@ -381,7 +381,7 @@ def from_integer(form: Form, values: Array) -> Array:
         return from_float(form, values.astype(F64))
     if form.rounded == F64 or (form.rounded == F32 and values.dtype != object):
         return values.astype(form.lanes)
-    # Fold the digits that float64 cannot hold into a sticky last one; scaling back is exact.
+    # The digits that float64 cannot hold are merged into a sticky last one; scaling back is exact.
     fold = 12 if values.dtype != object else max(12, int(max(abs(values).flat)).bit_length() - 52)
     sticky = (values >> fold) | ((values & ((1 << fold) - 1)) != 0).astype(values.dtype)
     folded = np.ldexp(sticky.astype(F64), fold)
@@ -392,7 +392,7 @@ def from_integer(form: Form, values: Array) -> Array:
 def to_integer(form: Form, values: Array, is_signed: bool) -> Array:
     """float32 or float64 rounded to zero to an integer.
 
-    What does not fit is poison in LLVM. Here it saturates and NaN is 0, as PTX's cvt.rzi does; HLO code selects it away.
+    A result out of range is poison in LLVM. Here it saturates and NaN gives 0, as in PTX's cvt.rzi; HLO code selects it away.
     """
     bits = form.bits - 1 if is_signed else form.bits
     low, high = (-(1 << bits) if is_signed else 0), (1 << bits) - 1
@@ -421,9 +421,9 @@ def minimum(one: Array, other: Array) -> Array:
 def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Array:
     """one * two + three of lanes of a float form, rounded once.
 
-    The product of two float32 is exact in float64. Rounding the sum there, and then to `form`, is wrong only where the first
-    lands on a tie of the second, which has 25 digits at most: those sums are rounded to odd instead. The product of two f64 is
-    a sum of two (Dekker); a result that overflows on the way, or whose lost digits underflow, is rounded twice.
+    The product of two float32 is exact in float64. Rounding the sum to float64 and then to `form` is wrong only where the first rounding
+    gives a tie of the second, which has 25 digits at most: those sums are rounded to odd instead. The product of two f64 is held as a
+    sum of two (Dekker); a result whose intermediates overflow, or whose lost digits underflow, is rounded twice.
 
     Source: Boldo and Melquiond (2008), algorithms "Fma" and "OddRoundedAdd".
     """
@@ -444,7 +444,7 @@ def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Arra
 
 
 def _two_sum(one: Array, other: Array) -> tuple[Array, Array]:
-    """The rounded sum and exactly what rounding lost (0 where the sum is not finite)."""
+    """The rounded sum and its exact rounding error (0 where the sum is not finite)."""
     total = one + other
     part = total - one
     error = (one - (total - part)) + (other - part)
@@ -452,7 +452,7 @@ def _two_sum(one: Array, other: Array) -> tuple[Array, Array]:
 
 
 def _odd(total: Array, error: Array) -> Array:
-    """`total` rounded to odd instead of to nearest, given exactly what rounding to nearest lost."""
+    """`total` rounded to odd instead of to nearest, given the exact error of rounding to nearest."""
     bits = total.view(np.int64)
     even = bits & 1 == 0
     away = (error > 0) == (total > 0)
@@ -460,7 +460,7 @@ def _odd(total: Array, error: Array) -> Array:
 
 
 def _two_product(one: Array, two: Array) -> tuple[Array, Array]:
-    """The rounded product and exactly what rounding lost, by splitting each factor in two halves of 26 digits."""
+    """The rounded product and its exact rounding error, by splitting each factor in two halves of 26 digits."""
 
     def split(value: Array) -> tuple[Array, Array]:
         scaled = value * 134217729.0

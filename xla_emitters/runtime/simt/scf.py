@@ -3,8 +3,8 @@
 scf.if      both regions where lanes disagree, one where they agree
 scf.for     one round for all lanes while bounds are the same for all; else rounds until the last lane is done
 scf.while   rounds until the condition fails for the last lane; a lane's results are those of its own last round
-scf.parallel one iteration after the other in each thread, the last index first; so are the reductions
-scf.forall  its iterations are dealt to the threads of each block, as XLA maps them: iteration n (first index fastest) to thread n
+scf.parallel one iteration after the other in each thread, the last index fastest; reductions combine in that order
+scf.forall  its iterations are assigned to the threads of each block as XLA does: iteration n (first index fastest) to thread n
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def execute_region(op: scf.ExecuteRegionOp, scope: Scope) -> Step:
 class Extents:
     """The bounds of a loop of several indices: ints, or slots of lanes.
 
-    iterations are numbered; `is_last_fastest` says whether the last index changes first, as in nested loops, or the first
+    `is_last_fastest`: iterations are numbered with the last index fastest, as in nested loops; else with the first
     """
 
     bounds: Sequence[Sequence[int]]
@@ -171,7 +171,7 @@ class Extents:
 
 
 def iterations_of(ranges: Sequence[tuple[Array, Array, Array]]) -> Array:
-    """How many iterations each lane has."""
+    """The number of iterations of each lane."""
     return reduce(np.multiply, (count for _, _, count in ranges), np.ones((1, 1), np.int64))
 
 
@@ -235,9 +235,9 @@ def forall(op: ForallOp, scope: Scope) -> Step:
 
 
 def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Value]], list[Value]]:
-    """What `in_parallel` makes of the shared outs: a tensor that takes the place of one as a whole, or a part of it, element by element.
+    """The step of `in_parallel`, which replaces a shared out as a whole, or a slice of it element by element.
 
-    raises Unsupported for another op, and for slices whose size is no constant
+    raises Unsupported for another op, and for slices whose size is not constant
     """
     terminator = op.body.block.last_op
     assert isinstance(terminator, InParallelOp)
@@ -261,13 +261,13 @@ def _insertions(op: ForallOp, scope: Scope) -> Callable[[Machine, Frame, list[Va
 
 
 def _whole(op: ParallelInsertSliceOp, scope: Scope) -> Callable[[Machine, Frame, Value], Value]:
-    """The tensor that a thread puts in the place of a shared out: the same, written to."""
+    """Replaces a shared out as a whole. raises Unsupported, when it runs, for a tensor of another buffer."""
     slot = scope.slot(op.source)
 
     def run(machine: Machine, frame: Frame, out: Value) -> Value:
         source = frame[slot]
         if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
-            raise Unsupported(f"{op.name} that puts another tensor into a shared out", stage="simt")
+            raise Unsupported(f"{op.name} that replaces a shared out by another tensor", stage="simt")
         return source
 
     return run

@@ -1,9 +1,9 @@
-"""`tensor`: elements of buffers. An insert writes in place and gives the buffer's newest value.
+"""`tensor`: elements of buffers. An insert writes in place and returns the buffer's newest value.
 
     tensor.extract %t[%i, %j] : tensor<8x16xf32>     each index is checked against its own dimension, then element i * 16 + j is read
 
-A tensor whose encoding is a dense minor-to-major order lies in memory in that order; `flattened` maps speak of the same memory.
-Small tensors that a thread makes for itself (`tensor.from_elements`, `splat`, `extract_slice`, `generate` ...) are private buffers.
+A tensor whose encoding is a dense minor-to-major order is stored in that order, the same memory that flattened indices address.
+Small tensors that a thread creates (`tensor.from_elements`, `splat`, `extract_slice`, `generate` ...) are private buffers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RULES = Rules()
 
 
 def tensor_strides(tensor_type: TensorType[Attribute]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension. raises Unsupported for an encoding that is no minor-to-major order."""
+    """Elements between neighbours along each dimension. raises Unsupported for an encoding other than a minor-to-major order."""
     shape = tensor_type.get_shape()
     if isinstance(encoding := tensor_type.encoding, NoneAttr):
         return row_major_strides(shape)
@@ -45,7 +45,7 @@ def tensor_strides(tensor_type: TensorType[Attribute]) -> tuple[int, ...]:
 
 
 def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
-    """Where an element lies, in elements. raises ExecutionError naming the dimension whose index leaves the tensor."""
+    """Offset of an element in its buffer, in elements. raises ExecutionError naming the dimension whose index is out of bounds."""
     index = np.zeros((1, 1), np.int64)
     for dimension, (number, extent, stride) in enumerate(zip(indices, source.shape, source.strides, strict=True)):
         if len(indices) > 1 and not all_below(number, extent):
@@ -70,7 +70,7 @@ RULES.op(tensor.ExtractOp)(extract)
 
 
 def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
-    """One element per active lane. raises ExecutionError for an overwritten tensor or an index that leaves it."""
+    """One element per active lane. raises ExecutionError for an overwritten tensor or an index out of bounds."""
     machine.check_newest(op, source)
     memory, form = machine.memory, source.element
     index = element_index(machine, op, source, indices)
@@ -101,17 +101,17 @@ def store(machine: Machine, op: Operation, target: Tensor, index: Array, scalar:
     machine.memory.scatter(op, target.buffer, index, rows, bits, machine.active)
 
 
-def static_shape(op: Operation, type: Attribute) -> tuple[int, ...]:
-    """The extents of a tensor type. raises Unsupported if one is not known."""
-    assert isa(type, TensorType[Attribute])
-    shape = type.get_shape()
+def static_shape(op: Operation, tensor_type: Attribute) -> tuple[int, ...]:
+    """The extents of a tensor type. raises Unsupported if one is dynamic."""
+    assert isa(tensor_type, TensorType[Attribute])
+    shape = tensor_type.get_shape()
     if any(extent < 0 for extent in shape):
-        raise Unsupported(f"{op.name} of {type}: its extents are no constants", stage="simt")
+        raise Unsupported(f"{op.name} of {tensor_type}: its extents are not constant", stage="simt")
     return shape
 
 
 def private(op: Operation) -> Callable[[Machine, Sequence[Array]], Tensor]:
-    """Makes tensors of the type of `op`'s result, in a private buffer: of machine and elements, row major (none: it stays unset)."""
+    """(machine, elements) -> a tensor of the type of `op`'s result in a private buffer; `elements` are row major, none: left unset."""
     result_type = op.results[0].type
     assert isa(result_type, TensorType[Attribute])
     shape, strides, form = static_shape(op, result_type), tensor_strides(result_type), form_of(result_type)
@@ -121,7 +121,7 @@ def private(op: Operation) -> Callable[[Machine, Sequence[Array]], Tensor]:
         buffer = machine.memory.allocate(op.name, Space.PRIVATE, len(offsets) * form.size, alignment=16)
         made = machine.tensor(buffer, form, shape, strides)
         for offset, value in zip(offsets, elements, strict=False):
-            # An index per lane, for each has its own instance of the buffer.
+            # One index per lane: each lane has its own instance of the buffer.
             store(machine, op, made, np.full(machine.shape, offset, np.int64), value)
         return made
 
@@ -140,10 +140,10 @@ def make(op: tensor.EmptyOp | tensor.SplatOp | tensor.FromElementsOp) -> Kernel:
 
 @dataclass(frozen=True)
 class Slice:
-    """Where a slice lies in a tensor: elements offset + stride * n of each dimension, n below its size.
+    """The position of a slice in a tensor: elements offset + stride * n of each dimension, for n below its size.
 
-    numbers of offsets and strides that are None come from the operands, in order
-    shape   of the slice by itself, which may lack dimensions of size 1: the order of its elements is the same
+    offsets and strides that are None are operands, in order
+    shape   the slice's own shape, which may drop dimensions of size 1: the order of its elements is the same
     """
 
     offsets: Sequence[int | None]
@@ -153,20 +153,20 @@ class Slice:
 
     @staticmethod
     def of(op: tensor.ExtractSliceOp | tensor.InsertSliceOp | ParallelInsertSliceOp) -> Slice:
-        """raises Unsupported for a size that is no constant"""
+        """raises Unsupported for a size that is not constant"""
         offsets, sizes, strides = (
             [None if number == DYNAMIC else int(number) for number in numbers.get_values()]
             for numbers in (op.static_offsets, op.static_sizes, op.static_strides)
         )
         known = [size for size in sizes if size is not None]
         if len(known) < len(sizes):
-            raise Unsupported(f"{op.name} of a size that is no constant", stage="simt", details=(str(op),))
+            raise Unsupported(f"{op.name} of a size that is not constant", stage="simt", details=(str(op),))
         part = op.result.type if isinstance(op, tensor.ExtractSliceOp) else op.source.type
         assert isa(part, TensorType[Attribute])
         return Slice(offsets, known, strides, part.get_shape())
 
     def elements(self, operands: Sequence[Array]) -> Iterator[tuple[list[Array], list[Array]]]:
-        """Of each element its index in the slice, and in the tensor."""
+        """For each element its index in the slice and its index in the tensor."""
         left = iter(operands)
         offsets, strides = (
             [next(left) if number is None else np.full((1, 1), number, np.int64) for number in numbers]
@@ -216,7 +216,7 @@ def elements_of(machine: Machine, op: Operation, source: Tensor) -> list[Array]:
 @RULES.op(tensor.ConcatOp)
 def concat(op: tensor.ConcatOp) -> Kernel:
     new, dimension = private(op), op.dim.value.data
-    # Where in the operands, one after the other, each element of the result is.
+    # The number of each element of the result among the elements of all operands in order.
     numbers: list[Array] = []
     start = 0
     for operand in op.operands:
@@ -233,14 +233,14 @@ def concat(op: tensor.ConcatOp) -> Kernel:
 
 @RULES.op(tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ReshapeOp)
 def reshape(op: tensor.CollapseShapeOp | tensor.ExpandShapeOp | tensor.ReshapeOp) -> Kernel:
-    """The same memory. raises Unsupported for extents that are no constants, and for tensors that are not row major."""
+    """The same memory. raises Unsupported for dynamic extents and for tensors that are not row major."""
     source, result = op.operands[0].type, op.results[0].type
     assert isa(source, TensorType[Attribute])
     assert isa(result, TensorType[Attribute])
     shape, strides = static_shape(op, result), tensor_strides(result)
-    for type in (source, result):
-        if tensor_strides(type) != row_major_strides(static_shape(op, type)):
-            raise Unsupported(f"{op.name} of {type}, which is not row major", stage="simt")
+    for tensor_type in (source, result):
+        if tensor_strides(tensor_type) != row_major_strides(static_shape(op, tensor_type)):
+            raise Unsupported(f"{op.name} of {tensor_type}, which is not row major", stage="simt")
 
     def run(machine: Machine, source: Tensor, *extents: Value) -> Tensor:
         machine.check_newest(op, source)
@@ -285,11 +285,11 @@ def generate(op: GenerateOp, scope: Scope) -> Step:
 
 @RULES.control(tensor.PadOp)
 def pad(op: tensor.PadOp, scope: Scope) -> Step:
-    """raises Unsupported for padding that is no constant"""
+    """raises Unsupported for padding that is not constant"""
     new, body, slot, result = private(op), scope.body(op.region.block), scope.slot(op.source), scope.slot(op.result)
     low = [int(number) for number in op.static_low.get_values()]
     if DYNAMIC in low:
-        raise Unsupported(f"{op.name} by what is no constant", stage="simt")
+        raise Unsupported(f"{op.name} with padding that is not constant", stage="simt")
     positions = list(np.ndindex(*static_shape(op, op.result.type)))
 
     def run(machine: Machine, frame: Frame) -> None:
@@ -318,7 +318,9 @@ RULES.op(tensor.CastOp)(cast)
 
 def dim(op: Operation) -> Kernel:
     def run(machine: Machine, source: Tensor, dimension: Array) -> Array:
-        machine.refuse(op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that there is not")
+        machine.refuse(
+            op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that does not exist"
+        )
         return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]
 
     return run

@@ -1,9 +1,9 @@
-"""`vector`: tuples of lane arrays, so that taking or replacing an element moves no data; reads and writes of whole rows of a tensor.
+"""`vector`: tuples of lane arrays, so that extracting or replacing an element moves no data; reads and writes of rows of a tensor.
 
 vector.extract %v[%i]          the array of element i; where i differs between lanes, a choice among all elements
 vector.transfer_read %t[%k]    elements k, k + 1 ... of each lane at once; k must be a multiple of the vector's length, as the GPU's
                                vector loads trap otherwise
-masked, permuted or not surely in bounds, and from memory: element by element
+Accesses that are masked, permuted, possibly out of bounds, or of a memref: element by element.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def count_of(value_type: Attribute) -> int:
 
 
 def elements_of(value: Value) -> Elements:
-    """The elements of a vector, or a scalar as the only one."""
+    """The elements of a vector; a scalar is its own only element."""
     return value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportReturnType]  # a vector holds arrays
 
 
@@ -75,9 +75,9 @@ def elements_of(value: Value) -> Elements:
 
 
 def position_of(machine: Machine, op: Operation, shape: Sequence[int], position: Sequence[Array | int]) -> Array | int:
-    """Row-major number of the element or subvector at `position`: an int when all active lanes mean the same.
+    """Row-major number of the element or subvector at `position`: an int when it is the same for all active lanes.
 
-    raises ExecutionError for an active lane whose position leaves the vector
+    raises ExecutionError for an active lane whose position is outside the vector
     """
     index: Array | int = 0
     for number, extent, stride in zip(position, shape, row_major_strides(shape), strict=False):
@@ -92,7 +92,7 @@ def position_of(machine: Machine, op: Operation, shape: Sequence[int], position:
 
 
 def element_at(elements: Elements, start: Array | int, count: int) -> Elements:
-    """`count` elements from `start`, which may differ between lanes."""
+    """`count` elements from number `start` on; `start` may differ between lanes."""
     if isinstance(start, int):
         return elements[start : start + count]
     starts = range(0, len(elements), count)
@@ -103,7 +103,7 @@ def element_at(elements: Elements, start: Array | int, count: int) -> Elements:
 
 
 def with_elements(elements: Elements, start: Array | int, new: Elements) -> Elements:
-    """`elements` with `new` from `start` on."""
+    """`elements`, those from number `start` on replaced by `new`."""
     if isinstance(start, int):
         return elements[:start] + new + elements[start + len(new) :]
     count = len(new)
@@ -111,7 +111,7 @@ def with_elements(elements: Elements, start: Array | int, new: Elements) -> Elem
 
 
 def mixed(position: Sequence[SSAValue | int]) -> Callable[[Sequence[Array]], list[Array | int]]:
-    """Where a position's numbers come from: constants stay, each value is the next of the dynamic operands."""
+    """A function from the dynamic operands to the position: constants are kept, each SSA value becomes the next operand."""
 
     def numbers(operands: Sequence[Array]) -> list[Array | int]:
         left = iter(operands)
@@ -182,7 +182,7 @@ def shuffled(form: Form, elements: Elements, picks: Sequence[int], row: int = 1)
 
 
 def picking(picks: Callable[[OpT], Sequence[int]]) -> Callable[[OpT], Kernel]:
-    """A rule for an op whose result is made of its operands' elements, one operand after the other: the numbers of those."""
+    """A rule for an op that rearranges elements; `picks` returns their numbers among the elements of all operands in order."""
 
     def rule(op: OpT) -> Kernel:
         numbers = [int(number) for number in picks(op)]
@@ -197,7 +197,7 @@ def picking(picks: Callable[[OpT], Sequence[int]]) -> Callable[[OpT], Kernel]:
 
 
 def numbered(value_type: Attribute, start: int = 0) -> Array:
-    """The elements of a vector, each its own number from `start` on."""
+    """An array of a vector's shape in which each element is its own row-major number, counted from `start`."""
     return np.arange(start, start + count_of(value_type)).reshape(shape_of(value_type))
 
 
@@ -330,7 +330,7 @@ def _as(is_scalar: bool, elements: Elements) -> Value:
 
 
 def rows_of(form: Form, elements: Sequence[Array]) -> Array:
-    """The elements as memory holds them, side by side: (blocks or 1, threads or 1, elements), contiguous."""
+    """The elements in their memory format, contiguous: (blocks or 1, threads or 1, elements)."""
     shape = np.broadcast_shapes(*(element.shape for element in elements))
     rows = np.empty((*shape, len(elements)), form.storage)
     for number, element in enumerate(elements):
@@ -362,7 +362,7 @@ _REDUCTIONS: dict[str, tuple[str, str]] = {
 
 
 def combination(kind: CombiningKindAttr, form: Form) -> Binary:
-    """What a reduction of that kind does to two elements."""
+    """The function by which a reduction of that kind combines two elements."""
     integer, float_ = _REDUCTIONS[kind.data.value]
     return FLOAT_OPS[float_](form) if form.is_float else INTEGER_OPS[integer](form)
 
@@ -379,7 +379,7 @@ def reduction(op: vector.ReductionOp) -> Kernel:
 
 @RULES.op(MultiReductionOp)
 def multi_reduction(op: Any) -> Kernel:
-    """Each result starts from its element of the accumulator; then come the elements, row major."""
+    """Each result is its element of the accumulator, combined with the reduced elements in row-major order."""
     combine, is_scalar = combination(op.kind, form_of(op.source.type)), not isinstance(op.dest.type, VectorType)
     reduced = list(op.reduction_dims.get_values())
     kept = [n for n in range(len(shape_of(op.source.type))) if n not in reduced]
@@ -401,7 +401,7 @@ def scan(op: Any) -> Kernel:
     def run(machine: Machine, source: Elements, start: Elements) -> list[Value]:
         found, last = list(source), list(start)
         for row, numbers in enumerate(rows):
-            # The initial value is what an exclusive scan begins with; an inclusive one begins with the first element.
+            # An exclusive scan begins with the initial value, an inclusive one with the first element.
             total = source[numbers[0]] if inclusive else start[row]
             found[numbers[0]] = total
             for before, number in pairwise(numbers):
@@ -415,7 +415,7 @@ def scan(op: Any) -> Kernel:
 
 @RULES.op(OuterProductOp)
 def outer_product(op: OuterProductOp) -> Kernel:
-    """With an accumulator, sums of floats are fused with their products."""
+    """With an accumulator, floats are multiplied and added as one fused operation."""
     form = form_of(op.lhs.type)
     multiply = FLOAT_OPS["mul"](form) if form.is_float else INTEGER_OPS["mul"](form)
     combine = combination(op.kind, form)
@@ -450,13 +450,13 @@ def is_row(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
 
 
 def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indices: Sequence[Array]) -> Array:
-    """Which row of `count` elements starts at `indices`. raises ExecutionError where that is inside a row."""
+    """Number of the row of `count` elements that starts at `indices`. raises ExecutionError where no row starts there."""
     start = element_index(machine, op, tensor, indices)
     if tensor.strides[-1] != 1:
         raise Unsupported(f"{op.name} along a dimension that is not the fastest", stage="simt")
     inside_row = start % count != 0
     if inside_row.any():
-        machine.refuse(op, inside_row, f"accesses {count} elements from an index that is no multiple of {count}")
+        machine.refuse(op, inside_row, f"accesses {count} elements from an index that is not a multiple of {count}")
     return start // count
 
 
@@ -504,7 +504,7 @@ def lanes_where(machine: Machine, conditions: Iterable[Array]) -> Array:
 def read_where(
     machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array], lanes: Array, otherwise: Array
 ) -> Array:
-    """An element in `lanes`, elsewhere `otherwise`: no other lane looks at memory."""
+    """An element in `lanes`, elsewhere `otherwise`: no other lane accesses memory."""
     if not lanes.any():
         return otherwise
     with machine.only(lanes):
@@ -522,19 +522,19 @@ def write_where(
 
 
 def written(machine: Machine, op: Operation, target: Tensor) -> Tensor | None:
-    """What a write gives: the tensor's newest value; nothing for memory."""
+    """The result of a write: the tensor's newest value; None for a memref."""
     return machine.updated(target) if op.results else None
 
 
 def _transfer_plan(
     op: vector.TransferReadOp | vector.TransferWriteOp, vector_type: Attribute, mask_type: Attribute | None
 ) -> Callable[[Machine, Tensor, Sequence[Array], Elements | None], Iterator[tuple[list[Array], Array]]]:
-    """Of each element of the vector, where it is in the tensor, and for which lanes: those in bounds, and not masked out."""
+    """For each element of the vector its index in the tensor, and the lanes for which it is in bounds and not masked out."""
     results = op.permutation_map.data.results
     dims = [result.position if isinstance(result, AffineDimExpr) else None for result in results]
     checked = {dim for dim, flag in zip(dims, op.in_bounds, strict=True) if not flag.value.data and dim is not None}
     positions = list(np.ndindex(*shape_of(vector_type)))
-    # The mask has the tensor's order of dimensions, and lacks those that are broadcast.
+    # The mask has the tensor's order of dimensions, without the broadcast ones.
     order = sorted((dim, k) for k, dim in enumerate(dims) if dim is not None)
     mask_shape = shape_of(mask_type) if mask_type is not None else ()
 
@@ -556,7 +556,7 @@ def _transfer_plan(
 
 
 def transfer_read_by_elements(op: vector.TransferReadOp) -> Kernel:
-    """What is out of bounds or masked out is the padding; a dimension that the map does not name is repeated."""
+    """Elements out of bounds or masked out get the padding value; the vector is repeated along dimensions that the map does not name."""
     plan = _transfer_plan(op, op.result.type, op.mask.type if op.mask else None)
     count = len(op.indices)
 
@@ -570,7 +570,7 @@ def transfer_read_by_elements(op: vector.TransferReadOp) -> Kernel:
 
 
 def transfer_write_by_elements(op: vector.TransferWriteOp) -> Kernel:
-    """What is out of bounds or masked out is not written."""
+    """Elements out of bounds or masked out are not written."""
     plan = _transfer_plan(op, op.vector.type, op.mask.type if op.mask else None)
     count = len(op.indices)
 
@@ -586,7 +586,7 @@ def transfer_write_by_elements(op: vector.TransferWriteOp) -> Kernel:
 
 
 def _row(indices: Sequence[Array], shape: Sequence[int]) -> Iterator[list[Array]]:
-    """Where the elements of a vector of `shape` lie whose first is at `indices`: along the last dimensions."""
+    """Indices of the elements of a vector of `shape` along the last dimensions; the first element is at `indices`."""
     for position in np.ndindex(*shape):
         moved = list(indices)
         for back, number in enumerate(reversed(position), start=1):
@@ -640,7 +640,7 @@ def masked_store(op: vector.MaskedStoreOp) -> Kernel:
 
 
 def _packed(indices: Sequence[Array], mask: Elements) -> Iterator[list[Array]]:
-    """Where each element lies if those that are on lie side by side."""
+    """Index of each element if those that the mask selects are contiguous in memory."""
     before = np.zeros((1, 1), np.int64)
     for on in mask:
         yield [*indices[:-1], indices[-1] + before]
@@ -668,7 +668,7 @@ def compress_store(op: Any) -> Kernel:
 
 
 def _beside(offsets: Sequence[Array], form: Form, indices: Elements) -> Iterator[list[Array]]:
-    """Where each element lies: its index behind the last offset."""
+    """Index of each element: the offsets, with its own index added to the last one."""
     for index in indices:
         yield [*offsets[:-1], offsets[-1] + scalars.signed(form, index)]
 
@@ -687,7 +687,7 @@ def gather(op: Any) -> Kernel:
 
 @RULES.op(ScatterOp)
 def scatter(op: Any) -> Kernel:
-    """One element after the other: of two at one place the last one stays."""
+    """Writes one element after the other: of two with one index the last one stays."""
     form = form_of(op.indices.type)
 
     def run(machine: Machine, target: Tensor, *operands: Any) -> Value | None:

@@ -1,10 +1,10 @@
 """`xla_gpu`: loops over an indexing map's range variables, maps applied to lanes, calls, combining across a warp.
 
     xla_gpu.loop (%th_x, %bl_x)[%v] -> (%i, %j) in #map iter_args(%t = %init)
-    xla_gpu.shuffle_reduce(%a) to 16 combiner=@add : f32            as the shuffles down by 16, 8, 4, 2, 1 that it is lowered to
+    xla_gpu.shuffle_reduce(%a) to 16 combiner=@add : f32            the shuffles down by 16, 8, 4, 2, 1 to which it is lowered
 
-One round per point of the range variables, the last fastest. A lane takes part where the map's constraints hold and its dims lie in their
-bounds; elsewhere it keeps its iter args.
+A loop has one round per point of the range variables, the last fastest. A lane takes part where the map's constraints hold and its dims
+are in their bounds; elsewhere it keeps its iter args.
 """
 
 from __future__ import annotations
@@ -37,24 +37,26 @@ RULES = Rules()
 
 
 def as_lanes(form: Form, value: Array | int) -> Array:
-    """A number or an array as lanes: a map's result without variables is a plain number."""
+    """A number or an array as lanes: a map's result is a plain number if it has no variables."""
     return value if isinstance(value, np.ndarray) else scalars.constant(form, value)
 
 
-def in_bounds(map: IndexingMap, dims: Sequence[Array]) -> Array:
-    """The lanes whose dims all lie in their variables' bounds; none for a map that is known to be empty."""
-    inside = as_lanes(BOOL, not map.is_known_empty)
-    for dim, variable in zip(dims, map.dims, strict=True):
+def in_bounds(index_map: IndexingMap, dims: Sequence[Array]) -> Array:
+    """The lanes whose dims are all in their variables' bounds; none for a map that is known to be empty."""
+    inside = as_lanes(BOOL, not index_map.is_known_empty)
+    for dim, variable in zip(dims, index_map.dims, strict=True):
         inside = inside & (dim >= variable.bounds.lower) & (dim <= variable.bounds.upper)
     return inside
 
 
 @RULES.op(xla_gpu.ApplyIndexingOp)
 def apply_indexing(op: xla_gpu.ApplyIndexingOp) -> Kernel:
-    map, dims = op.map, op.map.num_dims
+    index_map, dims = op.map, op.map.num_dims
 
     def run(machine: Machine, *operands: Array) -> Value | list[Value]:
-        results: list[Value] = [as_lanes(INDEX, result) for result in map.evaluate(operands[:dims], operands[dims:])]
+        results: list[Value] = [
+            as_lanes(INDEX, result) for result in index_map.evaluate(operands[:dims], operands[dims:])
+        ]
         return results[0] if len(results) == 1 else results
 
     return run
@@ -62,24 +64,24 @@ def apply_indexing(op: xla_gpu.ApplyIndexingOp) -> Kernel:
 
 @RULES.control(xla_gpu.LoopOp)
 def loop(op: xla_gpu.LoopOp, scope: Scope) -> Step:
-    map = op.map
-    if map.runtime_vars:
+    index_map = op.map
+    if index_map.runtime_vars:
         raise Unsupported("xla_gpu.loop over a map with runtime variables", stage="simt")
     dims, inits, results = scope.slots(op.dims), scope.slots(op.inits), scope.slots(op.results)
     body = scope.body(op.body.block)
-    ranges = [range(variable.bounds.lower, variable.bounds.upper + 1) for variable in map.range_vars]
+    ranges = [range(variable.bounds.lower, variable.bounds.upper + 1) for variable in index_map.range_vars]
 
     def run(machine: Machine, frame: Frame) -> None:
         values: list[Value] = [frame[slot] for slot in inits]
         point: list[Array] = [frame[slot] for slot in dims]
-        inside = in_bounds(map, point)
+        inside = in_bounds(index_map, point)
         for numbers in product(*ranges):
             machine.known.begin_round()
             symbols = [scalars.constant(INDEX, number) for number in numbers]
-            in_domain = inside & map.constraints_satisfied(point, symbols)
+            in_domain = inside & index_map.constraints_satisfied(point, symbols)
 
             def visit(symbols: list[Array] = symbols, values: list[Value] = values) -> list[Value]:
-                indices = [as_lanes(INDEX, result) for result in map.evaluate(point, symbols)]
+                indices = [as_lanes(INDEX, result) for result in index_map.evaluate(point, symbols)]
                 return body.run(machine, frame, [*symbols, *indices, *values])
 
             values = machine.choose(in_domain, visit, values.copy)

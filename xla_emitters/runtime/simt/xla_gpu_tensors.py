@@ -1,8 +1,8 @@
 """`xla_gpu`'s ops on whole tensors: guarded elements, shared memory, waiting.
 
-xla_gpu.predicated_extract %t[%i] if %c else %f      lanes where the condition fails touch no memory: their index may be anything
+xla_gpu.predicated_extract %t[%i] if %c else %f      lanes where the condition fails access no memory: their index may be anything
 xla_gpu.allocate_shared : tensor<32x33xf32>          one instance per block; one allocation however often the op runs, as on the GPU
-xla_gpu.sync_threads %t                              checks that whole blocks come here, and hands the tensors on
+xla_gpu.sync_threads %t                              checks that whole blocks reach it, and returns the tensors
 """
 
 from __future__ import annotations
@@ -83,5 +83,5 @@ def sync_threads(op: xla_gpu.SyncThreadsOp) -> Kernel:
 
 @RULES.op(xla_gpu.PdlWaitOp, xla_gpu.PdlLaunchDependentsOp)
 def dependent_launch(op: xla_gpu.PdlWaitOp | xla_gpu.PdlLaunchDependentsOp) -> Callable[[Machine], None]:
-    """Kernels run one after the other here: there is never one to wait for."""
+    """Does nothing: kernels run one after the other here, so there is none to wait for."""
     return lambda machine: None

@@ -3,8 +3,8 @@
     %m = xla_gpu.materialize @fn(%in) at #map(%i) : ... -> !xla_gpu.indexed_vector<32x64xf32, #held>
     %t = xla_gpu.insert %m(%i) into %dst at #map : ...
 
-A thread's part of an indexed vector is a tuple with one element per point of the map's range variables, the last fastest. Points outside of
-the map's domain are poison, and are not inserted.
+A thread's part of an indexed vector is a tuple with one element per point of the map's range variables, the last fastest. Points outside
+the map's domain are poison and are not inserted.
 Source: docs/reference/1 1.1-1.3; docs/reference/2 3.3 "xla-lower-xla-to-scf".
 """
 
@@ -34,13 +34,13 @@ from xla_emitters.runtime.simt.xla_gpu import as_lanes, in_bounds
 RULES = Rules()
 
 
-def points(map: IndexingMap, dims: list[Array]) -> Iterator[tuple[Array, list[Array]]]:
-    """Per point of the range variables: the lanes for which it is in the map's domain, and the map's results."""
-    inside = in_bounds(map, dims)
-    for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
+def points(index_map: IndexingMap, dims: list[Array]) -> Iterator[tuple[Array, list[Array]]]:
+    """For each point of the range variables: the lanes for which it is in the map's domain, and the map's results."""
+    inside = in_bounds(index_map, dims)
+    for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)):
         symbols = [scalars.constant(INDEX, number) for number in numbers]
-        in_domain = as_lanes(BOOL, inside & map.constraints_satisfied(dims, symbols))
-        yield in_domain, [as_lanes(INDEX, result) for result in map.evaluate(dims, symbols)]
+        in_domain = as_lanes(BOOL, inside & index_map.constraints_satisfied(dims, symbols))
+        yield in_domain, [as_lanes(INDEX, result) for result in index_map.evaluate(dims, symbols)]
 
 
 @RULES.control(xla_gpu.MaterializeOp)
@@ -93,10 +93,10 @@ def insert(op: xla_gpu.InsertOp) -> Kernel:
 def reduce(op: xla_gpu.ReduceOp, scope: Scope) -> Step:
     combiner = scope.compiler.function(op.combiner)
     inputs, inits, results = scope.slots(op.inputs), scope.slots(op.inits), scope.slots(op.results)
-    (shape,) = {type.get_shape() for type in op.inputs.types if isa(type, TensorType[Attribute])}
+    (shape,) = {tensor_type.get_shape() for tensor_type in op.inputs.types if isa(tensor_type, TensorType[Attribute])}
     kept = [dim for dim in range(len(shape)) if dim not in op.dimensions]
     reduced_shape = [shape[dim] for dim in kept]
-    # Per element of the result, in row-major order: the elements of the inputs that go into it, in theirs.
+    # For each element of the result, in row-major order, the input elements that it combines, in row-major order too.
     order = [*kept, *op.dimensions]
     rows = (
         np.moveaxis(np.indices(shape), 0, -1)
@@ -118,7 +118,7 @@ def reduce(op: xla_gpu.ReduceOp, scope: Scope) -> Step:
                 values = combiner.call(machine, [*values, *(element_of(machine, op, t, position) for t in tensors)])
             for tensor, value in zip(made, values, strict=True):
                 if not isinstance(tensor, Tensor) or not isinstance(value, np.ndarray):
-                    raise Unsupported(f"{op.name} of values that are no scalars", stage="simt")
+                    raise Unsupported(f"{op.name} of values that are not scalars", stage="simt")
                 store(machine, op, tensor, np.full(machine.shape, number, np.int64), value)
         write(frame, results, made)
 

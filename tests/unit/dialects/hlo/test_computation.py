@@ -63,7 +63,7 @@ def test_a_fusion_that_fits():
         ((Y, FITS.replace("kLoop", "kLop") + f"(tensor<4xf32>, tensor<2xf32>) -> {RESULT}"), "no fusion kind 'kLop'"),
         (
             (Y.replace("parameter 1", "parameter 0"), '%r = hlo.negate %y {name = "r"} : tensor<2xf32>'),
-            "parameter(0) of computation 'main' is there twice",
+            "parameter(0) of computation 'main' is defined twice",
         ),
         (('%r = hlo.parameter 3 {name = "y"} : tensor<2xf32>',), "has parameter(3) but no parameter(1)"),
     ],

@@ -39,7 +39,7 @@ def test_what_fits(instruction: str):
         (
             "f32[5,65] gather(x, n), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,"
             " slice_sizes={1,65}",
-            "no slice of sizes {1,65} lies inside",
+            "no slice of sizes {1,65} fits inside",
         ),
         (
             "f32[5,64] gather(x, n), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,"

@@ -250,7 +250,7 @@ def test_a_reshape_computes_its_indices():
         ("s32[2,3,5] slice(x), slice={[0:2], [0:3], [0:5]}", "slice range [0:5:1] is not within dimension 2"),
         ("s32[2,3,4] slice(x), slice={[0:2], [0:3], [0:4:0]}", "slice range [0:4:0]"),
         ("s32[2,3,3] slice(x), slice={[0:2], [0:3], [0:4:2]}", "'slice' cannot have this result shape"),
-        ("s32[4,3,4] concatenate(x, x), dimensions={0,1}", "goes along one dimension"),
+        ("s32[4,3,4] concatenate(x, x), dimensions={0,1}", "is along one dimension"),
         ("s32[4,3,5] concatenate(x, x), dimensions={0}", "'concatenate' cannot have this result shape"),
         ("s32[3,3,4] concatenate(x, i), dimensions={0}", "differ in more than the size along one dimension"),
         ("s32[2,3,4] pad(x, x), padding=0_0x0_0x0_0", "not a scalar of the operand's type"),
@@ -258,7 +258,7 @@ def test_a_reshape_computes_its_indices():
         ("s32[2,3,4] pad(x, i), padding=0_1x0_0x0_0", "'pad' cannot have this result shape"),
         ("s32[1,1,1] dynamic-slice(x, i, i), dynamic_slice_sizes={1,1,1}", "with 2 start indices"),
         ("s32[1,1,1] dynamic-slice(x, i, i, x), dynamic_slice_sizes={1,1,1}", "a start index is an integer scalar"),
-        ("s32[1,1,5] dynamic-slice(x, i, i, i), dynamic_slice_sizes={1,1,5}", "no window of sizes {1,1,5} lies inside"),
+        ("s32[1,1,5] dynamic-slice(x, i, i, i), dynamic_slice_sizes={1,1,5}", "no window of sizes {1,1,5} fits inside"),
         ("s32[2,3,4] dynamic-update-slice(x, i, i, i, i)", "the update does not fit the operand"),
     ],
 )  # fmt: skip

@@ -146,7 +146,7 @@ def test_all_lanes_of_the_mask_must_come(line):
       {line}
     }}
     %r = arith.addi %a, %all : i32"""
-    with pytest.raises(ExecutionError, match="is not there when other threads of its warp are"):
+    with pytest.raises(ExecutionError, match="is not reached with the other threads of the warp"):
         per_thread(ops, "i32", a=("i32", np.arange(32, dtype=np.int32) - 3))
     np.testing.assert_array_equal(per_thread(ops, "i32", a=("i32", np.full(32, -3))), -4)
 
@@ -163,7 +163,7 @@ def test_a_barrier_with_an_answer(kind, wanted):
 
 def test_a_barrier_for_some_threads_is_refused_where_it_stands():
     ops = "nvvm.barrier id = %a number_of_threads = %a\n%r = arith.addi %a, %a : i32"
-    with pytest.raises(Unsupported, match=r"nvvm\.barrier that is not for all threads"):
+    with pytest.raises(Unsupported, match=r"nvvm\.barrier for only some threads"):
         per_thread(ops, "i32", a=("i32", np.zeros(32)))
 
 

@@ -119,10 +119,10 @@ UNWRITTEN = tensors("""
 def test_shared_memory_that_nobody_wrote():
     message = fault(UNWRITTEN).message
     assert message == (
-        "tensor.extract in block 0, thread 63 reads bytes 256 to 259 of the shared tensor<65xi32>, which nobody wrote"
+        "tensor.extract in block 0, thread 63 reads bytes 256 to 259 of the shared tensor<65xi32>, which no thread wrote"
     )
     message = fault(without(EXCHANGE_LLVM, "llvm.store %t, %own")).message
-    assert message == "llvm.load in block 0, thread 0 reads bytes 252 to 255 of @shared, which nobody wrote"
+    assert message == "llvm.load in block 0, thread 0 reads bytes 252 to 255 of @shared, which no thread wrote"
 
 
 def test_an_element_that_shares_its_byte_is_written_by_atomics_on_what_nobody_wrote():
@@ -133,7 +133,7 @@ def test_an_element_that_shares_its_byte_is_written_by_atomics_on_what_nobody_wr
         "  %o = llvm.atomicrmw _or %own, %t monotonic : !llvm.ptr, i32",
     )
     assert run(clear_and_set)[:64].tolist() == list(range(63, -1, -1))
-    unwritten = r"llvm.atomicrmw in block 0, thread 0 reads bytes 0 to 3 of @shared, which nobody wrote"
+    unwritten = r"llvm.atomicrmw in block 0, thread 0 reads bytes 0 to 3 of @shared, which no thread wrote"
     with pytest.raises(ExecutionError, match=unwritten):
         run(clear_and_set.replace("_and", "add"))
     with pytest.raises(ExecutionError, match=unwritten):
@@ -151,7 +151,9 @@ def test_what_another_chunk_wrote_is_not_there():
     )
     text = text.replace("  nvvm.barrier0", "  llvm.br ^join\n^join:\n  nvvm.barrier0")
     for chunk_blocks in (1, 2):
-        with pytest.raises(ExecutionError, match=r"block 1, thread 0 reads bytes 252 to 255 of @shared, which nobody"):
+        with pytest.raises(
+            ExecutionError, match=r"block 1, thread 0 reads bytes 252 to 255 of @shared, which no thread"
+        ):
             run(text, chunk_blocks=chunk_blocks)
 
 
@@ -420,7 +422,7 @@ def test_a_barrier_that_not_all_threads_reach():
 ^join:
 """,
     )
-    with pytest.raises(ExecutionError, match="thread 32 is not there when other threads of its block are"):
+    with pytest.raises(ExecutionError, match="thread 32 is not reached with the other threads of the block"):
         run(text)
 
 

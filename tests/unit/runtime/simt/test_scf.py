@@ -185,7 +185,7 @@ func.func @main(%out: tensor<24xindex>, %n: index) -> tensor<24xindex> attribute
 def test_a_slice_of_a_size_that_is_no_constant_is_refused():
     text = forall("in (24)", "(a) -> (a), domain: a in [0, 23]", 1, 24)
     text = text.replace("%t into %o[0] [24] [1] : tensor<24xindex>", "%t into %o[0] [%k] [1] : tensor<24xindex>")
-    with pytest.raises(Unsupported, match="parallel_insert_slice of a size that is no constant"):
+    with pytest.raises(Unsupported, match="parallel_insert_slice of a size that is not constant"):
         execute(parse_ir(text), [np.zeros(24, np.int64)])
 
 

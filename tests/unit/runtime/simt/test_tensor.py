@@ -350,14 +350,14 @@ def test_the_rank_of_a_tensor():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("%v = tensor.empty(%n) : tensor<?xi32>", "tensor.empty of tensor<[?]xi32>: its extents are no constants"),
+        ("%v = tensor.empty(%n) : tensor<?xi32>", "tensor.empty of tensor<[?]xi32>: its extents are not constant"),
         (
             "%v = tensor.extract_slice %t[0, 0] [1, %n] [1, 1] : tensor<3x4xi32> to tensor<1x?xi32>",
-            "tensor.extract_slice of a size that is no constant",
+            "tensor.extract_slice of a size that is not constant",
         ),
         (
             "%v = tensor.generate %n {\n^bb0(%i: index):\n tensor.yield %x : i32\n } : tensor<?xi32>",
-            "tensor.generate of tensor<[?]xi32>: its extents are no constants",
+            "tensor.generate of tensor<[?]xi32>: its extents are not constant",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_waiting_hands_on_several_tensors_and_needs_whole_blocks():
   } else {
     scf.yield %filled : tensor<8xi32>
   }"""
-    with pytest.raises(ExecutionError, match="in block 0, thread 3 is not there when other threads of its block are"):
+    with pytest.raises(ExecutionError, match="in block 0, thread 3 is not reached with the other threads of the block"):
         run(REVERSED.format(wait=apart), out, blocks=3)
 
 
