@@ -1,1 +1,1 @@
-"""Passes on tensors: tensors in, tensors out. One pass per file; `pipeline.py` knows their order."""
+"""Passes from tensor IR to tensor IR, one per file. `pipeline.py` defines their order."""
