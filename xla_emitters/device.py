@@ -1,11 +1,11 @@
-"""The GPUs that decisions depend on: how many threads fill the chip, what a block may hold.
+"""Descriptions of GPUs: the limits and sizes that emission depends on, such as the number of resident threads.
 
     >>> device("h200").threads_max
     270336
     >>> device("sm_86").name
     'a6000'
 
-A description of a GPU in XLA's text format is a device too; it is called by the file's name:
+A file with a description of a GPU in XLA's text format is a device too; its name is the file's name:
 
     gpu_device_info {                                device("l40s.txtpb").cores -> 142
       core_count: 142
@@ -14,9 +14,9 @@ A description of a GPU in XLA's text format is a device too; it is called by the
     }
     platform_name: "CUDA"
 
-What a description leaves out is as in the known device whose PTX the GPU runs, and a remark says so.
+A field that the description leaves out is taken from the newest known device whose PTX the GPU runs, and a remark says so.
 
-Every field is one that XLA's heuristics read. Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for
+XLA's heuristics read every one of these fields. Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for
 t4, a100 and b200; XLA device_description.proto for the names in descriptions.
 """
 
@@ -35,14 +35,14 @@ from xla_emitters.text_proto import Message, parse_text_proto
 class Device:
     """One GPU model.
 
-    architecture                   what ptxas calls it, e.g. "sm_90"
+    architecture                   ptxas's name, e.g. "sm_90"
     cores                          streaming multiprocessors
-    threads_per_core               resident threads of one of them
-    threads_per_block_max          limit of one block
-    shared_bytes_per_block         static shared memory of one block, without opting in
+    threads_per_core               resident threads per multiprocessor
+    threads_per_block_max          most threads of a block
+    shared_bytes_per_block         static shared memory of one block, without opting in to more
     grid_max_x, grid_max_y         largest grid
     l2_bytes, bandwidth_bytes_per_s  for explanations only
-    assumed                        what a file that describes the GPU leaves out, and what stands for it; "" for nothing
+    assumed                        the fields that a description leaves out and the values used for them, as text; "" for none
     """
 
     name: str
@@ -62,7 +62,7 @@ class Device:
 
     @property
     def threads_max(self) -> int:
-        """Threads that are resident on the whole chip at once."""
+        """The number of threads that can be resident on the whole chip."""
         return self.cores * self.threads_per_core
 
     @property
@@ -81,17 +81,17 @@ DEVICES: tuple[Device, ...] = (
     Device("b200", "sm_100", 148, 2048, 228 * _K, 227 * _K, 126 * _K * _K, 8000 * 10**9),
 )
 DEFAULT_DEVICE = "h200"
-# sm_90 stands for the device that is the default everywhere.
+# An architecture that several devices have, such as sm_90, means the last of them.
 _BY_NAME = {d.architecture: d for d in DEVICES} | {d.name: d for d in DEVICES}
 
 
 def device_running(architecture: str) -> Device:
-    """The newest known device whose PTX a GPU of `architecture` runs: PTX is compiled again for every newer chip.
+    """The newest known device whose PTX a GPU of `architecture` runs: the driver compiles PTX for newer chips too.
 
     >>> device_running("sm_89").name
     'a6000'
 
-    raises UsageError for a GPU that is older than all that are known.
+    raises UsageError for a GPU that is older than all known devices.
     """
     number = int(architecture.removeprefix("sm_"))
     older = [d for d in DEVICES if int(d.architecture.removeprefix("sm_")) <= number]
@@ -103,7 +103,7 @@ def device_running(architecture: str) -> Device:
 def device(name: str) -> Device:
     """The device called `name`: a model ("h200"), an architecture ("sm_90", which is h200), or a file that describes one.
 
-    raises UsageError naming the known ones, ParseError and Unsupported for what a file says.
+    raises UsageError naming the known devices; ParseError or Unsupported for the contents of a file.
     """
     if found := _BY_NAME.get(name.lower()):
         return found
@@ -140,18 +140,18 @@ def _described(text: str, name: str) -> Device:
     info = whole.child("gpu_device_info") or whole
     platform = whole.text("platform_name") or "CUDA"
     if platform != "CUDA" or "rocm_compute_capability" in info.fields:
-        raise Unsupported(f"{name} describes no NVIDIA GPU", stage="target", place=info.place)
+        raise Unsupported(f"{name} does not describe an NVIDIA GPU", stage="target", place=info.place)
     architecture = _architecture(info)
     like = device_running(architecture)
     numbers: dict[str, Any] = {ours: info.number(theirs, least=1) for theirs, ours in _DESCRIBED.items()}
     if numbers["threads_per_warp"] not in (None, like.threads_per_warp):
         raise Unsupported(
-            f"warps of {numbers['threads_per_warp']} threads; those of NVIDIA GPUs have {like.threads_per_warp}",
+            f"warps have {numbers['threads_per_warp']} threads, but NVIDIA GPUs have {like.threads_per_warp}",
             stage="target",
             place=info.place,
         )
     missing = [f"{theirs} ({getattr(like, ours)})" for theirs, ours in _DESCRIBED.items() if numbers[ours] is None]
-    assumed = f"{name} leaves out {', '.join(missing)}: as in {like.name}" if missing else ""
+    assumed = f"{name} leaves out {', '.join(missing)}: values of {like.name} used" if missing else ""
     given = {ours: number for ours, number in numbers.items() if number is not None}
     return replace(like, name=name, architecture=architecture, assumed=assumed, **given)
 
@@ -160,7 +160,7 @@ def _architecture(info: Message) -> str:
     capability = info.child("cuda_compute_capability")
     if capability is None or (major := capability.number("major", least=1)) is None:
         raise ParseError(
-            "a description without the GPU's compute capability",
+            "the description lacks the GPU's compute capability",
             stage="target",
             place=info.place,
             help="cuda_compute_capability { major: 9 minor: 0 }",

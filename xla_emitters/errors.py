@@ -1,4 +1,4 @@
-"""Every failure that a user can meet, as one class per kind, each with its exit code.
+"""The exceptions for all failures that a user can meet: one class per kind, each with its exit code.
 
     bias.hlo:6:38: error: [hlo.verify] elementwise operands differ in shape
         ROOT %sum = f32[64,4096] add(%x, %bias)
@@ -6,9 +6,9 @@
         operand 1 is f32[4096]; 'add' needs f32[64,4096]
         help: %b = f32[64,4096] broadcast(%bias), dimensions={1}
 
-The class says whose fault it is: `ParseError` and `VerifyError` the input's, `Unsupported` ours (not yet),
-`ToolError` the machine's, `InternalError` a promise broken between two of our own stages. The exception carries
-the same facts as fields, so that a test or a tool never has to read the text.
+The class tells the cause: `ParseError` and `VerifyError` an error in the input, `Unsupported` something that we do not
+support yet, `ToolError` a missing or broken tool, `InternalError` a bug, where one stage broke a promise to another. The
+exception has the parts of the message as fields, so that a test or a tool need not parse the text.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 SHOWN = 20
-"""How many errors of one run are printed; the others are counted."""
+"""The number of errors of one run that are printed; the others are only counted."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A piece of one source line.
+    """A range of characters in one source line.
 
-    line, column   count from 1; `column` and `end_column` (exclusive) are in characters
-    text           the whole source line without its newline, or "" when it is not at hand
+    line, column   from 1; `column` and `end_column` (exclusive) are in characters
+    text           the whole source line without its newline, or "" if it is not available
     """
 
     file: str
@@ -38,7 +38,7 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:
-        """The source line with carets below the piece, indented by four; "" without text."""
+        """The source line with carets below the range, indented by four; "" without text."""
         if not self.text:
             return ""
         line = self.text.expandtabs(1)
@@ -54,11 +54,11 @@ class XlaEmittersError(Exception):
     """Base of all errors a user can meet.
 
     message  one line: what is wrong
-    stage    where in the system, e.g. "hlo.parse", "hlo.verify", "emit", "toolchain"
-    place    where in the input, if known
-    details  lines printed below the excerpt: what was wanted and what was got
-    notes    (place, text) of other places that matter, such as a definition
-    help     the way out
+    stage    the part of the system, e.g. "hlo.parse", "hlo.verify", "emit", "toolchain"
+    place    the place in the input, if known
+    details  lines printed below the excerpt: what was expected, and what was found
+    notes    (place, text) of related places, such as a definition
+    help     how to fix it
     others   further errors of the same run, in the order of the input
     """
 
@@ -107,7 +107,7 @@ class XlaEmittersError(Exception):
 
 
 class ParseError(XlaEmittersError):
-    """The text is not in the language."""
+    """The text has a syntax error."""
 
 
 class VerifyError(XlaEmittersError):
@@ -119,32 +119,32 @@ class Unsupported(XlaEmittersError):
 
 
 class DataError(XlaEmittersError):
-    """Arrays that do not fit the program: a missing key, a wrong type or shape, a pickled object."""
+    """Arrays that do not match the program: a missing key, a wrong type or shape, a pickled object."""
 
 
 class ExecutionError(XlaEmittersError):
-    """The CPU executor met something a GPU would silently do wrong, e.g. an access out of bounds."""
+    """The CPU executor found a fault that a GPU would not report, e.g. an access out of bounds."""
 
 
 class UsageError(XlaEmittersError):
-    """A command line or an argument that makes no sense."""
+    """A wrong command line or argument."""
 
     exit_code = 2
 
 
 class NumbersDiffer(XlaEmittersError):
-    """A stage computes other numbers than the reference."""
+    """The numbers of a stage differ from the reference."""
 
     exit_code = 3
 
 
 class ToolError(XlaEmittersError):
-    """An external tool or an extra is missing, of the wrong version, or failed."""
+    """An external tool or an extra is missing, has the wrong version, or failed."""
 
     exit_code = 4
 
 
 class InternalError(XlaEmittersError):
-    """A promise between two of our own stages is broken: a bug in this project."""
+    """A bug in this project: one stage broke a promise to another."""
 
     exit_code = 70

@@ -1,8 +1,8 @@
-"""What installs an extra here: the line that messages and `doctor` print, ready to be pasted.
+"""The command that installs an extra, as messages and `doctor` print it, ready to be pasted.
 
 /home/me/xla-emitters/.venv/bin/python -m pip install '/home/me/xla-emitters[ptxas]'
 
-It names the interpreter that runs, for a bare `pip` may belong to another one, and the source tree where the package runs from one.
+It names the running interpreter, because a bare `pip` may belong to another one, and the source tree if the package runs from one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Protocol buffers' text format, which XLA describes GPUs in: any message, without its schema.
+"""A reader of protocol buffers' text format, in which XLA describes GPUs: reads any message, without its schema.
 
     core_count: 84                          message.number("core_count", least=1)             -> 84
     cuda_compute_capability { major: 8 }    message.child("cuda_compute_capability")          -> a message
     platform_name: "CUDA"                   message.text("platform_name")                     -> "CUDA"
 
-Which fields there are is for the reader to know: one that nobody asks for is only checked for its syntax.
+The caller names the fields it needs; the syntax of all others is checked, but not their names and types.
 Source: protobuf's "Text Format Language Specification".
 """
 
@@ -30,7 +30,7 @@ _CLOSING = {"{": "}", "<": ">"}
 
 @dataclass(frozen=True)
 class Scalar:
-    """A value as it is written, and where."""
+    """A value as it is written, and its place."""
 
     kind: str
     written: str
@@ -39,20 +39,20 @@ class Scalar:
 
 @dataclass
 class Message:
-    """Fields by name, each with its values in order. `place` is where the message begins."""
+    """Fields by name, each with its values in order. `place` is the beginning of the message."""
 
     place: Place
     fields: dict[str, list[Scalar | Message]] = field(default_factory=dict[str, "list[Scalar | Message]"])
 
     def child(self, name: str) -> Message | None:
-        """The message called `name`, or None. raises ParseError where it is something else, or there are two."""
+        """The message in field `name`, or None. Raises ParseError if it is not a message, or if there are two."""
         value = self._only(name)
         if isinstance(value, Scalar):
-            raise ParseError(f"{name} is a message", stage=_STAGE, place=value.place, help=f"{name} {{ ... }}")
+            raise ParseError(f"{name} must be a message", stage=_STAGE, place=value.place, help=f"{name} {{ ... }}")
         return value
 
     def number(self, name: str, least: int) -> int | None:
-        """The integer called `name`, or None. raises ParseError where it is something else, or below `least`."""
+        """The integer in field `name`, or None. Raises ParseError if it is not an integer, or below `least`."""
         value = self._only(name)
         if value is None:
             return None
@@ -61,10 +61,10 @@ class Message:
             if least <= number < 2**63:
                 return number
         got = value.written if isinstance(value, Scalar) else "a message"
-        raise ParseError(f"{name} is {got}; an integer of {least} or more is wanted", stage=_STAGE, place=value.place)
+        raise ParseError(f"{name} must be an integer of at least {least}, got {got}", stage=_STAGE, place=value.place)
 
     def text(self, name: str) -> str | None:
-        """The string or the name called `name`, without quotes, or None."""
+        """The string, without quotes, or the name in field `name`, or None."""
         value = self._only(name)
         return value.written.strip("\"'") if isinstance(value, Scalar) else None
 
@@ -75,13 +75,13 @@ class Message:
                 f"{name} is given twice",
                 stage=_STAGE,
                 place=values[1].place,
-                notes=((values[0].place, "the first one"),),
+                notes=((values[0].place, "first given here"),),
             )
         return values[0] if values else None
 
 
 def parse_text_proto(text: str, file: str) -> Message:
-    """The message that `text` is; `file` is its name in messages. raises ParseError with the place."""
+    """Parses `text` as one message; `file` is its name in errors. Raises ParseError with the place."""
     return _Reader(text, file).message("")
 
 
@@ -93,7 +93,7 @@ class _Reader:
         self.advance()
 
     def advance(self) -> None:
-        """To the next token: its kind is "end" behind the last one."""
+        """Moves to the next token; after the last one its kind is "end"."""
         skipped = _SKIPPED.match(self.text, self.position)
         self.start = skipped.end() if skipped else self.position
         match = _TOKEN.match(self.text, self.start)
@@ -101,7 +101,7 @@ class _Reader:
         self.position = self.start + len(self.token)
         if match is None and self.start < len(self.text):
             self.token = self.text[self.start]
-            raise self.error("is no token of protobuf's text format")
+            raise self.error("is not a token of protobuf's text format")
 
     def place(self) -> Place:
         before = self.text.rfind("\n", 0, self.start) + 1
@@ -119,12 +119,12 @@ class _Reader:
         return found
 
     def message(self, closing: str) -> Message:
-        """Fields up to `closing`, "" for the end of the text."""
+        """Reads fields up to `closing`, "" for the end of the text."""
         message = Message(self.place())
         while not (self.kind == "end" if closing == "" else self.takes(closing)):
             if self.kind != "name":
                 raise self.error(
-                    f"is where a field's name or '{closing}' is wanted" if closing else "is no field's name"
+                    f"where a field's name or '{closing}' is expected" if closing else "is not a field's name"
                 )
             values = message.fields.setdefault(self.token, [])
             self.advance()
@@ -133,14 +133,14 @@ class _Reader:
         return message
 
     def values(self, has_colon: bool) -> list[Scalar | Message]:
-        """What stands behind a field's name: one value, or a list of them."""
+        """Reads the text after a field's name: one value, or a list of values."""
         if not self.takes("["):
             return [self.value(has_colon)]
         values = list[Scalar | Message]()
         while not self.takes("]"):
             values.append(self.value(has_colon))
             if not self.takes(",") and self.token != "]":
-                raise self.error("is where ',' or ']' is wanted")
+                raise self.error("where ',' or ']' is expected")
         return values
 
     def value(self, has_colon: bool) -> Scalar | Message:
@@ -148,10 +148,10 @@ class _Reader:
             self.advance()
             return self.message(closing)
         if not has_colon or self.kind not in ("string", "number", "name"):
-            raise self.error("is where a value is wanted" if has_colon else "is where ':' or '{' is wanted")
+            raise self.error("where a value is expected" if has_colon else "where ':' or '{' is expected")
         scalar = Scalar(self.kind, self.token, self.place())
         self.advance()
-        while scalar.kind == self.kind == "string":  # strings side by side are one
+        while scalar.kind == self.kind == "string":  # adjacent strings are one string
             scalar = Scalar("string", scalar.written[:-1] + self.token[1:], scalar.place)
             self.advance()
         return scalar

@@ -1,7 +1,7 @@
-"""What stock `xdsl-opt` sees of this project: our dialects and passes, through the `xdsl.universe` entry point.
+"""Our dialects and passes for stock `xdsl-opt`, through the `xdsl.universe` entry point.
 
-Everything is a factory, so that listing costs no imports. Dialects that xDSL has too (`llvm`, `gpu`, `vector`, `arith`) are ours with
-what xDSL lacks added; a plugin may not define a name twice, so `dialects.context` puts them in the place of xDSL's.
+Every entry is a factory, so that listing the names imports nothing. Dialects that xDSL has too (`llvm`, `gpu`, `vector`, `arith`) are our
+extended versions of them; a plugin may not define a name again, so `dialects.context` replaces xDSL's dialects by ours.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PASSES: dict[str, tuple[str, str]] = {
 
 
 def pass_factory(room: str, stem: str) -> Callable[[], type[ModulePass]]:
-    """A function that imports and returns the pass class of `xla_emitters/<room>/<stem>.py`."""
+    """Returns a function that imports and returns the pass class of `xla_emitters/<room>/<stem>.py`."""
 
     def factory() -> type[ModulePass]:
         module = import_module(f"xla_emitters.{room}.{stem}")

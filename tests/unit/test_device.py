@@ -114,7 +114,7 @@ def test_what_a_description_leaves_out(tmp_path: Path) -> None:
     assert chip.assumed.startswith(
         f"{name} leaves out shared_memory_per_core (233472), shared_memory_per_block_optin (232448), "
     )
-    assert chip.assumed.endswith(", block_dim_limit_y (65535): as in h200")
+    assert chip.assumed.endswith(", block_dim_limit_y (65535): values of h200 used")
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_what_a_description_leaves_out(tmp_path: Path) -> None:
             ("core_count: 142", "core_count: many"),
             ParseError,
             "3:15",
-            "core_count is many; an integer of 1 or more is wanted",
+            "core_count must be an integer of at least 1, got many",
         ),
-        (("minor: 9", "minor 9"), ParseError, "16:11", "'9' is where ':' or '{' is wanted"),
-        (("cuda_compute", "cuda_computer"), ParseError, "3:3", "a description without the GPU's compute capability"),
-        (('"CUDA"', '"ROCM"'), Unsupported, "3:3", "describes no NVIDIA GPU"),
-        (("warp: 32", "warp: 64"), Unsupported, "3:3", "warps of 64 threads; those of NVIDIA GPUs have 32"),
+        (("minor: 9", "minor 9"), ParseError, "16:11", "'9' where ':' or '{' is expected"),
+        (("cuda_compute", "cuda_computer"), ParseError, "3:3", "the description lacks the GPU's compute capability"),
+        (('"CUDA"', '"ROCM"'), Unsupported, "3:3", "does not describe an NVIDIA GPU"),
+        (("warp: 32", "warp: 64"), Unsupported, "3:3", "warps have 64 threads, but NVIDIA GPUs have 32"),
     ],
 )
 def test_a_description_that_is_wrong(

@@ -1,19 +1,19 @@
-"""Pictures of indexing maps: who touches which element, which bank, whose value goes where, as SVG.
+"""Pictures of indexing maps as SVG: which thread accesses which element and bank, which lane's values a shuffle combines.
 
-access_pattern    one square per element, in the order of memory; its colour is the thread's, its number the step of that thread
+access_pattern    one square per element, in memory order; its colour is the thread, its number the thread's step
 
     thread 0         thread 1         thread 2
   | 0  1  2  3  |  0  1  2  3  |  0  1  2  3  | ...        neighbours in memory are steps of one thread: one wide access
   | 0  0  0  0  |  0  0  0  0  |  1  1  1  1  | ...        neighbours in memory are neighbouring threads: coalesced
 
-bank_pattern      one column per bank of shared memory, one square per word that a warp asks it for; a row takes a cycle
+bank_pattern      one column per bank of shared memory, one square per word that a warp accesses in it; each row takes one cycle
 
     bank  0   1   2  ...  31          bank  0   1   2  ...
-          L0  L1  L2      L31               L0                    32 words of one bank:
+          L0  L1  L2      L31               L0                    32 words in one bank:
                                             L1                    32 cycles
                                             ...
 
-shuffle_tree      one row per shuffle, one square per lane: whose values the lane has combined, and where it got them
+shuffle_tree      one row per shuffle, one square per lane: which lanes' values it has combined, with lines to their sources
 """
 
 from __future__ import annotations
@@ -35,50 +35,50 @@ from xla_emitters.trace.html import Html
 
 _SQUARE, _GAP = 22, 2
 _COLOURS = 12
-"""Threads further apart share a colour."""
+"""Number of colours; threads with equal numbers modulo this have the same colour."""
 
 
-# ---------------------------------------------------------------------------------------------- who touches which element
+# ---------------------------------------------------------------------------------------------- which thread accesses which element
 
 
 @dataclass(frozen=True)
 class Touch:
-    """One element: the ids (thread, block ...) that touch it, and the values of the loop's variables when they do."""
+    """The access to one element: the ids (thread, block ...), and the values of the loop variables at that time."""
 
     ids: tuple[int, ...]
     step: tuple[int, ...]
 
 
 def touches(
-    map: IndexingMap, strides: Sequence[int], elements: int, first: Mapping[str, int] | None = None
+    m: IndexingMap, strides: Sequence[int], elements: int, first: Mapping[str, int] | None = None
 ) -> dict[int, Touch]:
-    """Who touches the first `elements` places of memory.
+    """The accesses to the first `elements` places of memory, by place.
 
-    map       from ids (dims) and loop variables (range variables) to indices; its domain is walked, so it should be small
+    m         from ids (dims) and loop variables (range variables) to indices; its domain is enumerated, so it should be small
     strides   of each index, in elements
-    first     how many values of a variable to look at, from its lowest on: {"bl_x": 1} is the first block
-    raises    UsageError where two touch the same place, or the map has runtime variables
+    first     how many values of a variable to visit, from its lowest on: {"bl_x": 1} is the first block
+    raises    UsageError if two points access the same place, or the map has runtime variables
 
     >>> m = IndexingMap.parse("(th_x)[v] -> (th_x * 2 + v), domain: th_x in [0, 3], v in [0, 1]")
     >>> touches(m, [1], 3)
     {0: Touch(ids=(0,), step=(0,)), 1: Touch(ids=(0,), step=(1,)), 2: Touch(ids=(1,), step=(0,))}
     """
-    _refuse_runtime_variables(map)
+    _refuse_runtime_variables(m)
     found: dict[int, Touch] = {}
     limits = first or {}
-    for ids in product(*(_values(variable, limits) for variable in map.dims)):
-        for step in product(*(_values(variable, limits) for variable in map.range_vars)):
-            place = _place(map, strides, ids, step)
+    for ids in product(*(_values(variable, limits) for variable in m.dims)):
+        for step in product(*(_values(variable, limits) for variable in m.range_vars)):
+            place = _place(m, strides, ids, step)
             if place is None or not 0 <= place < elements:
                 continue
             if place in found:
-                raise UsageError(f"{found[place].ids} and {ids} both touch element {place}", stage="plot")
+                raise UsageError(f"{found[place].ids} and {ids} both access element {place}", stage="plot")
             found[place] = Touch(ids, step)
     return dict(sorted(found.items()))
 
 
-def _refuse_runtime_variables(map: IndexingMap) -> None:
-    if map.runtime_vars:
+def _refuse_runtime_variables(m: IndexingMap) -> None:
+    if m.runtime_vars:
         raise UsageError("a map with runtime variables cannot be drawn", stage="plot")
 
 
@@ -87,15 +87,15 @@ def _values(variable: Variable, first: Mapping[str, int]) -> range:
     return range(lower, min(upper, lower + first.get(variable.name, upper + 1 - lower) - 1) + 1)
 
 
-def _place(map: IndexingMap, strides: Sequence[int], ids: Sequence[int], step: Sequence[int]) -> int | None:
-    """Where in memory, in elements; None outside of the map's domain."""
-    if not map.constraints_satisfied(ids, step):
+def _place(m: IndexingMap, strides: Sequence[int], ids: Sequence[int], step: Sequence[int]) -> int | None:
+    """The place in memory, in elements; None if the map's constraints exclude the point."""
+    if not m.constraints_satisfied(ids, step):
         return None
-    return sum(index * stride for index, stride in zip(map.evaluate(ids, step), strides, strict=True))
+    return sum(index * stride for index, stride in zip(m.evaluate(ids, step), strides, strict=True))
 
 
 def access_pattern(
-    map: IndexingMap,
+    m: IndexingMap,
     strides: Sequence[int],
     elements: int = 64,
     *,
@@ -103,13 +103,13 @@ def access_pattern(
     first: Mapping[str, int] | None = None,
     number: str | None = None,
 ) -> Html:
-    """The first `elements` places of memory, each with the colour of the thread that touches it and the number of that thread's step.
+    """The first `elements` places of memory, each with the colour of the thread that accesses it and the number of that thread's step.
 
-    number  the id whose value stands in the squares instead: "th_x"
-    raises  as `touches`; UsageError where the map has no id `number`
+    number  the id whose value is written in the squares instead of the step: "th_x"
+    raises  as `touches`; UsageError if the map has no id `number`
     """
-    found = touches(map, strides, elements, first)
-    names = [variable.name or f"d{dim}" for dim, variable in enumerate(map.dims)]
+    found = touches(m, strides, elements, first)
+    names = [variable.name or f"d{dim}" for dim, variable in enumerate(m.dims)]
     if number is not None and number not in names:
         raise UsageError(f"the map has no id '{number}'", stage="plot", help=f"one of: {', '.join(names)}")
     owners = {ids: order for order, ids in enumerate(dict.fromkeys(touch.ids for touch in found.values()))}
@@ -119,11 +119,11 @@ def access_pattern(
         row, column = divmod(place, columns)
         touch = found.get(place)
         if touch is None:
-            squares.append(_square(column, row, "none", "", f"element {place}: nobody"))
+            squares.append(_square(column, row, "none", "", f"element {place}: no access"))
             continue
-        who = ", ".join(f"{name} = {value}" for name, value in zip(names, touch.ids, strict=True))
+        ids = ", ".join(f"{name} = {value}" for name, value in zip(names, touch.ids, strict=True))
         text = steps[touch.step] if number is None else touch.ids[names.index(number)]
-        title = f"element {place}: {who}, step {steps[touch.step]}"
+        title = f"element {place}: {ids}, step {steps[touch.step]}"
         squares.append(_square(column, row, _colour(owners[touch.ids]), str(text), title))
     return _svg("access pattern", columns, -(-elements // columns), squares)
 
@@ -132,11 +132,11 @@ def access_pattern(
 
 
 def places_of_warp(
-    map: IndexingMap, strides: Sequence[int], at: Mapping[str, int] | None = None, *, warp: int = 0
+    m: IndexingMap, strides: Sequence[int], at: Mapping[str, int] | None = None, *, warp: int = 0
 ) -> dict[int, int]:
-    """Where each lane of a warp goes in one access: lane -> place in memory, in elements. Lanes outside of the domain are left out.
+    """The places that a warp accesses at once: lane -> place in memory, in elements. Lanes outside the domain are left out.
 
-    map      from `th_x` and other ids, and loop variables, to indices
+    m        from `th_x` and other ids, and loop variables, to indices
     strides  of each index, in elements
     at       values of the variables other than `th_x`; by default their lowest
     raises   UsageError for a map with runtime variables, or without `th_x`
@@ -145,24 +145,24 @@ def places_of_warp(
     >>> places_of_warp(m, [33, 1], {"i": 5})
     {0: 5, 1: 38, 2: 71}
     """
-    _refuse_runtime_variables(map)
-    if "th_x" not in (names := [variable.name for variable in map.dims]):
+    _refuse_runtime_variables(m)
+    if "th_x" not in (names := [variable.name for variable in m.dims]):
         raise UsageError("the map has no thread id 'th_x'", stage="plot", help=f"its ids: {', '.join(names)}")
     fixed = at or {}
     thread = names.index("th_x")
     ids, step = (
-        [fixed.get(variable.name, variable.bounds.lower) for variable in kind] for kind in (map.dims, map.range_vars)
+        [fixed.get(variable.name, variable.bounds.lower) for variable in kind] for kind in (m.dims, m.range_vars)
     )
     found = dict[int, int]()
     for lane in range(WARP_SIZE):
         ids[thread] = warp * WARP_SIZE + lane
-        if map.dims[thread].bounds.contains(ids[thread]) and (place := _place(map, strides, ids, step)) is not None:
+        if m.dims[thread].bounds.contains(ids[thread]) and (place := _place(m, strides, ids, step)) is not None:
             found[lane] = place
     return found
 
 
 def sectors(places: Mapping[int, int], element_bytes: int) -> int:
-    """How many sectors of global memory the access moves.
+    """The number of sectors of global memory that the access transfers.
 
     >>> sectors({lane: lane for lane in range(32)}, 4), sectors({lane: lane * 100 for lane in range(32)}, 4)
     (4, 32)
@@ -171,7 +171,7 @@ def sectors(places: Mapping[int, int], element_bytes: int) -> int:
 
 
 def _request(places: Mapping[int, int], element_bytes: int) -> Array:
-    """The access as the executor's counter sees it: byte offsets, int64 (1, 32)."""
+    """The access in the form of the executor's counter: byte offsets, int64 (1, 32)."""
     offsets = np.full((1, WARP_SIZE), NOBODY, np.int64)
     for lane, place in places.items():
         offsets[0, lane] = place * element_bytes
@@ -179,15 +179,15 @@ def _request(places: Mapping[int, int], element_bytes: int) -> Array:
 
 
 def words_of_banks(places: Mapping[int, int], element_bytes: int) -> dict[int, dict[int, list[int]]]:
-    """Bank -> word -> the lanes that touch it. Lanes in one word are served together.
+    """Bank -> word -> the lanes that access it. Lanes that access the same word are served together.
 
-    element_bytes  of what a lane moves: at most a word
+    element_bytes  bytes that a lane reads or writes: at most a word
 
     >>> words_of_banks({0: 5, 1: 37, 2: 37}, 4)
     {5: {5: [0], 37: [1, 2]}}
     """
     if element_bytes > WORD:
-        raise UsageError(f"a lane moves {element_bytes} bytes; banks are drawn for up to {WORD}", stage="plot")
+        raise UsageError(f"a lane accesses {element_bytes} bytes; banks are drawn for at most {WORD}", stage="plot")
     found = dict[int, dict[int, list[int]]]()
     for lane, place in places.items():
         word = place * element_bytes // WORD
@@ -196,7 +196,7 @@ def words_of_banks(places: Mapping[int, int], element_bytes: int) -> dict[int, d
 
 
 def bank_ways(places: Mapping[int, int], element_bytes: int) -> int:
-    """The most words that the access wants of one bank, which are as many cycles: 1 without a bank conflict, 32 at worst.
+    """The most words that the access needs from one bank, one cycle each: 1 without a bank conflict, 32 at worst.
 
     >>> bank_ways({lane: lane * 33 for lane in range(32)}, 4), bank_ways({lane: lane * 32 for lane in range(32)}, 4)
     (1, 32)
@@ -205,16 +205,16 @@ def bank_ways(places: Mapping[int, int], element_bytes: int) -> int:
 
 
 def bank_pattern(places: Mapping[int, int], element_bytes: int) -> Html:
-    """The words that each bank is asked for, with the number of the lane that asks; a row is served in a cycle.
+    """The words that the access needs from each bank, with the number of a lane that accesses it; each row takes one cycle.
 
     raises  as `words_of_banks`
     """
     squares = [_label(bank, 0, str(bank)) for bank in range(BANKS)]
     for bank, words in sorted(words_of_banks(places, element_bytes).items()):
         for row, (word, lanes) in enumerate(words.items(), 1):
-            who = ", ".join(map(str, lanes))
-            title = f"bank {bank}, word {word}: lane{'s' if len(lanes) > 1 else ''} {who}"
-            text = who if len(lanes) == 1 else f"{lanes[0]}.."
+            numbers = ", ".join(map(str, lanes))
+            title = f"bank {bank}, word {word}: lane{'s' if len(lanes) > 1 else ''} {numbers}"
+            text = numbers if len(lanes) == 1 else f"{lanes[0]}.."
             squares.append(_square(bank, row, _colour(lanes[0]), text, title))
     return _svg("banks of shared memory", BANKS, 1 + bank_ways(places, element_bytes), squares)
 
@@ -223,9 +223,9 @@ def bank_pattern(places: Mapping[int, int], element_bytes: int) -> Html:
 
 
 def combined_lanes(distances: Sequence[int], lanes: int = WARP_SIZE) -> list[list[tuple[int, ...]]]:
-    """Whose values each lane has, before the first shuffle and after each, in the order in which they are combined.
+    """The lanes whose values each lane has combined, in order, before the first shuffle and after each one.
 
-    distances  lane l takes what lane l + distance has, and combines it with its own; past the last lane it gets its own
+    distances  lane l combines its own value with that of lane l + distance; if there is no such lane, with its own value again
 
     >>> combined_lanes([2, 1], lanes=4)[-1][0]
     (0, 2, 1, 3)
@@ -238,9 +238,9 @@ def combined_lanes(distances: Sequence[int], lanes: int = WARP_SIZE) -> list[lis
 
 
 def shuffle_tree(distances: Sequence[int], lanes: int = WARP_SIZE) -> Html:
-    """A row before the first shuffle and one after each; squares with a number hold as many values, and end in a lane whose result is used.
+    """A row before the first shuffle and one after each. A numbered square has combined that many values, and contributes to a used result.
 
-    distances  as `combined_lanes`; falling, so that runs of lanes twice the first wide end in one result each
+    distances  as `combined_lanes`, in falling order: each run of `2 * distances[0]` lanes gives one result
     """
     rows = combined_lanes(distances, lanes)
     run = 2 * distances[0] if distances else 1
@@ -249,7 +249,7 @@ def shuffle_tree(distances: Sequence[int], lanes: int = WARP_SIZE) -> Html:
     for distance in reversed(distances):
         used = used | {lane + distance for lane in used}
         needed.insert(0, used)
-    pitch = 2  # rows of squares: one of them for the lines
+    pitch = 2  # rows per shuffle: one of squares, one of lines
     drawn = list[str]()
     for number, (distance, after) in enumerate(zip(distances, needed[1:], strict=True)):
         for lane in sorted(after):

@@ -1,4 +1,4 @@
-"""Proofs about indexing maps at full size, every point of the domain at once, by integer set theory instead of enumeration.
+"""Proofs about indexing maps of any size, for all points of the domain at once, by integer sets instead of enumeration.
 
     m = IndexingMap.parse("(th_x, bl_x)[v] -> ((bl_x * 128 + th_x) * 4 + v),"
                           " domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]")
@@ -6,13 +6,13 @@
     prove_injective(m)               no index is computed twice
     prove_covers(m, (12582912,))     every index of the shape is computed, and nothing outside
 
-A map is sums, products by constants, floor divisions and remainders by constants, minima and maxima: quasi-affine, so each claim is a
-question whether a set of integer points is empty, which the library isl decides exactly. Nothing of the simplifier takes part: expressions
-are translated node by node as they stand. What is refuted comes with a point, and the point is evaluated in Python: a translation that
-misread the map would be found out by its own counterexample. Integers are unbounded here: that 64 bits suffice is not claimed.
+A map consists of sums, products by constants, floor divisions and remainders by constants, minima and maxima. It is quasi-affine, so each
+claim is equivalent to a set of integer points being empty, which the library isl decides exactly. The simplifier is not used: expressions
+are translated node by node. A refuted claim has a counterexample, which is evaluated in Python, so that a wrong translation is detected.
+Integers are unbounded here: the proofs do not show that 64 bits are enough.
 
-Beyond the theory, and refused by name: products of two variables and divisors that vary (a variable of only one value is no variable),
-and questions that need more than `BUDGET` steps of isl. Needs the extra [prove].
+Refused by name: products of two variables and divisors that are variables (a variable with only one value counts as a constant), and
+questions that need more than `BUDGET` steps of isl. Needs the extra [prove].
 Source: Verdoolaege, "isl: An Integer Set Library for the Polyhedral Model" (2010).
 """
 
@@ -33,17 +33,17 @@ from xla_emitters.indexing.text import display_names
 
 HELP = install_command(extras="prove")
 BUDGET = 20_000_000
-"""Steps of isl for one question, some seconds; the maps of loop fusions take a thousandth of it."""
+"""Maximum steps of isl for one question, a few seconds; the maps of loop fusions need a thousandth of it."""
 
 Point = tuple[int, ...]  # a value per variable, in the map's order
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A claim about a map, and what refutes it.
+    """A claim about a map, and its counterexample.
 
     claim            in words
-    counterexample   where it fails and how, or "" if it holds at every point of the domain
+    counterexample   the point where the claim fails, and how; "" if it holds at every point of the domain
 
     >>> print(Proof("no index is computed twice"))
     proved: no index is computed twice
@@ -54,7 +54,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """The claim is true."""
+        """Whether the claim is true."""
         return not self.counterexample
 
     def __str__(self) -> str:
@@ -62,13 +62,13 @@ class Proof:
 
 
 def prove_equal(before: IndexingMap, after: IndexingMap) -> Proof:
-    """The maps have the same domain, and the same results on it.
+    """Proves that the maps have the same domain, and the same results on it.
 
-    raises   ValueError when they have different numbers of variables or results; Unsupported; ToolError without the extra
+    raises   ValueError if they have different numbers of variables or results; Unsupported; ToolError without the extra
     """
     counts = [(len(m.dims), len(m.range_vars), len(m.runtime_vars), m.num_results) for m in (before, after)]
     if counts[0] != counts[1]:
-        raise ValueError(f"maps of different variables or results: {before} and {after}")
+        raise ValueError(f"the maps have different numbers of variables or results: {before} and {after}")
     claim = "the same results on the same domain"
     with _translation() as isl:
         domain, domain_after = isl.domain(before), isl.domain(after)
@@ -86,7 +86,7 @@ def prove_equal(before: IndexingMap, after: IndexingMap) -> Proof:
 
 
 def prove_injective(m: IndexingMap) -> Proof:
-    """No two points of the domain have the same results; runtime variables have one value at a time.
+    """Proves that no two points of the domain with the same runtime values have the same results.
 
     raises   Unsupported; ToolError without the extra
     """
@@ -105,9 +105,9 @@ def prove_injective(m: IndexingMap) -> Proof:
 
 
 def prove_covers(m: IndexingMap, shape: Sequence[int]) -> Proof:
-    """Every index of `shape` is a result of some point of the domain, and no result lies outside; for all runtime values.
+    """Proves that every index of `shape` is the result of a point of the domain, and that no result is outside; for all runtime values.
 
-    raises   ValueError unless there is a result per dimension; Unsupported; ToolError without the extra
+    raises   ValueError if there is not one result per dimension; Unsupported; ToolError without the extra
     """
     if m.num_results != len(shape):
         raise ValueError(f"a map of {m.num_results} results and a shape of rank {len(shape)}")
@@ -137,7 +137,7 @@ def _evaluate(m: IndexingMap, point: Point) -> Point:
 
 
 def _contains(m: IndexingMap, point: Point) -> bool:
-    """The point lies in the domain, by the map's own arithmetic."""
+    """Whether the point is in the domain, by the map's own arithmetic."""
     is_in_box = all(v.bounds.contains(value) for v, value in zip(m.variables, point, strict=True))
     return is_in_box and bool(m.constraints_satisfied(point[: m.num_dims], point[m.num_dims :]))
 
@@ -154,7 +154,7 @@ def _tuple(index: Point) -> str:
 def _expect(is_confirmed: bool, *maps: IndexingMap) -> None:
     if not is_confirmed:
         raise InternalError(
-            "isl's counterexample is none when it is evaluated", stage="prove", details=tuple(map(str, maps))
+            "isl's counterexample is not one when it is evaluated", stage="prove", details=tuple(map(str, maps))
         )
 
 
@@ -163,7 +163,7 @@ def _expect(is_confirmed: bool, *maps: IndexingMap) -> None:
 
 @contextmanager
 def _translation() -> Generator[_Translation]:
-    """A translation for one question. raises ToolError without the extra, Unsupported where isl gives up."""
+    """A translation for one question. Raises ToolError without the extra, Unsupported if isl gives up."""
     try:
         isl = import_module("islpy")
     except ImportError as error:
@@ -177,7 +177,7 @@ def _translation() -> Generator[_Translation]:
 class _Translation:
     """Maps as isl's sets and piecewise quasi-affine functions, in one context with one budget.
 
-    A variable of only one value is translated as that value: the same function on the domain, and more of them affine.
+    A variable with only one value is translated as that value: this keeps the function on the domain and makes more maps quasi-affine.
     """
 
     def __init__(self, isl: Any) -> None:
@@ -186,14 +186,14 @@ class _Translation:
         self.context.set_max_operations(BUDGET)
 
     def first(self, points: Any) -> Point | None:
-        """The point of the set that comes first in lexicographic order, None if it is empty."""
+        """The lexicographically first point of the set; None if it is empty."""
         if points.is_empty():
             return None
         found, axes = points.lexmin().sample_point(), range(points.dim(self.isl.dim_type.set))
         return tuple(found.get_coordinate_val(self.isl.dim_type.set, axis).to_python() for axis in axes)
 
     def box(self, bounds: Sequence[Interval]) -> Any:
-        """The points of which coordinate i lies in bounds[i]."""
+        """The set of points whose coordinate i is in bounds[i]."""
         points = self.isl.Set.universe(self._space(len(bounds)))
         for axis, interval in enumerate(bounds):
             points = points.lower_bound_val(self.isl.dim_type.set, axis, self._value(interval.lower))
@@ -212,7 +212,7 @@ class _Translation:
         return points
 
     def graph(self, m: IndexingMap) -> Any:
-        """From the points of the domain to the results, followed by the runtime variables themselves."""
+        """The relation from the points of the domain to the results followed by the runtime variables."""
         first_runtime = len(m.variables) - len(m.runtime_vars)
         runtime = [Expr.variable(first_runtime + number) for number in range(len(m.runtime_vars))]
         relation = self.isl.Map.from_domain(self.domain(m))
@@ -221,11 +221,11 @@ class _Translation:
         return relation
 
     def identity(self, m: IndexingMap) -> Any:
-        """Every point of the map's variables to itself."""
+        """The identity on the space of the map's variables."""
         return self.isl.Map.identity(self._space(len(m.variables)).map_from_set())
 
     def functions(self, m: IndexingMap, roots: Sequence[Expr]) -> list[Any]:
-        """Expressions over the map's variables as functions of them."""
+        """Expressions over the map's variables as isl functions of them."""
         known: dict[Expr, Any] = {}
         for node in postorder(roots):
             if node.kind is ExprKind.CONSTANT:
@@ -248,7 +248,7 @@ class _Translation:
                 raise Unsupported(f"a product of two variables cannot be decided: {e}", stage="prove")
             return a.mul(b)
         if not b.is_cst() or e.rhs.is_constant(0):
-            raise Unsupported(f"a division by no constant cannot be decided: {e}", stage="prove")
+            raise Unsupported(f"a division by a variable cannot be decided: {e}", stage="prove")
         quotient = a.div(b)
         if e.kind is ExprKind.CEILDIV:
             return quotient.ceil()

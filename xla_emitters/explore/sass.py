@@ -1,13 +1,13 @@
-"""What one thread executes of a kernel's machine code: basic blocks, loops and their trip counts, accesses to memory by width.
+"""Counts what one thread executes of a kernel's machine code, from basic blocks and trip counts: instructions, and accesses by width.
 
     cubin -disassemble-> text -parse-> [Function] -executed-> Executed(instructions=137, loads={8: 2}, stores={8: 1} ...)
 
-An instruction counts once for every trip of every loop around it. A loop's trips are read where its branch compares a register that
-one instruction of the loop adds a constant to, and that held a constant before, or reads a predicate that is one constant before the
-loop and the other after a trip: ptxas writes every loop of known bounds so. Other loops
-(an exit that depends on data, such as fmod's) count one trip, and the result says how many there are. The ways of a branch all count, and a
-subroutine, to which ptxas moves slow paths, counts once for each call: so the figure is an upper bound that two kernels share.
-Left out: NOP, a branch to itself (padding behind the end), and ACQBULK, which waits for the kernel before and computes nothing.
+An instruction counts once for every trip of every loop around it. The trip count of a loop is known in two cases: its branch compares a
+register that starts as a constant and that one instruction of the loop increments by a constant, or it reads a predicate that is one
+constant before the loop and the opposite one after a trip. ptxas writes every loop with known bounds in one of these forms. Other loops (an
+exit that depends on data, such as fmod's) count as one trip, and the result has the number of such loops. Both sides of a branch count, and
+a subroutine, to which ptxas moves slow paths, counts once for each call. So, except for unknown loops, the figures are upper bounds.
+Not counted: NOP, a branch to itself (padding after the end), and ACQBULK, which waits for the previous kernel and computes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 NOT_COUNTED = ("NOP", "ACQBULK")
-# Trips beyond it are not followed.
+# Maximum number of trips that are simulated.
 _MOST_TRIPS = 1 << 20
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
@@ -29,7 +29,7 @@ _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 class Instruction:
     """`@!P0 LDG.E.64.CONSTANT R2, desc[UR4][R2.64] ;`
 
-    guard     "@!P0", or "" where it always executes
+    guard     "@!P0", or "" if it always executes
     opcode    with its modifiers, "LDG.E.64.CONSTANT"
     operands  "R2", "desc[UR4][R2.64]"; `.reuse` is dropped
     """
@@ -45,21 +45,21 @@ class Instruction:
 
     @property
     def label(self) -> str | None:
-        """Where a branch or a call goes."""
+        """The target of a branch or a call."""
         found = re.search(r"`\(([^)]+)\)", " ".join(self.operands))
         return found[1] if found else None
 
     @property
     def access_bytes(self) -> int:
-        """Bytes that a load or store moves."""
+        """Bytes that a load or store transfers."""
         return next((_BYTES[part] for part in self.opcode.split(".")[1:] if part in _BYTES), 4)
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What one thread executes; loads, stores and atomic updates of global memory, accesses of shared and local memory, by bytes of one.
+    """Counts for one thread. Loads, stores and atomic updates of global memory, and accesses to shared and local memory: bytes -> count.
 
-    unknown_loops  loops whose trips could not be read; they count once
+    unknown_loops  number of loops with unknown trip count; they count as one trip
     """
 
     instructions: int
@@ -71,7 +71,7 @@ class Executed:
     unknown_loops: int
 
 
-# Which counter an opcode belongs to. Generic loads and stores are of global memory: what is shared is known to be.
+# The counter of each opcode. Generic loads and stores count as global memory: accesses to shared memory have opcodes of their own.
 _ACCESSES = {
     "loads": ("LDG", "LD"),
     "stores": ("STG", "ST"),
@@ -82,7 +82,7 @@ _ACCESSES = {
 
 
 def executed(sass: str) -> Executed:
-    """Of everything in `sass`, which is what nvdisasm writes of one kernel."""
+    """The counts for `sass`, nvdisasm's text of one kernel and its subroutines."""
     functions = parse(sass)
     calls = _calls(functions)
     instructions, unknown = 0, 0
@@ -101,7 +101,7 @@ def executed(sass: str) -> Executed:
 
 
 def _calls(functions: Sequence[Function]) -> Counter[str]:
-    """How often each function is called by one thread: the kernel itself once."""
+    """The number of calls of each function by one thread; 1 for the kernel itself."""
     entry = functions[0].name
     calls: Counter[str] = Counter()
 
@@ -117,7 +117,7 @@ def _calls(functions: Sequence[Function]) -> Counter[str]:
 
 
 def parse(sass: str) -> list[Function]:
-    """The kernel and the subroutines behind it, in the text's order."""
+    """The kernel and the subroutines after it, in the order of the text."""
     functions: list[Function] = []
     for line in sass.splitlines():
         if label := re.match(r"([.$\w]+):", line):
@@ -134,7 +134,7 @@ def parse(sass: str) -> list[Function]:
 
 @dataclass(frozen=True)
 class Loop:
-    """A natural loop: numbers of its blocks, its header's, and its trips; None where they depend on what the text does not say."""
+    """A natural loop: the numbers of its blocks, the number of its header, and its trip count, None if unknown."""
 
     header: int
     blocks: frozenset[int]
@@ -142,7 +142,7 @@ class Loop:
 
 
 class Function:
-    """Instructions of one function, in order of address, its blocks and loops."""
+    """One function: its instructions in order of address, its blocks and its loops."""
 
     def __init__(self, name: str, instructions: list[Instruction], labels: dict[str, int]) -> None:
         self.name = name
@@ -159,7 +159,7 @@ class Function:
         return {label for label, place in self.labels.items() if place == address}
 
     def trips_at(self, instruction: Instruction) -> int:
-        """How often one call executes the instruction, were every branch taken both ways."""
+        """How often one call executes the instruction, if both sides of every branch were executed."""
         times = 1
         for loop in self.loops:
             if self._block_of[instruction.address] in loop.blocks:
@@ -206,7 +206,7 @@ class Function:
 
     @cached_property
     def dominators(self) -> list[set[int]]:
-        """Blocks through which every way to a block goes, itself among them."""
+        """For each block, the blocks that are on every path to it, itself included."""
         everything = set(range(len(self.blocks)))
         found = [{0}] + [set(everything) for _ in self.blocks[1:]]
         changed = True
@@ -237,19 +237,19 @@ class Function:
         return number == header and len(self.blocks[number]) == 1
 
     def _trips(self, header: int, body: set[int]) -> int | None:
-        """The fewest trips that one of the loop's exits allows."""
+        """The smallest trip count over the loop's exits; None if no exit gives one."""
         found = [self._trips_until_exit(header, body, number) for number in body]
         return min((trips for trips in found if trips is not None), default=None)
 
     def _trips_until_exit(self, header: int, body: set[int], number: int) -> int | None:
-        """Trips when the loop is left by the branch that ends block `number`; None when that cannot be read."""
+        """The trip count if the branch at the end of block `number` leaves the loop; None if it is unknown."""
         branch = self.blocks[number][-1]
         inside = [after in body for after in self.successors[number]]
-        # One guard decides: `@P0 BRA P1, ...` has two.
+        # Only branches with one guard: `@P0 BRA P1, ...` has two.
         if not branch.guard or len(inside) != 2 or inside[0] == inside[1] or len(branch.operands) != 1:
             return None
         predicate = branch.guard.lstrip("@!")
-        # The branch goes to its label when the guard holds.
+        # The branch jumps to its label if the guard holds.
         leaves_when = (not inside[0]) != branch.guard.startswith("@!")
         place = self._definition(self.blocks[number][:-1], predicate)
         while place is not None and (copied := _copied(self.blocks[number][place])):
@@ -276,7 +276,7 @@ class Function:
         return None
 
     def _trips_of_flag(self, header: int, body: set[int], predicate: str, leaves_when: bool) -> int | None:
-        """Two, where the predicate is a constant before the loop, and every trip makes it the other one after the exit reads it."""
+        """2 if the predicate is a constant before the loop, and every trip sets it to the opposite after the exit reads it; else None."""
         before = self._constant_before(header, body, predicate)
         writes = [i for number in body for i in self.blocks[number] if predicate in _written(i)]
         after = {_constant_of(write, predicate) for write in writes}
@@ -288,7 +288,7 @@ class Function:
         return next((at for at in range(len(block) - 1, -1, -1) if name in _written(block[at])), None)
 
     def _step(self, body: set[int], register: str) -> tuple[int, int] | None:
-        """(constant that the loop adds to the register once a trip, address where)."""
+        """(the constant that the loop adds to the register once per trip, the address of that instruction)."""
         writes = [i for number in body for i in self.blocks[number] if register in _written(i)]
         if len(writes) != 1 or writes[0].guard or writes[0].name not in ("VIADD", "IADD3", "UIADD3"):
             return None
@@ -299,7 +299,7 @@ class Function:
         return sum(number or 0 for number in numbers), writes[0].address
 
     def _constant_before(self, header: int, body: set[int], operand: str) -> int | None:
-        """What `operand` holds when the loop is entered, if it is a constant on every way there (and, a register, no loop's)."""
+        """The value of `operand` at the loop's entry, if it is one constant on every path there; a register must not change in a loop."""
         if (number := _number(operand)) is not None:
             return number
         found: set[int | None] = set()
@@ -333,7 +333,7 @@ def _is_unconditional(instruction: Instruction) -> bool:
 
 
 def _written(instruction: Instruction) -> Iterator[str]:
-    """Registers and predicates that the instruction writes, as far as loops' counters and bounds need them."""
+    """The registers and predicates that the instruction writes, as far as loop counters and bounds need them."""
     if instruction.name in ("STG", "ST", "STS", "STL", "RED", "BRA", "EXIT", "BSSY", "BSYNC", "NOP", "BAR"):
         return
     for place, operand in enumerate(instruction.operands[:2]):
@@ -353,7 +353,7 @@ def _is_wide(instruction: Instruction) -> bool:
 
 
 def _constant_of(instruction: Instruction, register: str) -> int | None:
-    """The constant that the instruction leaves in `register`."""
+    """The constant that the instruction writes to `register`."""
     operands = instruction.operands
     if instruction.guard:
         return None
@@ -381,7 +381,7 @@ def _is_predicate(operand: str) -> bool:
 
 
 def _copied(instruction: Instruction) -> str | None:
-    """The predicate of which the instruction makes a copy: `PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0`."""
+    """The predicate that the instruction copies, here UP0: `PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0`."""
     operands = instruction.operands
     if instruction.name not in ("PLOP3", "UPLOP3") or instruction.guard:
         return None
@@ -392,7 +392,7 @@ def _copied(instruction: Instruction) -> str | None:
 
 
 def _looked_up(operands: Sequence[str], true: str) -> int:
-    """What PLOP3 makes of three predicates: a bit of its table. Of those that are no constants, `true` holds and no other."""
+    """PLOP3's result for three predicates: a bit of its table. Of the operands that are not constants, only `true` holds."""
     number = sum(
         (operand in ("PT", "UPT", true)) << place for place, operand in zip((2, 1, 0), operands[2:5], strict=True)
     )
@@ -400,14 +400,14 @@ def _looked_up(operands: Sequence[str], true: str) -> int:
 
 
 def _number(operand: str) -> int | None:
-    """An immediate, or the register that is zero."""
+    """The value of an immediate, or of the zero register; None for another operand."""
     if operand in ("RZ", "URZ"):
         return 0
     return int(operand, 0) if re.fullmatch(r"-?0x[0-9a-f]+|-?\d+", operand) else None
 
 
 def _compare(relation: str, is_unsigned: bool, value: int, bound: int) -> bool:
-    """As ISETP does with 32 bits."""
+    """Compares as ISETP does, in 32 bits."""
     left, right = value & 0xFFFFFFFF, bound & 0xFFFFFFFF
     if not is_unsigned:
         left, right = (number - (1 << 32) if number >> 31 else number for number in (left, right))

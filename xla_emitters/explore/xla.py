@@ -1,11 +1,11 @@
-"""The real XLA:GPU, without a GPU: compiles HLO text for a described device, for comparison with what we make.
+"""The real XLA:GPU, without a GPU: compiles HLO text for a described device, for comparison with our code.
 
     XlaGpu().compile(text, directory)   ->  directory/*.ptx, *.mlir-passes.log, thunk_sequence.txt ...
 
-The CUDA plugin of PJRT is driven through its C API with ctypes. A topology that is made from a device description needs no device, and a
-program of format "hlo" reaches the emitters as it was written, fusions and layouts included. It needs the extra [xla] (jaxlib for the
-HLO parser and the plugin), libdevice and ptxas (the extra [ptxas]). A check that fails inside XLA aborts the process, so run modules of
-unknown quality in a child.
+This module calls PJRT's CUDA plugin through its C API with ctypes. A topology made from a device description needs no device, and a program
+of format "hlo" reaches the emitters unchanged, fusions and layouts included. It needs the extra [xla] (jaxlib for the HLO parser and the
+plugin), libdevice and ptxas (the extra [ptxas]). A failed check inside XLA aborts the process, so run modules that may be invalid in a
+child process.
 Source: PJRT's C API header (positions in the function table, which only grows at its end) and DebugOptions' flag names.
 """
 
@@ -32,7 +32,7 @@ _FUNCTIONS = {
     "TopologyDescription_Create": 82,
     "Compile": 89,
 }
-# struct_size, extension_start, and version (struct_size, extension_start, major, minor) stand before them.
+# struct_size, extension_start, and version (struct_size, extension_start, major, minor) precede them.
 _VERSION_OFFSET = 32
 _TABLE_OFFSET = 40
 
@@ -58,7 +58,7 @@ class _NamedValue(ctypes.Structure):
 class XlaGpu:
     """XLA:GPU for one described device, in this process.
 
-    raises ToolError when the extra is missing or the plugin does not load
+    raises ToolError if the extra is missing or the plugin does not load
     """
 
     def __init__(self, chip: Device | None = None) -> None:
@@ -70,7 +70,7 @@ class XlaGpu:
         self._api: int = library.GetPjrtApi()
         major = ctypes.c_int.from_address(self._api + _VERSION_OFFSET).value
         if major != 0:
-            raise ToolError(f"PJRT C API version {major}.x, this knows 0.x", stage="xla", help=HELP)
+            raise ToolError(f"PJRT C API version {major}.x is not supported, only 0.x", stage="xla", help=HELP)
         self._call("Plugin_Initialize", _arguments()())
         options = (_NamedValue * 2)()
         texts = ((b"target_config", description(self.chip).encode()), (b"topology", b"1x1x1"))
@@ -84,14 +84,14 @@ class XlaGpu:
         self._topology: int = self._call("TopologyDescription_Create", create).topology
 
     def parse(self, text: str) -> Any:
-        """jaxlib's module for HLO text. raises DataError with XLA's own message."""
+        """jaxlib's module for HLO text. Raises DataError with XLA's own message."""
         try:
             return self._parser.hlo_module_from_text(text)
         except self._jax.JaxRuntimeError as error:
             raise DataError(f"XLA cannot parse this HLO: {error}", stage="xla") from error
 
     def compile(self, text: str, directory: Path | None = None) -> None:
-        """Compiles a module as it is, no HLO pass run; XLA's dumps go to `directory`, if given.
+        """Compiles a module without running HLO passes; XLA's dumps are written to `directory`, if given.
 
         raises DataError with XLA's message
         """
@@ -151,7 +151,7 @@ class XlaGpu:
 
 
 def description(chip: Device) -> str:
-    """`chip` as the text of XLA's GpuTargetConfigProto: what its heuristics read; clock rates play no part in emission."""
+    """`chip` as the text of XLA's GpuTargetConfigProto, with the fields that its heuristics read; emission does not use clock rates."""
     major, minor = chip.compute_capability
     numbers = {
         "threads_per_block_limit": chip.threads_per_block_max,
@@ -176,7 +176,7 @@ def description(chip: Device) -> str:
         "registers_per_block_limit": 65536,
         "device_address_bits": 64,
     }
-    # Hopper's and Blackwell's accelerated features are how XLA describes them: its PTX is then for sm_90a.
+    # XLA describes Hopper and Blackwell with accelerated features: its PTX is then for sm_90a.
     extension = " feature_extension: ACCELERATED_FEATURES" if major >= 9 else ""
     return (
         "gpu_device_info { "
@@ -199,4 +199,4 @@ def _find_below_sys_path(pattern: str) -> Path:
     for directory in sys.path:
         if found := sorted(Path(directory or ".").glob(pattern)):
             return found[-1]
-    raise ToolError(f"nothing like {pattern} is installed", stage="xla", help=HELP)
+    raise ToolError(f"no file {pattern} is installed", stage="xla", help=HELP)

@@ -2,9 +2,9 @@
 
 module = parse_hlo(text, "gelu.hlo")        print_hlo(module)
 
-lexer       tokens and where they stand           shapes      f32[8,64]{1,0}
-cursor      one token ahead; errors               literals    {{1, 2}, {nan, -inf}}
-parser      the grammar                           attributes  dimensions={0,1}, window={size=2x2}: both ways
+lexer       tokens and their positions            shapes      f32[8,64]{1,0}
+cursor      the next token; errors                literals    {{1, 2}, {nan, -inf}}
+parser      the grammar                           attributes  dimensions={0,1}, window={size=2x2}: parsed and printed
 printer     text that XLA reads
 """
 

@@ -1,8 +1,8 @@
 """How each attribute of an instruction is written in HLO text: `dimensions={0,1}`, `slice={[0:4:2]}`, `to_apply=add`.
 
-One row an attribute name, both ways; the name has the same syntax in every opcode. Which attributes an opcode takes is not said here: they
-are the properties that its class in the `hlo` dialect declares, of the same name. The attributes that every instruction may carry are kept
-as they were written (`COMMON`), and so are those whose meaning nothing here needs.
+The table has one row per attribute name, with its parser and its printer; a name has the same syntax in every opcode. The attributes of an
+opcode are the properties that its class in the `hlo` dialect declares, by the same names. The attributes that every instruction may carry
+(`COMMON`) are stored as they were written, and so are those whose meaning we do not need.
 Source: docs/reference/1 6.6, 6.8.
 """
 
@@ -40,7 +40,7 @@ class Syntax:
     """How one kind of attribute is read and written.
 
     parse  consumes the value, after the `=`
-    text   the value as HLO text, without the `=`
+    text   returns the value as HLO text, without the `=`
     """
 
     parse: Callable[[Cursor], Attribute]
@@ -107,7 +107,7 @@ def _split_padding(cursor: Cursor, token: Token) -> list[tuple[int, ...]]:
 
 
 def _parse_padding(cursor: Cursor) -> Attribute:
-    token = cursor.expect_kind(TokenKind.PADDING, "low_high_interior of each dimension")
+    token = cursor.expect_kind(TokenKind.PADDING, "low_high_interior for each dimension")
     return ArrayAttr([integer_array((*part, 0)[:3]) for part in _split_padding(cursor, token)])
 
 
@@ -129,7 +129,7 @@ def _parse_window(cursor: Cursor) -> Attribute:
         cursor.accept(",")
         token = cursor.name("a part of the window")
         if token.text not in _WINDOW_PARTS or token.text in lists:
-            problem = "is there twice" if token.text in lists else "is no part of a window"
+            problem = "is given twice" if token.text in lists else "is not a part of a window"
             raise cursor.error(f"'{token.text}' {problem}", token, help=f"its parts: {', '.join(_WINDOW_PARTS)}")
         cursor.expect("=", f"after '{token.text}'")
         lists[token.text] = _window_numbers(cursor, token.text)
@@ -142,10 +142,10 @@ def _parse_window(cursor: Cursor) -> Attribute:
 
 def _window_numbers(cursor: Cursor, part: str) -> list[int]:
     if part == "pad":
-        token = cursor.expect_kind(TokenKind.PADDING, "low_high of each dimension")
+        token = cursor.expect_kind(TokenKind.PADDING, "low_high for each dimension")
         found = _split_padding(cursor, token)
         if any(len(pair) != 2 for pair in found):
-            raise cursor.error("a window's padding is low_high of each dimension", token)
+            raise cursor.error("a window's padding is written low_high for each dimension", token)
         return [number for pair in found for number in pair]
     if cursor.token.kind is TokenKind.SIZES:
         token = cursor.advance()
@@ -196,7 +196,7 @@ def _parse_word(cursor: Cursor) -> Attribute:
 
 
 def _parse_labels(cursor: Cursor) -> Attribute:
-    return StringAttr(cursor.expect_kind(TokenKind.LABELS, "what the dimensions are").text)
+    return StringAttr(cursor.expect_kind(TokenKind.LABELS, "the value of dim_labels").text)
 
 
 def _parse_computation(cursor: Cursor) -> Attribute:
@@ -229,14 +229,14 @@ def _computations_text(attribute: Attribute) -> str:
 
 
 def _parse_number(cursor: Cursor) -> Attribute:
-    """A real number, as it is written."""
+    """A real number; stored as it is written."""
     if cursor.token.kind not in (TokenKind.FLOAT, TokenKind.INT):
         raise cursor.unexpected("a number")
     return StringAttr(cursor.advance().text)
 
 
 def _parse_size_lists(cursor: Cursor) -> Attribute:
-    """`{1,2}` or, of a permute of several slices, `{{1,2},{3,4}}`."""
+    """`{1,2}`, or `{{1,2},{3,4}}` for a collective-permute of several slices."""
     return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
 
 
@@ -262,7 +262,7 @@ def _lists_text(attribute: Attribute) -> str:
 
 
 def _parse_groups(cursor: Cursor) -> Attribute:
-    """Groups of devices: `{{0,1},{2,3}}`, or as a reshaped and transposed range, `[2,2]<=[4]T(1,0)`."""
+    """Groups of devices: lists `{{0,1},{2,3}}`, or a reshaped and transposed range `[2,2]<=[4]T(1,0)`."""
     if cursor.at("{"):
         return _parse_lists(cursor)
     start = cursor.token.start
@@ -306,19 +306,19 @@ def _shapes_text(attribute: Attribute) -> str:
 
 
 def _parse_typed_literal(cursor: Cursor) -> Attribute:
-    """A shape and a literal of that shape: a list of the type and the value, as an `hlo.constant` has them."""
-    type = ShapeReader(cursor).shape()
+    """A shape and a literal of that shape: a list of the type and the value, as in an `hlo.constant`."""
+    literal_type = ShapeReader(cursor).shape()
     start = cursor.token
-    literal = parse_literal(cursor, type)
+    literal = parse_literal(cursor, literal_type)
     if literal is None:
-        raise cursor.error("a literal that leaves out its data", start)
-    return ArrayAttr([type, literal])
+        raise cursor.error("this literal leaves out its data", start)
+    return ArrayAttr([literal_type, literal])
 
 
 def _typed_literal_text(attribute: Attribute) -> str:
     assert isa(attribute, ArrayAttr[Attribute])
-    type, literal = attribute
-    return f"{type_text(type, True)} {literal_text(literal)}"
+    literal_type, literal = attribute
+    return f"{type_text(literal_type, True)} {literal_text(literal)}"
 
 
 INTEGERS = Syntax(_parse_integers, _integers_text)
@@ -445,14 +445,14 @@ COMMON: tuple[str, ...] = (
     "sharding",
     "statistics",
 )
-"""Attributes of any instruction; discardable attributes of the op, with `_` for `-`, as they were written."""
+"""Attributes that any instruction may carry: stored as written in discardable attributes of the op, with `_` for `-`."""
 
-# Properties that HLO text has elsewhere: the name before `=`, the number and the literal in the parentheses.
+# Properties that HLO text writes elsewhere: the name before `=`, the number and the literal in the parentheses.
 ELSEWHERE = frozenset(("name", "number", "value"))
 
 
 def attributes_of(op: type[HloOp]) -> tuple[tuple[str, bool], ...]:
-    """The attributes that an opcode takes besides the common ones, in order, each with whether it must be there."""
+    """The attributes of an opcode besides the common ones, in order, as (name, is_required)."""
     definition = op.get_irdl_definition()
     return tuple(
         (name, not isinstance(rule, OptPropertyDef))

@@ -1,4 +1,4 @@
-"""A place in HLO text that moves forward: one token ahead, what to do with it, and errors that say what was wanted.
+"""A position in HLO text that moves forward: it holds the next token, consumes it, and makes errors that name what was expected.
 
 gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
     %b = f32[2] negate(%a
@@ -18,14 +18,14 @@ from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.lexer import Lexer, Source, Token, TokenKind
 
 MAX_NESTING = 200
-"""How deep parentheses and braces may stand in each other: no real module comes near, and Python's stack holds it."""
+"""How deep parentheses and braces may be nested: far deeper than in real modules, and shallow enough for Python's stack."""
 
-# A group that holds no other and no comment: most of what is kept as it was written, at one match instead of a token at a time.
-# Nothing in it gives back what it took, so that a group which is not closed fails in one pass.
+# A group without nested groups and comments, matched at once instead of token by token: most opaque text has this form.
+# The quantifiers are possessive, so an unclosed group fails in one pass, without backtracking.
 _FLAT_GROUP = re.compile(r"""\{(?:[^{}()\[\]"'/]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+\}""", re.DOTALL)
 _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 _LARGEST = 1 << 63
-# The words of XLA's lexer that are no names (`nan` and `inf` are numbers here), and the types.
+# The words that are not names in XLA's lexer (`nan` and `inf` are numbers here), and the types.
 _RESERVED = frozenset(
     """HloModule ENTRY ROOT true false maximal replicated manual last_tile_dim_replicate shard_as shard_like unknown unreduced
     token opaque""".split()
@@ -49,24 +49,24 @@ class Cursor:
         return token
 
     def peek(self) -> Token:
-        """The token after the next."""
+        """The token after `token`."""
         position = self._lexer.position
         token = self._lexer.next()
         self._lexer.position = position
         return token
 
     def skip_to(self, offset: int) -> None:
-        """Makes the token at `offset` the next one; what is before it counts as consumed."""
+        """Makes the token at `offset` the next one; the text before it counts as consumed."""
         self._lexer.position = offset
         self.previous = Token(TokenKind.NAME, "", offset, offset)
         self.token = self._lexer.next()
 
     def at(self, *texts: str) -> bool:
-        """Whether the token is one of `texts`."""
+        """Whether the next token is one of `texts`."""
         return self.token.text in texts
 
     def accept(self, text: str) -> bool:
-        """Consumes the token if it is `text`."""
+        """Consumes the next token if it is `text`; returns whether it did."""
         if self.token.text != text:
             return False
         self.advance()
@@ -79,7 +79,7 @@ class Cursor:
         return self.advance()
 
     def expect_kind(self, kind: TokenKind, what: str) -> Token:
-        """Consumes a token of that kind; `what` says what it is for."""
+        """Consumes a token of that kind; `what` is its meaning, for the message."""
         if self.token.kind is not kind:
             raise self.unexpected(f"{what}, {kind.value}")
         return self.advance()
@@ -91,7 +91,7 @@ class Cursor:
         return self.advance()
 
     def new_name(self, what: str) -> Token:
-        """Consumes a name that is given here: not one of the words that HLO text keeps for itself, unless a `%` stands before it."""
+        """Consumes a name that is defined here: not a reserved word of HLO text, unless it is written with `%`."""
         if self.token.text in _RESERVED:
             raise self.error(f"'{self.token.text}' cannot be {what}", self.token, help=f"write %{self.token.text}_")
         return self.name(what)
@@ -116,7 +116,7 @@ class Cursor:
 
     @contextmanager
     def nested(self) -> Generator[None]:
-        """Counts a level of nesting while it is open; raises ParseError when there are too many."""
+        """Counts one level of nesting inside the `with`; raises ParseError above MAX_NESTING levels."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise self._too_deep()
@@ -126,7 +126,7 @@ class Cursor:
             self._depth -= 1
 
     def opaque(self, what: str) -> str:
-        """Consumes one token or one balanced group, and returns its text as it stands."""
+        """Consumes one token or one balanced group, and returns its text unchanged."""
         start = self.token
         if start.kind is TokenKind.END:
             raise self.unexpected(what)
@@ -153,9 +153,9 @@ class Cursor:
         return self.source.text[start.start : self.previous.end]
 
     def skip_instruction(self) -> None:
-        """Consumes an instruction, whatever its attributes and operands are; raises ParseError where its groups do not match.
+        """Consumes an instruction without checking its attributes and operands; raises ParseError where its groups do not match.
 
-        It ends where another one begins, `name =` that is no attribute behind a comma, or where the computation ends.
+        It ends at the end of the computation or where the next instruction begins: at a `name =` that no comma precedes.
         """
         self.accept("ROOT")
         self.advance()
@@ -168,7 +168,7 @@ class Cursor:
             self.opaque("an instruction")
 
     def _too_deep(self) -> ParseError:
-        return self.error(f"parentheses or braces stand more than {MAX_NESTING} deep", self.token)
+        return self.error(f"parentheses or braces are nested more than {MAX_NESTING} deep", self.token)
 
     def error(self, message: str, token: Token, *, details: tuple[str, ...] = (), help: str = "") -> ParseError:
         """An error at a token."""
@@ -176,11 +176,11 @@ class Cursor:
         return ParseError(message, stage="hlo.parse", place=place, details=details, help=help)
 
     def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
-        """The error that the next token is not what was wanted."""
+        """An error at the next token: expected `wanted`, got the token."""
         return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean '...'?`, or "" when nothing is like it."""
+    """`; did you mean '...'?` with the most similar name, or "" if none is similar."""
     found = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{found[0]}'?" if found else ""

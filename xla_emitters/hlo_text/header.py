@@ -1,12 +1,12 @@
-"""What stands before the computations of a module: its name, its attributes, the tables of source positions.
+"""The text before the computations of a module: its name, its attributes, the tables of source positions.
 
     HloModule m, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias) }, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
 
     FileNames
     1 "model.py"
 
-Kept as they were written, `hlo.<name>` on the module, but for `input_output_alias`, which analyses read. What refers to the entry
-computation is held against it once that is known (`verify_header`).
+The attributes are stored as written, as `hlo.<name>` on the module, except `input_output_alias`, which is parsed because analyses read it.
+References to the entry computation are checked once it is parsed (`verify_header`).
 Source: docs/reference/1 6.2, 6.7.
 """
 
@@ -58,7 +58,7 @@ def parse_attributes(cursor: Cursor) -> dict[str, Attribute]:
                 help=f"it takes: {', '.join(_NAMES)}",
             )
         if (key := f"hlo.{name}") in found:
-            raise cursor.error(f"attribute '{name}' is there twice", token)
+            raise cursor.error(f"attribute '{name}' is given twice", token)
         cursor.expect("=", f"after '{name}'")
         found[key] = _value(cursor, name)
     return found
@@ -94,7 +94,7 @@ def _aliases(cursor: Cursor) -> Attribute:
         if cursor.accept(","):
             kind = cursor.name("'may-alias' or 'must-alias'").name
         if kind not in ("may-alias", "must-alias"):
-            raise cursor.error(f"no kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
+            raise cursor.error(f"unknown kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
         cursor.expect(")", "after an alias")
         found.append(AliasAttr(output, parameter, index, kind))
     cursor.advance()
@@ -102,7 +102,7 @@ def _aliases(cursor: Cursor) -> Attribute:
 
 
 def _index(cursor: Cursor) -> list[int]:
-    """`{}`, `{0,1}`: the way to an array in a nest of tuples."""
+    """`{}`, `{0,1}`: the index of an array in nested tuples."""
     found = list[int]()
     cursor.expect("{", "before an index into a tuple")
     while not cursor.at("}"):
@@ -114,7 +114,7 @@ def _index(cursor: Cursor) -> list[int]:
 
 
 def parse_stack_tables(cursor: Cursor) -> str:
-    """The tables that `stack_frame_id` in metadata refers to, as they stand: rows of a number and a string or a group."""
+    """Consumes the tables that `stack_frame_id` in metadata refers to (rows of a number and a string or a group); returns their text."""
     start = cursor.token.start
     while cursor.at(*TABLES):
         cursor.advance()
@@ -125,7 +125,7 @@ def parse_stack_tables(cursor: Cursor) -> str:
 
 
 def verify_header(module: ModuleOp, entry: ComputationOp) -> None:
-    """Whether aliases and the entry's layout speak of what the entry computation has; raises RuleBroken."""
+    """Checks aliases and the entry's layout against the entry computation; raises RuleBroken if they do not match it."""
     parameters = [parameter.result.type for parameter in entry.parameters]
     if isa(aliases := module.attributes.get(ALIASES), ArrayAttr[AliasAttr]):
         _verify_aliases(list(aliases), parameters, entry.root.type)
@@ -139,8 +139,8 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
     for alias in aliases:
         if not 0 <= alias.parameter < len(parameters):
             raise RuleBroken(
-                f"input_output_alias speaks of parameter {alias.parameter}",
-                details=(f"the entry has {len(parameters)}",),
+                f"input_output_alias names parameter {alias.parameter}, which does not exist",
+                details=(f"number of the entry's parameters: {len(parameters)}",),
             )
         parameter = parameters[alias.parameter]
         output, source = type_at(root, alias.output), type_at(parameter, alias.index)
@@ -148,33 +148,33 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
             what = "the result" if output is None else f"parameter {alias.parameter}"
             index = alias.output if output is None else alias.index
             raise RuleBroken(
-                f"input_output_alias speaks of {{{','.join(map(str, index))}}} of {what}, which has no such element",
-                details=(f"it is {type_text(root if output is None else parameter)}",),
+                f"input_output_alias names element {{{','.join(map(str, index))}}} of {what}, which does not exist",
+                details=(f"{what} is {type_text(root if output is None else parameter)}",),
             )
         if alias.output in seen:
-            raise RuleBroken(f"output {{{','.join(map(str, alias.output))}}} of input_output_alias is there twice")
+            raise RuleBroken(f"input_output_alias names output {{{','.join(map(str, alias.output))}}} twice")
         seen.add(alias.output)
 
 
 def _verify_entry_layout(text: str, parameters: Sequence[Attribute], root: Attribute) -> None:
-    """`{(f32[8]{0})->f32[8]{0}}` against the entry's shapes."""
+    """Checks `text`, such as `{(f32[8]{0})->f32[8]{0}}`, against the entry's shapes."""
     try:
         found, result = _entry_layout(text)
     except ParseError as error:
-        # Its place is in `text`, which is kept without where it stood.
+        # The error's place is relative to `text`, whose own place in the file is not stored.
         raise RuleBroken(f"entry_computation_layout: {error.message}", details=error.details) from None
     if len(found) != len(parameters) or not all(map(same_shape, [*found, result], [*parameters, root])):
         wanted, got = (
-            f"({', '.join(map(type_text, types))})->{type_text(type)}"
-            for types, type in ((found, result), (parameters, root))
+            f"({', '.join(map(type_text, parameter_types))})->{type_text(result_type)}"
+            for parameter_types, result_type in ((found, result), (parameters, root))
         )
         raise RuleBroken(
-            "entry_computation_layout does not fit the entry", details=(f"it says {wanted}; the entry is {got}",)
+            "entry_computation_layout does not match the entry", details=(f"it is {wanted}; the entry is {got}",)
         )
 
 
 def _entry_layout(text: str) -> tuple[list[Attribute], Attribute]:
-    """The types of the parameters and of the result. raises ParseError."""
+    """The types of the parameters, and the type of the result. Raises ParseError."""
     cursor = Cursor(Source(text, ENTRY_LAYOUT.removeprefix("hlo.")))
     shapes = ShapeReader(cursor)
     cursor.expect("{", "before the shapes of the parameters")

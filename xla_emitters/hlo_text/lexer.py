@@ -1,20 +1,20 @@
-"""HLO text to tokens that know where they stand.
+"""HLO text to tokens with their positions.
 
     %tanh_0 = bf16[6,512]{1,0} tanh(%x), dims={0}   // a comment
     NAME    =  NAME [INT,INT]{INT,INT} NAME(NAME), NAME={INT}
 
-Context-free, one token at a time, so that a syntax error at the top of a large file costs nothing and a literal of a million numbers makes
-no list of tokens. Keywords, opcodes, types and attribute names are all NAME: the grammar knows which it wants where, so an instruction
-may be called `f32` (or `%inf`). A token is one of
+The lexer is context-free and reads one token at a time, so that a syntax error at the top of a large file is found at once and a literal of
+a million numbers makes no list of tokens. Keywords, opcodes, types and attribute names are all NAME: the grammar tells them apart by
+position, so an instruction may be called `f32` (or `%inf`). A token is one of
 
-    NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      `%` is kept in the text; `Token.name` is without
+    NAME        %?[A-Za-z_][A-Za-z0-9_.-]*      the text includes the `%`, `Token.name` does not
     INT FLOAT   -12   1.5e-3  -inf  nan  nan(0x7)
     SIZES       3x4x5                            window sizes
     PADDING     1_2x0_0_1                        low_high(_interior) per dimension
     LABELS      b01f_01io->b01f                  dimension labels of a convolution
     STRING      "..." or '...' with C escapes
     PUNCTUATION = , : * # + ~ [ ] { } ( ) < > ? / -> <= ...
-    UNKNOWN     any other character: an error only where the grammar looks at it (not in opaque text such as JSON)
+    UNKNOWN     any other character: an error except in opaque text such as JSON
     END
 
 Unlike XLA's lexer, spaces around `=` and `:` mean nothing.
@@ -33,7 +33,7 @@ from xla_emitters.errors import ParseError, Place
 
 
 class TokenKind(Enum):
-    """What a token is, in the words that messages use."""
+    """The kinds of tokens; the values are the words for messages."""
 
     NAME = "a name"
     INT = "an integer"
@@ -47,7 +47,7 @@ class TokenKind(Enum):
     END = "the end of the text"
 
 
-# One match a token, space and comments before it included. Longest forms first: 1x2 before 1, 0_1 before 0, labels before names.
+# One match per token, with the space and comments before it. Longest forms first: 1x2 before 1, 0_1 before 0, labels before names.
 _PATTERN = re.compile(
     r"""
     (?: [ \t\r\n]+ | //[^\r\n]* | /\*.*?\*/ )*
@@ -71,12 +71,12 @@ _KINDS = [
     TokenKind.END,
     *(TokenKind.FLOAT if name == "NAN" else TokenKind[name] for name in _PATTERN.groupindex),
 ]
-# What begins something that does not end, or is no HLO text at all -> what is wrong, and the way out.
+# Characters that begin an unclosed comment or string, or are not HLO text -> the message and the help.
 _FAULTS = {
     "/": ("this comment is not closed", "end it with */"),
     '"': ("this string is not closed", 'end it with "'),
     "'": ("this string is not closed", "end it with '"),
-    "\ufeff": ("a byte order mark", "XLA takes none either: save the file as UTF-8 without it"),
+    "\ufeff": ("unexpected byte order mark", "XLA refuses it too: save the file as UTF-8 without it"),
 }
 
 
@@ -102,7 +102,7 @@ class Token:
 
 
 class Source:
-    """A text, its name, and where its lines begin."""
+    """A text, its name, and the offsets of its lines."""
 
     def __init__(self, text: str, file: str):
         self.text = text
@@ -114,23 +114,23 @@ class Source:
         return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """Both from 1."""
+        """The line and column of an offset, both from 1."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     def place(self, start: int, end: int) -> Place:
-        """The piece [start, end); of one that runs over several lines, what is on the first."""
+        """The place of text[start:end], cut at the end of its first line."""
         line, column = self.line_and_column(start)
         return self.place_at(line, column, end - start)
 
     def place_at(self, line: int, column: int, width: int) -> Place:
-        """`width` characters from a line and column, with the line's text."""
+        """The place of `width` characters at a line and column, with the line's text."""
         shown = self._line(line)
         end_column = min(column + max(width, 1), max(len(shown), column) + 1)
         return Place(self.file, line, column, end_column, shown)
 
     def _line(self, line: int) -> str:
-        """A line as it is printed. The last one is kept: a whole module may stand in one line, with thousands of errors."""
+        """A line as it is printed in messages. The last one is cached: a whole module may be one line, with thousands of errors."""
         if self._shown[0] == line:
             return self._shown[1]
         first = self._line_starts[line - 1]
@@ -157,7 +157,7 @@ class Lexer:
         self.position = 0
 
     def next(self) -> Token:
-        """The next token; END again and again at the end.
+        """The next token; at the end of the text every call returns END.
 
         raises ParseError for a comment or a string that is not closed, and for a byte order mark.
         """
@@ -168,7 +168,7 @@ class Lexer:
         self.position = match.end()
         found = Token(_KINDS[group], match[group], match.start(group), self.position)
         if found.kind is TokenKind.UNKNOWN and found.text in _FAULTS:
-            message, help = _FAULTS[found.text]
+            message, remedy = _FAULTS[found.text]
             place = self.source.place(found.start, found.end + (found.text == "/"))
-            raise ParseError(message, stage="hlo.parse", place=place, help=help)
+            raise ParseError(message, stage="hlo.parse", place=place, help=remedy)
         return found

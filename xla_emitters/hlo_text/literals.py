@@ -1,11 +1,12 @@
-"""Literals, both ways: `constant({{1, -0.5}, {nan(0x7), inf}})` and the dense attributes that hold them.
+"""Parse and print literals: `constant({{1, -0.5}, {nan(0x7), inf}})` <-> the dense attributes that hold them.
 
     scalar   1   -2.5e-3   true   inf   -nan   nan(0x7)   (re, im)
-    array    { {1, 2}, {3, 4} }    braces as deep as the rank, one item per size; commas are optional; {...}: data left out
+    array    { {1, 2}, {3, 4} }    one level of braces per dimension; commas are optional; {...}: data left out
     tuple    ( literal, literal )
 
 A number is rounded once into its type; one that is out of range is an error. Bit patterns of NaN are kept (`nan` alone is the quiet one).
-`-0` is minus zero in a float type; XLA reads it as plus zero, though it prints minus zero so: we write `-0.0`, which both read alike.
+`-0` is minus zero in a float type; XLA prints minus zero as `-0` but reads `-0` as plus zero. We write `-0.0`, which both read
+as minus zero.
 The text of a float is the shortest that reads back as the same value.
 Source: docs/reference/1 6.5.
 """
@@ -30,14 +31,14 @@ from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 
-# Runs of plain numbers; one that a letter, a digit or a point follows is not taken whole.
+# Runs of plain numbers with commas; a number directly followed by a letter, a digit or a point does not match.
 _FLOATS = re.compile(
     r"-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?(?:\s*+,\s*+-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?)*+(?=\s*+[,}])"
 )
 _INTEGERS = re.compile(r"-?\d++(?:\s*+,\s*+-?\d++)*+(?=\s*+[,}])")
 _RUN_AT_LEAST = 32
 _PLAIN_LENGTH = 18
-"""Characters, with spaces: so short, a number cannot have more than 64 bits."""
+"""Maximum characters of an item, spaces included: a number this short cannot have more than 64 bits."""
 
 
 def integer_range(element: DType) -> range:
@@ -49,42 +50,42 @@ def integer_range(element: DType) -> range:
 # ----------------------------------------------------------------------------------------------------------- text to values
 
 
-def parse_literal(cursor: Cursor, type: Attribute) -> Attribute | None:
-    """Consumes a literal of that type; None when its data was left out (`{...}`).
+def parse_literal(cursor: Cursor, literal_type: Attribute) -> Attribute | None:
+    """Consumes a literal of type `literal_type`; None if its data is left out (`{...}`).
 
     raises ParseError for a literal of another shape, a number out of range, a type that has no literals.
     """
-    if isinstance(type, TupleType):
-        return _parse_tuple(cursor, type)
-    if not is_array(type):
-        raise cursor.error(f"a {type_text(type)} has no literals", cursor.token)
-    array = as_array(type)
+    if isinstance(literal_type, TupleType):
+        return _parse_tuple(cursor, literal_type)
+    if not is_array(literal_type):
+        raise cursor.error(f"there are no literals of type {type_text(literal_type)}", cursor.token)
+    array = as_array(literal_type)
     dims = array.get_shape()
     if UNBOUNDED in dims:
-        raise cursor.error(f"the literal of a constant has a known shape, not {type_text(type)}", cursor.token)
+        raise cursor.error(f"a constant needs known sizes, got {type_text(literal_type)}", cursor.token)
     reader = _Reader(cursor, dtype_of(array.element_type))
     if not reader.items(dims):
         return None
     return dense(reader.values().reshape(dims), reader.element)
 
 
-def _parse_tuple(cursor: Cursor, type: TupleType) -> Attribute | None:
+def _parse_tuple(cursor: Cursor, tuple_type: TupleType) -> Attribute | None:
     parts = list[Attribute]()
     start = cursor.expect("(", "before the literals of a tuple")
     with cursor.nested():
-        for i, part_type in enumerate(type.types):
+        for i, part_type in enumerate(tuple_type.types):
             if i:
-                cursor.expect(",", f"before literal {i} of {len(type.types)}")
+                cursor.expect(",", f"before literal {i} of {len(tuple_type.types)}")
             part = parse_literal(cursor, part_type)
             if part is None:
-                raise cursor.error("a tuple's literal leaves out data", start)
+                raise cursor.error("this literal of a tuple leaves out data", start)
             parts.append(part)
-        cursor.expect(")", f"after {len(type.types)} literals of a tuple")
+        cursor.expect(")", f"after {len(tuple_type.types)} literals of a tuple")
     return ArrayAttr(parts)
 
 
 class _Reader:
-    """Collects the numbers of one literal, row major, with where they stood."""
+    """Collects the numbers of one literal, row major, with their positions in the text."""
 
     def __init__(self, cursor: Cursor, element: DType):
         self.cursor = cursor
@@ -105,7 +106,7 @@ class _Reader:
         self.allowed = integer_range(element) if element.is_integer else range(0)
 
     def items(self, dims: Sequence[int]) -> bool:
-        """Reads a literal of these sizes; False when its data is left out."""
+        """Reads a literal of these sizes; returns False if its data is left out."""
         cursor, rank = self.cursor, len(dims)
         if rank == 0:
             if cursor.token.text == "{":
@@ -119,7 +120,7 @@ class _Reader:
             token = cursor.token
             if token.text == "{":
                 if depth == rank:
-                    raise cursor.error(f"braces deeper than the rank, {rank}", token)
+                    raise cursor.error(f"braces are nested deeper than the array's rank, {rank}", token)
                 if depth:
                     self._count(counts, depth, dims, token)
                 counts[depth] = 0
@@ -150,9 +151,9 @@ class _Reader:
                 self.item()
 
     def _run(self, counts: list[int], depth: int, dims: Sequence[int]) -> bool:
-        """Reads plain numbers with commas between them all at once, up to what the row still wants; False if there are few of them.
+        """Reads plain numbers with commas all at once, up to the rest of the row; returns False, having read nothing, if they are few.
 
-        Reading a million tokens takes ten times as long. Whatever is not as plain as this is left to `item`, which can say what is wrong.
+        This is ten times as fast as reading a million tokens. All other items are read by `item`, which can report what is wrong.
         """
         wanted = dims[depth - 1] - counts[depth - 1]
         if wanted < _RUN_AT_LEAST or self.element.kind not in (Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED):
@@ -169,7 +170,7 @@ class _Reader:
             values = list(map(float, texts))
             if isinf(max(values)) or isinf(min(values)):
                 return False
-            # Where each stands, for the message about one that does not fit the type.
+            # The position of each number, for the message about one that does not fit the type.
             at = start
             for piece in texts:
                 self.starts.append(at + len(piece) - len(piece.lstrip()))
@@ -189,7 +190,7 @@ class _Reader:
             raise self.cursor.error(f"more than {dims[depth - 1]} items in dimension {depth - 1}", token)
 
     def _wrong_count(self, got: int, wanted: int, brace: Token) -> ParseError:
-        return self.cursor.error(f"{got} items where the shape wants {wanted}", brace)
+        return self.cursor.error(f"{got} items where the shape needs {wanted}", brace)
 
     def _truth(self) -> None:
         token = self.cursor.token
@@ -207,7 +208,7 @@ class _Reader:
             raise self.cursor.error(
                 f"{token} is out of range for {self.element.name}",
                 token,
-                details=(f"it goes from {self.allowed[0]} to {self.allowed[-1]}",),
+                details=(f"its values are from {self.allowed[0]} to {self.allowed[-1]}",),
             )
         self.numbers.append(value)
 
@@ -241,11 +242,13 @@ class _Reader:
     def _out_of_range(self, token: Token) -> ParseError:
         largest = self.part.float_format.max
         return self.cursor.error(
-            f"{token} is out of range for {self.element.name}", token, details=(f"it goes to {largest:g} either way",)
+            f"{token} is out of range for {self.element.name}",
+            token,
+            details=(f"its largest finite value is {largest:g}",),
         )
 
     def values(self) -> Array:
-        """What was read, flat, in the type's NumPy form."""
+        """The values that were read, as a flat array of the type's NumPy dtype."""
         if self.element.kind not in (Kind.FLOAT, Kind.COMPLEX):
             wide = np.bool_ if self.element.kind is Kind.PRED else np.uint64 if self.allowed.start == 0 else np.int64
             return np.array(self.numbers, wide).astype(self.element.numpy)
@@ -253,7 +256,7 @@ class _Reader:
         with np.errstate(all="ignore"):
             rounded = round_once(exact, self.part.numpy)
             back = rounded.astype(np.float64)
-        # A finite number that became infinite, NaN, or (in a type with neither) the largest; an infinity that the type lacks.
+        # Out of range: a finite number that became infinite, NaN, or (in a type with neither) the largest; an infinity the type lacks.
         lost = np.isnan(back) & ~np.isnan(exact) | np.isinf(back) & np.isfinite(exact)
         if self.part.float_format.specials is Specials.NONE:
             lost |= ~(np.abs(exact) <= self.part.float_format.max)
@@ -272,7 +275,7 @@ class _Reader:
         return Token(TokenKind.FLOAT, text[start:end], start, end)
 
     def _set_nan(self, array: Array, i: int, token: Token) -> None:
-        """Puts the bits of `nan`, `-nan` or `nan(0x7)` at a place of a flat array."""
+        """Writes the bits of `nan`, `-nan` or `nan(0x7)` to element `i` of a flat array."""
         form = self.part.float_format
         sign, _, rest = token.text.rpartition("nan")
         if not form.has_infinity:
@@ -338,7 +341,7 @@ def _item_texts(flat: Array, element: DType) -> list[str]:
 
 def _float_texts(flat: Array, element: DType) -> list[str]:
     if element.name in ("f32", "f64"):
-        # As NumPy writes them, the shortest; what is special, or nearly too large to be read back, by itself.
+        # NumPy's shortest form; special values, and values near the largest that must read back, are written one by one.
         with np.errstate(all="ignore"):
             plain = (flat != 0) & (np.abs(flat) < element.float_format.max * 0.99)
         texts = [text.removesuffix(".0") for text in flat.astype(str).tolist()]
@@ -352,7 +355,7 @@ def _float_texts(flat: Array, element: DType) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _float_text(pattern: int, name: str) -> str:
-    """The number with that bit pattern, as short as reads back."""
+    """The shortest text that reads back as the number with that bit pattern."""
     element = dtype(name)
     number = np.array([pattern], f"u{element.bytes}").view(element.numpy)
     value = float(number[0])

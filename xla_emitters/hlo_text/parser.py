@@ -1,4 +1,4 @@
-"""HLO text to the `hlo` dialect, by recursive descent; every op knows where it was written.
+"""HLO text to the `hlo` dialect, by recursive descent; every op gets its location in the text.
 
     module      := ('HloModule' name ':'? (',' name '=' value)*)? tables? computation+
     computation := 'ENTRY'? name signature? '{' instruction+ '}' (',' name '=' value)*
@@ -8,15 +8,16 @@
     operand     := shape? name ('#' int)*                  '#i' takes an element of a tuple
                  | shape? opcode '(' arguments ')'          an instruction of its own, named "<opcode>.anon"
 
-    A shape may be left out where the operands say it (elementwise ops, tuples, sort, while ...). `slice-start(...)` and its like are an
-    `async-start` of a computation of that one instruction.
+    A shape may be left out where the operands determine it (elementwise ops, tuples, sort, while ...). `slice-start(...)` and the like
+    become an `async-start` of a computation with that one instruction.
 
-Names are exact and may be written with or without `%`; they are defined before they are used, once a computation. Without ENTRY the last
-computation is the entry, without ROOT the last instruction the root. A computation may stand where one is named: `calls={ ... ROOT ... }`.
-Shape rules are checked as instructions are read, so that an error points at the operand in the text. Behind an instruction with an error
-reading goes on, and all errors are reported: a name that is nowhere once, and none that another may have led to. What uses the instruction
-is not judged, nor is what calls its computation; their own shapes are believed. Where it cannot be told where an instruction ends, or
-its text does not begin with a name and a shape, its error is the last.
+Names are exact and may be written with or without `%`; each is defined once per computation, before its uses. Without ENTRY the last
+computation is the entry, without ROOT the last instruction is the root. A computation may be written in place of its name:
+`calls={ ... ROOT ... }`. Shape rules are checked as instructions are read, so that an error points at the operand in the text.
+After an instruction with an error the parser continues and reports all errors, except those that may follow from a reported one: the users
+of such an instruction and the callers of its computation are not checked, and their written shapes are taken as right. An undefined name
+is reported once. Parsing stops at an error where the end of the instruction cannot be found, or where its text does not begin with a
+name and a shape.
 Source: docs/reference/1 6.2, 6.7.
 """
 
@@ -66,9 +67,9 @@ from xla_emitters.hlo_text.shapes import ELEMENT_TYPES, ShapeReader
 def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
     """The module that `text` describes, verified.
 
-    file    what messages and locations call the text
+    file    name of the text in messages and locations
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
-            The first error, with those after it as its `others`.
+            The exception is the first error; its `others` are the later ones.
     """
     parser = _ModuleParser(Source(text, file))
     try:
@@ -84,12 +85,12 @@ def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
 
 
 class _FollowUp(Exception):
-    """An instruction that is not judged, because of an error that was reported."""
+    """Raised at an instruction that is not checked, because it depends on one with a reported error."""
 
 
 @dataclass
 class _Definition:
-    """What a name stands for, and where it was given; in doubt where that had an error, or nobody knows its type."""
+    """The value of a name, and the token that defines it; in doubt if its instruction had an error or its type is not known."""
 
     value: SSAValue
     token: Token
@@ -98,7 +99,7 @@ class _Definition:
 
 @dataclass
 class _Scope:
-    """One computation while it is being read."""
+    """The state of one computation while it is being parsed."""
 
     name: str
     block: Block = field(default_factory=Block)
@@ -148,7 +149,7 @@ class _ModuleParser:
             computation = self._computation()
             if is_entry and entry is not None:
                 raise cursor.error(
-                    "a module has one ENTRY", start, details=(f"'{entry.sym_name.data}' is the entry already",)
+                    "the module has a second ENTRY", start, details=(f"the first is '{entry.sym_name.data}'",)
                 )
             entry = computation if is_entry else entry
         if not self.computations:
@@ -168,28 +169,27 @@ class _ModuleParser:
     # ------------------------------------------------------------------------------------------------------- computation
 
     def _computation(self) -> ComputationOp:
-        """Consumes a computation that stands by itself, and adds it to the module."""
+        """Consumes a top-level computation and adds it to the module."""
         cursor = self.cursor
         token = cursor.new_name("the name of a computation")
         if token.name in self.computations:
             other = self.computations[token.name]
             error = VerifyError(
-                f"computation '{token.name}' is there twice",
+                f"computation '{token.name}' is defined twice",
                 stage="hlo.verify",
                 place=self._place(token),
-                notes=((self._place_of(other), "the other one"),),
+                notes=((self._place_of(other), "first defined here"),),
             )
             self._break(token.name, error)
         signature = self._signature() if cursor.at("(") else None
         computation = self._body(token.name, token)
         while cursor.accept(","):
             attribute = cursor.name("an attribute of the computation")
-            if attribute.name != "execution_thread" or attribute.name in computation.attributes:
-                raise cursor.error(
-                    f"a computation has no attribute '{attribute.name}', or not twice",
-                    attribute,
-                    help='execution_thread="..."',
-                )
+            if attribute.name != "execution_thread":
+                problem = f"a computation has no attribute '{attribute.name}'"
+                raise cursor.error(problem, attribute, help='execution_thread="..."')
+            if attribute.name in computation.attributes:
+                raise cursor.error(f"attribute '{attribute.name}' is given twice", attribute)
             cursor.expect("=", f"after '{attribute.name}'")
             computation.attributes[attribute.name] = StringAttr(
                 cursor.expect_kind(TokenKind.STRING, "the thread's name").text
@@ -199,7 +199,7 @@ class _ModuleParser:
         return computation
 
     def _break(self, computation: str, error: VerifyError) -> None:
-        """Takes down an error of a computation: who calls it is not judged."""
+        """Records the error and marks the computation broken, so that its callers are not checked."""
         self.errors.append(error)
         self._broken.add(computation)
 
@@ -228,10 +228,10 @@ class _ModuleParser:
             for types, result in ((parameters, root), (found, computation.root.type))
         )
         error = VerifyError(
-            f"the signature of computation '{computation.sym_name.data}' is not that of its instructions",
+            f"the signature of computation '{computation.sym_name.data}' does not match its instructions",
             stage="hlo.verify",
             place=self._place(token),
-            details=(f"it says {wanted}; the instructions give {got}",),
+            details=(f"it is {wanted}; the instructions give {got}",),
         )
         self._break(computation.sym_name.data, error)
 
@@ -271,28 +271,28 @@ class _ModuleParser:
         start = cursor.token
         root = cursor.advance() if cursor.at("ROOT") and cursor.peek().kind is TokenKind.NAME else None
         token = cursor.new_name("an instruction: %name = shape opcode(...)")
-        type: Attribute | None = None
+        result_type: Attribute | None = None
         try:
             if (other := scope.defined.get(token.name)) is not None:
                 raise VerifyError(
-                    f"instruction '{token.name}' is there twice in computation '{scope.name}'",
+                    f"instruction '{token.name}' is defined twice in computation '{scope.name}'",
                     stage="hlo.verify",
                     place=self._place(token),
-                    notes=((self._place(other.token), "the other one"),),
+                    notes=((self._place(other.token), "first defined here"),),
                 )
             cursor.expect("=", f"after '{token.text}'")
-            type = self.shapes.shape() if self.shapes.at_shape() else None
-            opcode = cursor.name("an opcode" if type else "a shape such as f32[8,64]{1,0}, and an opcode")
-            definition = _Definition(self._operation(scope, token.name, token, type, opcode), token)
+            result_type = self.shapes.shape() if self.shapes.at_shape() else None
+            opcode = cursor.name("an opcode" if result_type else "a shape such as f32[8,64]{1,0}, and an opcode")
+            definition = _Definition(self._operation(scope, token.name, token, result_type, opcode), token)
         except (ParseError, VerifyError, _FollowUp) as error:
-            self._go_on_behind(start, type, error)
+            self._recover(start, result_type, error)
             scope.is_broken = True
-            stand_in = ParameterOp(0, type or TokenType(), token.name)
+            stand_in = ParameterOp(0, result_type or TokenType(), token.name)
             stand_in.location = self._location(token.name, token)
             scope.block.add_op(stand_in)
-            # Of what gives a tuple, users may ask which op it is.
-            is_believed = isinstance(error, _FollowUp) and type is not None and is_array(type)
-            definition = _Definition(stand_in.result, token, is_in_doubt=not is_believed)
+            # The written type of an array is taken as right. A tuple is in doubt: some rules check which op produces it.
+            is_trusted = isinstance(error, _FollowUp) and result_type is not None and is_array(result_type)
+            definition = _Definition(stand_in.result, token, is_in_doubt=not is_trusted)
         scope.defined[token.name] = definition
         if root is None:
             return
@@ -300,12 +300,14 @@ class _ModuleParser:
             raise cursor.error(f"computation '{scope.name}' has a second ROOT", root)
         scope.root = definition.value
 
-    def _go_on_behind(self, start: Token, type: Attribute | None, error: ParseError | VerifyError | _FollowUp) -> None:
-        """Takes down the error of the instruction that begins at `start`, and consumes the rest of it.
+    def _recover(
+        self, start: Token, result_type: Attribute | None, error: ParseError | VerifyError | _FollowUp
+    ) -> None:
+        """Records the error of the instruction that begins at `start`, and consumes the rest of the instruction.
 
-        raises the error itself where it must be the last.
+        raises the error itself if parsing cannot continue after it
         """
-        if isinstance(error, ParseError) and type is None:
+        if isinstance(error, ParseError) and result_type is None:
             raise error
         self.cursor.skip_to(start.start)
         try:
@@ -316,15 +318,22 @@ class _ModuleParser:
             self.errors.append(error)
 
     def _operation(
-        self, scope: _Scope, name: str, place: Token, type: Attribute | None, opcode: Token, *, nested: bool = False
+        self,
+        scope: _Scope,
+        name: str,
+        place: Token,
+        result_type: Attribute | None,
+        opcode: Token,
+        *,
+        nested: bool = False,
     ) -> SSAValue:
         """Consumes `(arguments), attributes` after an opcode and adds the op; a nested one has no attributes.
 
-        type  the result's as written; None when it was left out
+        result_type  as written; None if it is left out
         """
         cursor = self.cursor
         if opcode.text not in HLO_OPS and (split := _async_form(opcode.text)):
-            return self._async_operation(scope, name, place, type, opcode, *split)
+            return self._async_operation(scope, name, place, result_type, opcode, *split)
         op_class = self._op_class(opcode, name, scope)
         cursor.expect("(", f"after '{opcode.text}'")
         location = self._location(name, place)
@@ -333,9 +342,9 @@ class _ModuleParser:
         if op_class is ParameterOp:
             properties["number"] = IntegerAttr(self._parameter_number(), i64)
         elif op_class is ConstantOp:
-            if type is None:
+            if result_type is None:
                 raise self._shape_missing(opcode)
-            if (literal := parse_literal(cursor, type)) is not None:
+            if (literal := parse_literal(cursor, result_type)) is not None:
                 properties["value"] = literal
         else:
             self._operands(scope, operands, spans)
@@ -344,11 +353,11 @@ class _ModuleParser:
         if not nested:
             self._read_attributes(op_class, name, scope, properties, attributes)
         self._require_attributes(op_class, opcode, properties, operands)
-        if type is None:
-            type = self._inferred(op_class, opcode, operands, spans, properties)
+        if result_type is None:
+            result_type = self._inferred(op_class, opcode, operands, spans, properties)
         op = op_class.create(
             operands=operands,
-            result_types=[type],
+            result_types=[result_type],
             properties=properties,
             attributes=attributes,
             location=location,
@@ -366,18 +375,18 @@ class _ModuleParser:
         spans: list[tuple[int, int]],
         properties: dict[str, Attribute],
     ) -> Attribute:
-        """The result's type where the text leaves it out, from a trial op without a real one."""
+        """The result's type where the text leaves it out, inferred on a trial op with a placeholder type."""
         trial = op_class.create(operands=operands, result_types=[TokenType()], properties=properties)
         try:
             trial.verify_operand_count()
-            type = trial.infer_type()
+            result_type = trial.infer_type()
         except VerifyException as error:
             raise self._verify_error(error, opcode, spans, trial) from None
         finally:
             trial.drop_all_references()
-        if type is None:
+        if result_type is None:
             raise self._shape_missing(opcode)
-        return type
+        return result_type
 
     def _shape_missing(self, opcode: Token) -> ParseError:
         return self.cursor.error(
@@ -385,14 +394,21 @@ class _ModuleParser:
         )
 
     def _async_operation(
-        self, scope: _Scope, name: str, place: Token, type: Attribute | None, opcode: Token, wrapped: str, stage: str
+        self,
+        scope: _Scope,
+        name: str,
+        place: Token,
+        result_type: Attribute | None,
+        opcode: Token,
+        wrapped: str,
+        stage: str,
     ) -> SSAValue:
         """`slice-start(...)`, `slice-update(...)`, `slice-done(...)`: an async op around a computation of one instruction.
 
-        The attributes stand for the wrapped instruction, but `async_execution_thread`; a start makes the computation.
+        A start makes the computation; all attributes except `async_execution_thread` are those of the wrapped instruction.
         """
         cursor = self.cursor
-        if type is None:
+        if result_type is None:
             raise self._shape_missing(opcode)
         operands, spans = list[SSAValue](), list[tuple[int, int]]()
         cursor.expect("(", f"after '{opcode.text}'")
@@ -407,11 +423,13 @@ class _ModuleParser:
             self._read_attributes(HLO_OPS[wrapped], name, scope, inner, attributes, also=("async_execution_thread",))
             if (thread := inner.pop("async_execution_thread", None)) is not None:
                 own["async_execution_thread"] = thread
-            own["calls"] = self._wrapped_computation(opcode, HLO_OPS[wrapped], type, operands, spans, inner, thread)
+            own["calls"] = self._wrapped_computation(
+                opcode, HLO_OPS[wrapped], result_type, operands, spans, inner, thread
+            )
         else:
             self._read_attributes(op_class, name, scope, own, attributes)
         op = op_class.create(
-            operands=operands, result_types=[type], properties=own, attributes=attributes, location=location
+            operands=operands, result_types=[result_type], properties=own, attributes=attributes, location=location
         )
         hint(op)
         self._verify(op, opcode, spans)
@@ -422,19 +440,19 @@ class _ModuleParser:
         self,
         opcode: Token,
         op_class: type[HloOp],
-        type: Attribute,
+        async_type: Attribute,
         operands: list[SSAValue],
         spans: list[tuple[int, int]],
         properties: dict[str, Attribute],
         thread: Attribute | None,
     ) -> SymbolRefAttr:
-        """A computation of one instruction, whose result is the second element of the async op's tuple."""
-        results = tuple_types(type)
-        if not isinstance(type, TupleType) or len(results) < 2:
+        """Adds a computation of one instruction, whose result is the second element of the async op's tuple."""
+        results = tuple_types(async_type)
+        if not isinstance(async_type, TupleType) or len(results) < 2:
             raise self.cursor.error(
-                f"'{opcode.text}' is of shape ((operands), result, state ...)",
+                f"'{opcode.text}' must have shape ((operands), result, state ...)",
                 opcode,
-                details=(f"it is {type_text(type)}",),
+                details=(f"got {type_text(async_type)}",),
             )
         self._require_attributes(op_class, opcode, properties, operands)
         block = Block()
@@ -494,12 +512,12 @@ class _ModuleParser:
     def _operand(self, scope: _Scope) -> SSAValue:
         cursor = self.cursor
         start = cursor.token
-        type = self.shapes.shape() if self.shapes.at_shape() else None
+        written = self.shapes.shape() if self.shapes.at_shape() else None
         token = cursor.name("an operand")
         if cursor.at("("):
             with cursor.nested():
                 name = scope.fresh(f"{token.name}.anon")
-                value = self._operation(scope, name, token, type, token, nested=True)
+                value = self._operation(scope, name, token, written, token, nested=True)
                 scope.defined[name] = _Definition(value, start)
                 return value
         definition = scope.defined.get(token.name)
@@ -510,18 +528,18 @@ class _ModuleParser:
         value = definition.value
         while cursor.accept("#"):
             value = self._element(scope, value, token)
-        if type is not None and type is not value.type and not same_shape(type, value.type):
+        if written is not None and written is not value.type and not same_shape(written, value.type):
             raise VerifyError(
-                f"operand '{token.name}' is written with another shape than it has",
+                f"operand '{token.name}' is written with a shape that is not its own",
                 stage="hlo.verify",
                 place=self._place(start),
-                details=(f"written {type_text(type)}; it is {type_text(value.type)}",),
+                details=(f"written {type_text(written)}; it is {type_text(value.type)}",),
                 notes=((self._place(definition.token), f"'{token.name}' is defined here"),),
             )
         return value
 
     def _element(self, scope: _Scope, value: SSAValue, token: Token) -> SSAValue:
-        """The element of a tuple that `name#1` speaks of: a get-tuple-element of its own."""
+        """The element of a tuple that `name#1` means: adds a get-tuple-element for it."""
         number = self.cursor.integer("the number of a tuple's element")
         types = value.type.types.data if isinstance(value.type, TupleType) else ()
         if not 0 <= number < len(types):
@@ -539,12 +557,12 @@ class _ModuleParser:
         if token.name in scope.missing:
             return _FollowUp()
         scope.missing.add(token.name)
-        help = self._nearest(token.name, scope.defined).removeprefix("; ")
+        suggestion = self._nearest(token.name, scope.defined).removeprefix("; ")
         return VerifyError(
             f"no instruction '{token.name}' before this one in computation '{scope.name}'",
             stage="hlo.verify",
             place=self._place(token),
-            help=help,
+            help=suggestion,
         )
 
     # -------------------------------------------------------------------------------------------------------- attributes
@@ -574,7 +592,7 @@ class _ModuleParser:
                     help=f"it takes: {', '.join(names)}",
                 )
             if key in properties or _identifier(key) in attributes:
-                raise cursor.error(f"attribute '{key}' is there twice", token)
+                raise cursor.error(f"attribute '{key}' is given twice", token)
             cursor.expect("=", f"after '{key}'")
             if key == "control-predecessors":
                 attributes[_identifier(key)] = self._predecessors(scope)
@@ -593,7 +611,7 @@ class _ModuleParser:
         return value
 
     def _predecessors(self, scope: _Scope) -> StringAttr:
-        """`{%a, b}`: instructions of this computation, which stand before this one."""
+        """`{%a, b}`: earlier instructions of this computation."""
         cursor = self.cursor
         names = list[str]()
         cursor.expect("{", "before the names of instructions")
@@ -608,13 +626,13 @@ class _ModuleParser:
         return StringAttr(f"{{{', '.join(names)}}}")
 
     def _allowed(self, op_class: type[HloOp]) -> dict[str, bool]:
-        """The attributes of an opcode, each with whether it must be there."""
+        """The attributes of an opcode: name -> is_required."""
         if (found := self._attributes.get(op_class)) is None:
             found = self._attributes[op_class] = dict(attributes_of(op_class))
         return found
 
     def _computation_reference(self, instruction: str) -> SymbolRefAttr:
-        """A computation by name, or one that stands here: it gets a name from the instruction."""
+        """A computation given by name, or written here; the latter is named after the instruction."""
         token = self.cursor.token
         if token.text == "{":
             body = self._body(self._fresh_computation(f"{instruction}.computation"), token)
@@ -634,17 +652,17 @@ class _ModuleParser:
                 f"no computation '{name}' before this one{self._nearest(name, self.computations)}",
                 stage="hlo.verify",
                 place=self._place(token),
-                help="a computation stands before the instructions that call it",
+                help="a computation must be defined before the instructions that call it",
             )
 
     def _require_attributes(
         self, op_class: type[HloOp], opcode: Token, properties: dict[str, Attribute], operands: list[SSAValue]
     ) -> None:
-        if op_class is BroadcastOp and operands and is_array(type := operands[0].type) and not dims_of(type):
+        if op_class is BroadcastOp and operands and is_array(source := operands[0].type) and not dims_of(source):
             properties.setdefault("dimensions", integer_array(()))
         for key, is_required in self._allowed(op_class).items():
             if is_required and key not in properties:
-                raise self.cursor.error(f"'{opcode.text}' without '{key}='", opcode)
+                raise self.cursor.error(f"'{opcode.text}' needs the attribute '{key}='", opcode)
 
     # ---------------------------------------------------------------------------------------------------- checks, places
 
@@ -659,7 +677,7 @@ class _ModuleParser:
     def _verify_error(
         self, error: VerifyException, token: Token, spans: list[tuple[int, int]], op: HloOp | None = None
     ) -> VerifyError:
-        """The error with the place of what is at fault: an operand if it says which, else `token`."""
+        """The error located at the operand or op that it names, else at `token`."""
         if not isinstance(error, RuleBroken):
             return VerifyError(str(error), stage="hlo.verify", place=self._place(token))
         notes = list[tuple[Place | None, str]]()
@@ -684,14 +702,14 @@ class _ModuleParser:
         )
 
     def _nearest(self, name: str, names: Iterable[str]) -> str:
-        """`; did you mean '...'?`, or "" for an error that is not printed: in a large module it takes a while."""
+        """`; did you mean '...'?`, or "" for an error that will not be printed: the search is slow in a large module."""
         return nearest(name, names) if len(self.errors) < SHOWN else ""
 
     def _place(self, token: Token) -> Place:
         return self.source.place(token.start, token.end)
 
     def _place_of(self, op: Operation) -> Place | None:
-        """Where an op of this text stands, with its line."""
+        """The place of an op of this text, with its line."""
         found = written_at(op)
         if found is None:
             return None
@@ -706,16 +724,16 @@ class _ModuleParser:
 
 @lru_cache(maxsize=1024)
 def _number(value: int) -> IntAttr:
-    """Lines and columns of a module repeat."""
+    """Cached, because lines and columns of a module repeat."""
     return IntAttr(value)
 
 
 def _async_form(opcode: str) -> tuple[str, str] | None:
-    """`slice-start` is an async start of a slice: ("slice", "start"); None for what is no such word."""
+    """`slice-start` → ("slice", "start"), the wrapped opcode and the stage; None for any other opcode."""
     wrapped, _, stage = opcode.rpartition("-")
     return (wrapped, stage) if stage in ("start", "update", "done") and wrapped in HLO_OPS else None
 
 
 def _identifier(name: str) -> str:
-    """An attribute's name as MLIR spells names."""
+    """An attribute's name in MLIR's spelling."""
     return name.replace("-", "_")

@@ -4,8 +4,8 @@
     dim    := int | '<=' int | '?'
     layout := '{' ints? (':' anything of `_SUFFIX`)? '}'
 
-A `{` is a layout only before a number or a colon: else it opens a computation. What a layout says after the colon is kept as text.
-Types are shared: the same shape in a module is one object, found by its text when it is met again.
+A `{` begins a layout only if a number or a colon follows it; otherwise it opens a computation. The part of a layout after the colon is
+stored as text. Types are shared: shapes with the same text in a module are one object.
 Source: docs/reference/1 6.3, 6.4.
 """
 
@@ -41,7 +41,7 @@ _WITHOUT_ELEMENTS: dict[str, Attribute] = {"token": TokenType(), "opaque": Opaqu
 
 
 class ShapeReader:
-    """Reads shapes of one text."""
+    """Reads the shapes of one text."""
 
     def __init__(self, cursor: Cursor):
         self.cursor = cursor
@@ -66,12 +66,12 @@ class ShapeReader:
         if end and (known := self._by_text.get(cursor.source.text[token.start : end])) is not None:
             cursor.skip_to(end)
             return known
-        type = self._array_or_special(token)
-        self._by_text[cursor.source.text[token.start : cursor.previous.end]] = type
-        return type
+        shape = self._array_or_special(token)
+        self._by_text[cursor.source.text[token.start : cursor.previous.end]] = shape
+        return shape
 
     def _end_of_array(self, token: Token) -> int:
-        """Where a shape like `f32[8,64]{1,0}` that begins here ends if it is written without spaces; 0 when that is not plain."""
+        """The end of the shape that begins here, such as `f32[8,64]{1,0}`, if it is written without spaces; 0 if that is not certain."""
         text = self.cursor.source.text
         end = text.find("]", token.end, token.end + 200) + 1
         if not end or text[end : end + 1] == "{":
@@ -133,7 +133,7 @@ class ShapeReader:
             token = cursor.token
             size = cursor.integer("a size")
             if size < 0:
-                raise cursor.error("a size is not negative", token, details=(f"got {token}",))
+                raise cursor.error("a size must not be negative", token, details=(f"got {token}",))
             dims.append(UNBOUNDED if is_dynamic else size)
             bounds.append(size if is_dynamic else UNBOUNDED)
         cursor.advance()
@@ -144,13 +144,14 @@ class ShapeReader:
         elements = prod(size for size in sizes if size != UNBOUNDED)
         if elements * ELEMENT_TYPES[token.text].bytes >= 1 << 63:
             raise self.cursor.error(
-                f"an array of {elements} elements", token, details=("the number of its bytes must fit 63 bits",)
+                f"an array of {elements} elements is too large", token, details=("its size in bytes must fit 63 bits",)
             )
         if len(dims) > MAX_RANK:
-            raise self.cursor.error(f"an array of rank {len(dims)}", token, details=(f"ranks go up to {MAX_RANK}",))
+            message = f"an array of rank {len(dims)} is not supported"
+            raise self.cursor.error(message, token, details=(f"the highest rank is {MAX_RANK}",))
 
     def _layout(self, token: Token, dims: tuple[int, ...]) -> tuple[tuple[int, ...] | None, str]:
-        """Minor to major (None: not said) and what stood after the colon."""
+        """The dimensions from minor to major (None if the text has none), and the text after the colon."""
         cursor = self.cursor
         if not cursor.at("{"):
             return None, ""
@@ -169,7 +170,7 @@ class ShapeReader:
             raise cursor.error(
                 f"layout {cursor.source.text[start.start : end.end]} does not fit an array of rank {len(dims)}",
                 start,
-                details=(f"it lists the dimensions 0 to {len(dims) - 1} once each, fastest varying first",),
+                details=(f"a layout lists the dimensions 0 to {len(dims) - 1} once each, fastest varying first",),
             )
         return tuple(order) if order else None, suffix
 
@@ -180,11 +181,12 @@ class ShapeReader:
             cursor.opaque("the rest of the layout")
         suffix = "".join(cursor.source.text[start.start : cursor.token.start].split())
         if not (parts := _SUFFIX.fullmatch(suffix)):
-            raise cursor.error(f"'{suffix}' is no layout", start, details=("in this order: T(8,128)(2,1)L(1)E(4)S(1)",))
+            order = "the parts of a layout are, in this order: T(8,128)(2,1)L(1)E(4)S(1)"
+            raise cursor.error(f"'{suffix}' is not a layout", start, details=(order,))
         if parts["bits"] and ELEMENT_TYPES[element.text].bits >= 8:
             raise cursor.error(
-                f"elements of {parts['bits']} bits for {element.text}",
+                f"{element.text} elements cannot be packed to {parts['bits']} bits",
                 start,
-                help="only types of less than a byte are packed",
+                help="only types smaller than a byte can be packed",
             )
         return suffix

@@ -2,15 +2,15 @@
 
     v1 floordiv 4096 + (v0 * 4) mod 8
 
-An expression is immutable and made once: two expressions with the same structure are the same object, so `==` and `hash`
-are those of identity and a graph with a million paths costs only its nodes. Nodes that nobody holds are forgotten. Every
-node carries a serial number larger than its operands' numbers; sorting by it is a walk from the leaves to the root,
-which is how all walks here go (never by recursion: a sum of ten thousand terms is ten thousand levels deep).
+An expression is immutable and interned: two expressions with the same structure are the same object, so `==` and `hash`
+compare identity and a graph with a million paths costs only its nodes. Nodes are held by weak references. Every node has
+a serial number larger than its operands' numbers; sorting by it gives a walk from the leaves to the root, and all walks
+here work that way (never by recursion: a sum of ten thousand terms is ten thousand levels deep).
 
-Three levels of rewriting, each keeping the value for every assignment where the expression has one:
+There are three levels of rewriting. Each keeps the value for every assignment of the variables that has one:
   * building a node folds constants, moves a constant of + * min max to the right, and drops x + 0, x * 1, x * 0;
-  * `canonicalize` adds the algebra that needs no ranges: one spelling per sum, exact divisions, remainders of multiples;
-  * `simplify` (simplify.py) adds what follows from the variables' ranges.
+  * `canonicalize` adds the algebra that needs no ranges: one form per sum, exact divisions, remainders of multiples;
+  * `simplify` (simplify.py) adds the rules that use the variables' ranges.
 
 Division rounds toward minus infinity and the remainder has the divisor's sign, as in Python, so that
 x == (x // d) * d + x % d always.
@@ -48,8 +48,8 @@ ADD, MUL, MOD, FLOORDIV, CEILDIV, MAX, MIN, VARIABLE, CONSTANT = ExprKind
 
 _COMMUTATIVE = frozenset((ADD, MUL, MAX, MIN))
 _DIVISIONS = frozenset((MOD, FLOORDIV, CEILDIV))
-# A sum with more terms than this is not multiplied out by a factor that is no constant: a tower of such products would
-# double its terms at every level.
+# A sum with more terms than this is not multiplied out by a factor that is not a constant: nested products of this kind
+# would double the terms at every level.
 _MULTIPLY_OUT_TERMS = 16
 
 
@@ -88,7 +88,7 @@ class Expr:
     value: int
     serial: int
     variable_mask: int
-    # Remembered answers. A node that is its own canonical form says so by the flag: a reference to itself would keep it alive.
+    # Cached results. A node that is its own canonical form sets a flag instead: a reference to itself would keep it alive.
     is_canonical: bool
     canonical_form: Expr | None
     divisor: int
@@ -173,7 +173,7 @@ class Expr:
         return self if divisor.is_constant(1) else make(CEILDIV, self, divisor)
 
     def is_constant(self, value: int) -> bool:
-        """This node is the constant `value`."""
+        """Whether this node is the constant `value`."""
         return self.kind is CONSTANT and self.value == value
 
     def variables(self) -> frozenset[int]:
@@ -187,7 +187,7 @@ class Expr:
     def evaluate(self, values: Sequence[Any]) -> Any:
         """The value where variable i is values[i].
 
-        values   ints, or arrays of one shape (NumPy's, CuPy's), mixed as you like; arrays wrap as their own type does
+        values   ints and arrays of one shape (NumPy's, CuPy's), in any mixture; arrays wrap as their own type does
         returns  an int if no array occurs in the expression, else an array
         raises   ZeroDivisionError for ints where a divisor is 0
 
@@ -206,7 +206,7 @@ class Expr:
         return substitute_all((self,), replacements)[0]
 
     def known_divisor(self) -> int:
-        """A number that divides every value of the expression; 0 for the constant 0, which everything divides.
+        """A number that divides every value of the expression; 0 for the constant 0, which every number divides.
 
         >>> (Expr.variable(0) * 12 + 8).known_divisor()
         4
@@ -216,7 +216,7 @@ class Expr:
         return _known_divisor(self)
 
     def canonicalize(self) -> Expr:
-        """The same value spelled the one way that needs no ranges.
+        """The canonical form of this expression: the same value, rewritten by the rules that need no ranges.
 
         >>> x, y = Expr.variable(0), Expr.variable(1)
         >>> str((y * 3 + x - y * 2 + 5).canonicalize()), str(((x * 12) % 36).canonicalize())
@@ -235,7 +235,7 @@ class Expr:
     def to_text(self, names: Callable[[int], str] = "v{}".format, division: str = "floordiv") -> str:
         """The expression in the maps' notation; parsing it gives this very expression back.
 
-        names     from a variable's number to what to write
+        names     maps a variable's number to its name
         division  how to write floor division: "floordiv" or "/"
 
         >>> (Expr.variable(0) // 8 * -2).to_text(division="/")
@@ -259,11 +259,11 @@ class Expr:
 _nodes: WeakValueDictionary[tuple[ExprKind, Expr | int, Expr | None], Expr] = WeakValueDictionary()
 _making = threading.RLock()
 _serials = itertools.count()
-_UNKNOWN = -1  # no divisor is negative
+_UNKNOWN = -1  # known divisors are never negative
 
 
 def _intern(kind: ExprKind, lhs: Expr | None, rhs: Expr | None, value: int) -> Expr:
-    """The one node of this structure, made if there is none alive."""
+    """The only node of this structure; made if none exists."""
     key = (kind, value if lhs is None else lhs, rhs)
     node = _nodes.get(key)
     if node is not None:
@@ -299,7 +299,7 @@ def _as_expr(value: Expr | int) -> Expr:
 
 
 def apply(kind: ExprKind, a: Any, b: Any) -> Any:
-    """What a binary node computes from two values, ints or arrays."""
+    """The value of a binary node for two operand values, ints or arrays."""
     if kind is ADD:
         return a + b
     if kind is MUL:
@@ -318,9 +318,9 @@ def apply(kind: ExprKind, a: Any, b: Any) -> Any:
 
 
 def make(kind: ExprKind, lhs: Expr, rhs: Expr) -> Expr:
-    """The binary node, after the folding that every node gets.
+    """The binary node, after the folding that every new node gets.
 
-    A division by the constant 0 is kept as it is written: it has no value, and asking for one is a ZeroDivisionError.
+    A division by the constant 0 is not folded: it has no value, and evaluating it raises ZeroDivisionError.
 
     Source: docs/reference/1 2.5 "Creation-time".
     """
@@ -346,7 +346,7 @@ def make(kind: ExprKind, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def bits_of(mask: int) -> Iterable[int]:
-    """Positions of the ones of a mask, ascending.
+    """Positions of the set bits of a mask, ascending.
 
     >>> list(bits_of(0b1001))
     [0, 3]
@@ -444,9 +444,9 @@ def compare(a: Expr, b: Expr) -> int:
 
 
 def linear_terms(e: Expr) -> tuple[dict[Expr, int], int]:
-    """The sum that e is: each base with its coefficient (never 0), and the constant.
+    """`e` as a sum: the coefficient of each base (never 0), and the constant.
 
-    Sees through additions and multiplications by constants, in time linear in their nodes however often they are shared.
+    Additions and multiplications by constants are expanded, in time linear in their nodes however often they are shared.
 
     >>> x, y = Expr.variable(0), Expr.variable(1)
     >>> bases, constant = linear_terms((x + y * 2) * 3 + x + 7)
@@ -482,7 +482,7 @@ def linear_terms(e: Expr) -> tuple[dict[Expr, int], int]:
 
 
 def is_linear(e: Expr) -> bool:
-    """The node is an addition or a multiplication by a constant."""
+    """Whether the node is an addition or a multiplication by a constant."""
     return e.kind is ADD or (e.kind is MUL and e.rhs.kind is CONSTANT)
 
 
@@ -511,7 +511,7 @@ def operands_first(e: Expr, is_known: Callable[[Expr], bool]) -> list[Expr]:
 
 
 def add_scaled(into: dict[Expr, int], e: Expr, factor: int) -> int:
-    """Adds factor * e to the bases `into`, dropping those that cancel; returns what it adds to the constant."""
+    """Adds factor * e to the bases `into` and drops those that cancel; returns the constant to add."""
     bases, constant = linear_terms(e)
     for base, coefficient in bases.items():
         total = into.get(base, 0) + coefficient * factor
@@ -542,7 +542,7 @@ def make_sum(bases: Mapping[Expr, int], constant: int) -> Expr:
 def divided_by_constants(bases: Iterable[Expr], kind: ExprKind) -> list[Expr]:
     """The bases of this kind, MOD or FLOORDIV, with a positive constant on the right, in canonical order.
 
-    The order matters: rewriting a sum from one end or the other can end differently, and dicts remember accidents.
+    The order matters: rewriting a sum in another order can give another result, and a dict's order is that of insertion.
     """
     found = [base for base in bases if base.kind is kind and base.rhs.kind is CONSTANT and base.rhs.value > 0]
     return found if len(found) < 2 else sorted(found, key=cmp_to_key(compare))
@@ -562,14 +562,16 @@ def _has_divisor(e: Expr) -> bool:
 
 
 def _divisor_of(e: Expr) -> int:
-    """Known divisor of a node whose operands' are at hand."""
+    """Known divisor of a node whose operands' known divisors are cached."""
     if e.kind is CONSTANT:
         return abs(e.value)
     if e.kind is VARIABLE:
         return 1
     lhs, rhs = e.lhs.divisor, e.rhs.divisor
     if e.kind is MUL:
-        return lhs * rhs if lhs * rhs <= 2**63 else max(lhs, rhs)  # any divisor will do; squaring towers must not grow
+        return (
+            lhs * rhs if lhs * rhs <= 2**63 else max(lhs, rhs)
+        )  # any divisor is right; it must not grow without bound in nested products
     if e.kind in (FLOORDIV, CEILDIV):
         is_exact = e.rhs.kind is CONSTANT and rhs and lhs % rhs == 0
         return lhs // rhs if is_exact else 1
@@ -577,9 +579,9 @@ def _divisor_of(e: Expr) -> int:
 
 
 # ---- Canonical form -------------------------------------------------------------------------------------------------
-# Every rule looks at one node whose operands are canonical and answers another spelling of its value, or the node
-# itself when there is nothing to do. Answers are canonicalised in turn, so a rule may build its answer plainly. This ends
-# because every rule lowers (number of nodes, size of divisors) or only sorts.
+# Every rule takes one node whose operands are canonical and returns another expression of the same value, or the node
+# itself. The result is canonicalised in turn, so a rule need not return a canonical one. This terminates because every
+# rule lowers (number of nodes, size of divisors) or only sorts.
 
 
 def _canonicalize(e: Expr) -> Expr:
@@ -599,7 +601,7 @@ def _is_settled(e: Expr) -> bool:
 
 
 def _settled(e: Expr) -> Expr:
-    """The canonical form of a node for which it is known."""
+    """The cached canonical form of a node."""
     return e.canonical_form or e
 
 
@@ -642,7 +644,7 @@ def _canonical_sum(e: Expr) -> Expr:
 
 
 def _canonical_product(lhs: Expr, rhs: Expr) -> Expr:
-    """Constants go outward, factors are sorted, a short sum is multiplied out by a factor that is no sum itself."""
+    """Moves constants outward, sorts factors, and multiplies a short sum out by a factor that is not a sum."""
     factor = 1
     if lhs.kind is MUL and lhs.rhs.kind is CONSTANT:
         lhs, factor = lhs.lhs, lhs.rhs.value
@@ -684,7 +686,7 @@ def _canonical_floordiv(x: Expr, d: int) -> Expr:
         rest = {base: coefficient for base, coefficient in bases.items() if coefficient % d}
         quotient = 0
         left = make_sum(rest, 0)
-        # Whatever lies between two multiples of G, which divides both what is left and d, never reaches the next quotient.
+        # G divides the remaining terms and d, so adding less than G to a multiple of G never reaches the next quotient.
         if constant and abs(constant % d) < max(1, math.gcd(left.known_divisor(), d)):
             quotient, constant = constant // d, 0
         if exact or quotient:
@@ -731,7 +733,7 @@ def _pieces_of(e: Expr, names: Callable[[int], str], division: str) -> list[Expr
     if e.kind is ADD:
         return [e.lhs, *_added(e.rhs)]
     if e.kind is MUL and e.rhs.is_constant(-1):
-        # Parenthesised whatever is a product itself: `-a * b` reads as (-a) * b.
+        # A base that is a product gets parentheses: `-a * b` reads as (-a) * b.
         return ["-", *_inside(e.lhs, _precedence(e.lhs) < _ATOM)]
     symbol = {MUL: "*", MOD: "mod", FLOORDIV: division, CEILDIV: "ceildiv"}[e.kind]
     is_other_operator = _precedence(e.lhs) == 2 and e.lhs.kind is not e.kind

@@ -1,14 +1,14 @@
-"""Closed intervals of 64-bit integers: what is known of an index without running anything.
+"""Closed intervals of 64-bit integers: the static bounds of an index.
 
     th_x in [0, 127]                              [0, 508]
     v    in [0, 3]      ->   th_x * 4 + v   in    [0, 508] + [0, 3]  =  [0, 511]
 
-An interval over-approximates: every value an expression takes lies inside, not every value inside is taken. The two
-extremes of int64 are sticky and mean "no bound known": a lower end of `MIN` promises nothing from below, an upper end
-of `MAX` nothing from above, and a value that left the range stays at the extreme it left through.
+An interval over-approximates: it contains every value that the expression takes, and possibly others. The two extremes
+of int64 are sticky and mean "no bound known": a lower end of `MIN` means that there is no lower bound, an upper end of
+`MAX` that there is no upper bound, and arithmetic that overflows past an extreme gives that extreme.
 
-Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` says that it depends. `==` is not
-one of them: it compares the intervals themselves, so that they can be keys; `is_equal_to` compares the values.
+Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` means that it depends on the
+values. `==` compares the intervals themselves, so that they can be keys; `is_equal_to` compares the values.
 Source: docs/reference/1 2.3 "Interval arithmetic"; XLA hlo/analysis/interval.h.
 """
 
@@ -46,22 +46,22 @@ class Interval:
 
     @property
     def is_feasible(self) -> bool:
-        """Some integer lies inside."""
+        """Whether the interval contains an integer."""
         return self.lower <= self.upper
 
     @property
     def is_point(self) -> bool:
-        """Exactly one integer lies inside."""
+        """Whether the interval contains exactly one integer."""
         return self.lower == self.upper
 
     @property
     def is_saturated(self) -> bool:
-        """One of the ends says nothing: values may lie beyond it."""
+        """Whether one of the ends means "no bound known"."""
         return self.lower in (MIN, MAX) or self.upper in (MIN, MAX)
 
     @property
     def trip_count(self) -> int:
-        """How many integers lie inside; 0 when infeasible.
+        """The number of integers in the interval; 0 when infeasible.
 
         >>> Interval(4, 7).trip_count, Interval(4, 3).trip_count
         (4, 0)
@@ -69,7 +69,7 @@ class Interval:
         return max(self.upper - self.lower + 1, 0)
 
     def contains(self, other: int | Interval) -> bool:
-        """Every value of `other` lies inside (an infeasible `other` has none, so it does).
+        """Whether every value of `other` is in this interval (always true for an infeasible `other`, which has none).
 
         >>> Interval(0, 9).contains(9), Interval(0, 9).contains(Interval(5, 10))
         (True, False)
@@ -79,7 +79,7 @@ class Interval:
         return self.lower <= other <= self.upper
 
     def intersect(self, other: Interval) -> Interval:
-        """The values in both; an empty answer is written [l, l - 1].
+        """The values in both; an empty result is [l, l - 1].
 
         >>> Interval(0, 9).intersect(Interval(5, 20)), Interval(0, 3).intersect(Interval(7, 9))
         (Interval(lower=5, upper=9), Interval(lower=7, upper=6))
@@ -89,7 +89,7 @@ class Interval:
         return Interval(lower, upper if lower <= upper else lower - 1)
 
     def union(self, other: Interval) -> Interval:
-        """The smallest interval that holds both.
+        """The smallest interval that contains both.
 
         >>> Interval(0, 1).union(Interval(7, 9))
         Interval(lower=0, upper=9)
@@ -101,11 +101,11 @@ class Interval:
         return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
 
     def minimum(self, other: Interval) -> Interval:
-        """Where min(a, b) lies."""
+        """The range of min(a, b)."""
         return Interval(min(self.lower, other.lower), min(self.upper, other.upper))
 
     def maximum(self, other: Interval) -> Interval:
-        """Where max(a, b) lies."""
+        """The range of max(a, b)."""
         return Interval(max(self.lower, other.lower), max(self.upper, other.upper))
 
     def __add__(self, other: Interval | int) -> Interval:
@@ -139,7 +139,7 @@ class Interval:
         return Interval(low, high) if factor > 0 else Interval(high, low)
 
     def __floordiv__(self, other: Interval | int) -> Interval:
-        """Where a // b lies, rounding toward minus infinity; everything when the divisor can be 0."""
+        """The range of a // b, rounding toward minus infinity; all integers if the divisor can be 0."""
         other = _as_interval(other)
         if not self.is_feasible or not other.is_feasible:
             return Interval(0, -1)
@@ -150,7 +150,7 @@ class Interval:
         return Interval(min(ends), max(ends))
 
     def __mod__(self, other: Interval | int) -> Interval:
-        """Where a mod b lies: the sign is the divisor's, as in Python."""
+        """The range of a mod b; the result has the divisor's sign, as in Python."""
         other = _as_interval(other)
         if not self.is_feasible or not other.is_feasible:
             return Interval(0, -1)
@@ -185,7 +185,7 @@ class Interval:
         return None if greater is None else not greater
 
     def is_equal_to(self, other: Interval | int) -> bool | None:
-        """Three-valued equality of the values, where `==` compares the intervals.
+        """Three-valued equality of the values; `==` compares the intervals.
 
         >>> Interval(3, 3).is_equal_to(3), Interval(0, 3).is_equal_to(3), Interval(0, 3).is_equal_to(4)
         (True, None, False)
@@ -203,10 +203,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A dimension or symbol of a map: the values it runs over, and what to call it in text.
+    """A dimension or symbol of a map: its range of values, and its name in text.
 
     name   "" means the default, d0 d1 ... for dims, s0 ... for range variables, rt0 ... for runtime variables.
-           It is for reading only: variables that differ in name are equal.
+           It is for printing only: variables that differ only in name are equal.
 
     >>> Variable(Interval(0, 127), "th_x") == Variable(Interval(0, 127))
     True
@@ -225,7 +225,7 @@ def _negated(value: int) -> int:
 
 
 def _product(end: int, factor: int) -> int:
-    """One end times a constant that is not 0; an end without a bound stays without one."""
+    """One end times a constant that is not 0; an end that means "no bound" stays that."""
     if end in (MIN, MAX):
         return end if factor > 0 else _negated(end)
     if factor in (MIN, MAX):
@@ -234,7 +234,7 @@ def _product(end: int, factor: int) -> int:
 
 
 def _quotient(end: int, divisor: int) -> int:
-    """One end divided by a constant that is not 0; an end without a bound stays without one."""
+    """One end divided by a constant that is not 0; an end that means "no bound" stays that."""
     if end in (MIN, MAX):
         return end if divisor > 0 else _negated(end)
     if divisor in (MIN, MAX):

@@ -1,4 +1,4 @@
-"""A map the other way round: from what it leads to, to every point that leads there.
+"""The inverse of a map: from a result to every point that the map takes to it.
 
     slice:   (d0) -> (d0 * 2 + 3), domain: d0 in [0, 9]
     inverse: (d0) -> ((d0 - 3) floordiv 2), domain: d0 in [3, 21], (d0 + 1) mod 2 in [0, 0]
@@ -6,12 +6,12 @@
     row sum: (d0)[s0] -> (d0, s0), domain: d0 in [0, 7], s0 in [0, 63]
     inverse: (d0, d1) -> (d0), domain: d0 in [0, 7], d1 in [0, 63]
 
-Many points may lead to one place, so the inverse has a range variable for each variable that the place does not determine. Each result
-is an equation; one that is a sum is solved for a variable of it, which leaves the equations that are left with one unknown less:
-  - the one with the largest coefficient c, where the rest of the sum lies in [0, c - 1]: division with remainder, as in y = x0 * 8 + x1;
-  - else one with the coefficient 1 or -1, else any with a coefficient, where what is divided must be a multiple of it.
-An equation with no such variable (a `mod` or `floordiv` of unknowns) stays as a constraint: right, but to be searched.
-Source: docs/reference/1 3.3, which this gives for the ops listed there; for others it says what XLA does not.
+A map may take many points to one result, so the inverse has a range variable for each variable that the result does not determine. Each
+result of the map gives an equation. A sum is solved for one of its variables, which eliminates that unknown from the other equations:
+  - the variable with the largest coefficient c, if the rest of the sum is in [0, c - 1]: division with remainder, as in y = x0 * 8 + x1;
+  - else a variable with the coefficient 1 or -1, else any variable, with the constraint that its coefficient divides the rest.
+An equation without such a variable (a `mod` or `floordiv` of unknowns) stays as a constraint: correct, but its points must be searched.
+Source: docs/reference/1 3.3; the results are the same for the ops listed there. XLA has no inverse for the others.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from xla_emitters.indexing.simplify import Ranges
 
 
 def inverse_map(m: IndexingMap, shape: Sequence[int]) -> IndexingMap:
-    """From an index of an array of sizes `shape`, which `m` leads into, to the dims of `m` from which it is reached.
+    """The map from an index of an array of sizes `shape`, into which `m` maps, to the dims of `m` that give this index.
 
-    returns  dims: the index; range variables: those of `m`'s dims that the index does not determine, then its range variables
-             likewise; runtime variables: those of `m`. It leads from an index to dims, by some values of its range variables, exactly if
-             `m` leads from these dims to that index, by some values of its own.
-    raises   ValueError when `m` has another number of results than `shape` has sizes
+    returns  dims: the index; range variables: the dims of `m` that the index does not determine, then the range variables of `m` that it
+             does not determine; runtime variables: those of `m`. The inverse maps an index to dims, for some values of its range variables,
+             if and only if `m` maps these dims to that index, for some values of its own range variables.
+    raises   ValueError if `m` does not have one result per size of `shape`
 
     >>> print(inverse_map(IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]"), (32,)))
     (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
     """
     if m.num_results != len(shape):
-        raise ValueError(f"a map of {m.num_results} results does not lead into an array of rank {len(shape)}")
+        raise ValueError(f"a map with {m.num_results} results is not a map into an array of rank {len(shape)}")
     places, rank = dims_of(shape), len(shape)
     variables = (*places, *m.variables)
     in_all = [Expr.variable(rank + number) for number in range(len(m.variables))]
@@ -67,7 +67,7 @@ def inverse_map(m: IndexingMap, shape: Sequence[int]) -> IndexingMap:
 
 @dataclass
 class _System:
-    """Equations `side = 0`, and what is wanted in terms of what is known: the results and the constraints.
+    """A system of equations `side = 0`, with the results and constraints found so far.
 
     bounds    of all variables, by number
     unknowns  the variables to eliminate: the map's dims, and from `dims_end` on its range variables
@@ -81,10 +81,10 @@ class _System:
     dims_end: int
 
     def solve(self) -> None:
-        """Eliminates an unknown for each equation that allows it; the others are constraints in the end."""
+        """Eliminates an unknown for each equation that allows it; the other equations remain as constraints."""
         at = 0
         while at < len(self.sides):
-            # What is found for one may make another solvable: from the start again.
+            # A solved equation may make another one solvable: start again.
             at = 0 if self._solve(self.sides[at]) else at + 1
         self.constraints += [(side, Interval(0, 0)) for side in self.sides]
 
@@ -92,13 +92,13 @@ class _System:
         return not any(e.variable_mask >> number & 1 for number in self.unknowns)
 
     def _solve(self, side: Expr) -> bool:
-        """Solves `side = 0` for one of its unknowns, which is then no unknown any more."""
+        """Solves `side = 0` for one of its unknowns and eliminates it; returns whether it could."""
         terms, constant = linear_terms(side)
         hidden = mask_of(base for base in terms if base.kind is not ExprKind.VARIABLE)
         free = [base for base in terms if base.value in self.unknowns and base.kind is ExprKind.VARIABLE]
         free = [base for base in free if not hidden >> base.value & 1]
         for x in sorted(free, key=lambda x: -abs(terms[x])):
-            # x * size + rest = whole, where the rest is unknown too, but a digit below `size`.
+            # x * size + rest = whole, where the rest is unknown too, but in [0, size - 1].
             size, sign = abs(terms[x]), 1 if terms[x] > 0 else -1
             known = {base: factor * -sign for base, factor in terms.items() if self._is_known(base)}
             rest = {base: factor * sign for base, factor in terms.items() if base is not x and not self._is_known(base)}
@@ -122,7 +122,7 @@ class _System:
         return False
 
     def _found(self, x: Expr, value: Expr) -> None:
-        """`x` is `value` everywhere, and what its bounds said holds of that."""
+        """Replaces `x` by `value` everywhere, and constrains `value` to the bounds of `x`."""
         self.unknowns.remove(x.value)
         replacements = [Expr.variable(number) for number in range(len(self.bounds))]
         replacements[x.value] = value

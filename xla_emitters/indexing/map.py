@@ -1,17 +1,17 @@
-"""Indexing maps: from the indices of one thing to the indices of another, and where that holds.
+"""Indexing maps: functions from the indices of one thing to the indices of another, with their domains.
 
     (th_x, bl_x)[v] -> (bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + v),
         domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]
 
-A map has dims (indices that somebody hands in: an output element, a thread), range variables (all values are visited: a
-loop) and runtime variables (known when the kernel runs: a slice's offset); range and runtime variables together are its
-symbols. Its domain is the box of the variables' bounds, cut by constraints `expression in [lower, upper]`. In expressions
+A map has dims (the given indices: an output element, a thread), range variables (all values are visited: a loop) and
+runtime variables (known when the kernel runs: a slice's offset); range and runtime variables together are its symbols.
+Its domain is the box of the variables' bounds, cut by constraints `expression in [lower, upper]`. In expressions
 variable v is dim v for v < num_dims, else symbol v - num_dims.
 
 A map is a value: frozen, hashable, compared by results, bounds and the set of constraints (never by names). A map
-whose domain holds no point is *known empty* and has one form: results 0, the bounds of dims and range variables
-[0, -1], no constraints. What bounds and constraints say by themselves is settled when a map is built: a constraint on
-a lone variable becomes its bounds, two on the same expression become one.
+whose domain contains no point is *known empty* and has one form: results 0, the bounds of dims and range variables
+[0, -1], no constraints. Building a map normalises its domain: a constraint on a single variable becomes the variable's
+bounds, two constraints on the same expression become one.
 Source: docs/reference/1 2.1, 2.7-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
 """
 
@@ -80,7 +80,7 @@ class IndexingMap:
         settled = settle_constraints(Domain(tuple(v.bounds for v in variables), self.constraints))
         used = mask_of(self.results) | mask_of(e for e, _ in self.constraints)
         if used >> len(variables):
-            raise ValueError(f"variable {used.bit_length() - 1} occurs, but the map has {len(variables)} variables")
+            raise ValueError(f"variable {used.bit_length() - 1} is used, but the map has {len(variables)} variables")
         if settled is None:
             object.__setattr__(self, "is_known_empty", True)
             object.__setattr__(self, "results", (Expr.constant(0),) * len(self.results))
@@ -92,7 +92,7 @@ class IndexingMap:
         self._set_bounds(settled.bounds)
 
     def _set_bounds(self, bounds: Sequence[Interval]) -> None:
-        """Gives the variables their settled bounds while the map is being built."""
+        """Sets the variables' normalised bounds while the map is being built."""
         ranges = iter(bounds)
         for name in ("dims", "range_vars", "runtime_vars"):
             variables: tuple[Variable, ...] = getattr(self, name)
@@ -101,21 +101,21 @@ class IndexingMap:
                 tightened = tuple(Variable(b, v.name) for v, b in zip(variables, mine, strict=True))
                 object.__setattr__(self, name, tightened)
 
-    # ---- What it is made of
+    # ---- Parts
 
     @property
     def num_dims(self) -> int:
-        """How many dims."""
+        """The number of dims."""
         return len(self.dims)
 
     @property
     def num_symbols(self) -> int:
-        """How many symbols: range variables and runtime variables."""
+        """The number of symbols: range variables and runtime variables."""
         return len(self.range_vars) + len(self.runtime_vars)
 
     @property
     def num_results(self) -> int:
-        """How many results: the rank of the target."""
+        """The number of results: the rank of the target."""
         return len(self.results)
 
     @property
@@ -130,7 +130,7 @@ class IndexingMap:
 
     @property
     def parts(self) -> MapParts:
-        """The fields as text.py takes them; a known empty map without dims and range variables says so by a constraint."""
+        """The fields as text.py takes them; a known empty map without dims and range variables gets an unsatisfiable constraint."""
         is_silent = self.is_known_empty and not self.dims and not self.range_vars
         constraints = (_NEVER,) if is_silent else self.constraints
         return MapParts(self.results, self.dims, self.range_vars, self.runtime_vars, constraints)
@@ -189,7 +189,7 @@ class IndexingMap:
     # ---- Values and ranges
 
     def evaluate(self, dims: Sequence[Any], symbols: Sequence[Any] = ()) -> tuple[Any, ...]:
-        """The results for these values; the domain is not looked at.
+        """The results for these values; the domain is not checked.
 
         dims, symbols   one int or array each
         returns         one int or array per result; a result without variables is an int even where the rest are arrays
@@ -200,7 +200,7 @@ class IndexingMap:
         return evaluate_all(self.results, self._values(dims, symbols), self._order_of_results)
 
     def constraints_satisfied(self, dims: Sequence[Any], symbols: Sequence[Any] = ()) -> Any:
-        """Whether the constraints hold; the variables' own bounds are not looked at.
+        """Whether the constraints hold; the variables' own bounds are not checked.
 
         returns  a bool, or a boolean array where a constraint's expression is an array. False if the map is known empty.
 
@@ -224,7 +224,7 @@ class IndexingMap:
         return postorder(e for e, _ in self.constraints)
 
     def points(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Every point of the domain as (dims, symbols), the last variable running fastest.
+        """Every point of the domain as (dims, symbols), the last variable changing fastest.
 
         >>> m = IndexingMap.parse("(d0)[s0] -> (d0), domain: d0 in [0, 1], s0 in [0, 3], d0 + s0 in [4, 9]")
         >>> list(m.points())
@@ -238,7 +238,7 @@ class IndexingMap:
                 yield dims, symbols
 
     def range_of(self, e: Expr) -> Interval:
-        """Where `e`, an expression over this map's variables, lies on the domain (constraints are used).
+        """The range of `e`, an expression over this map's variables, on the domain (constraints are used).
 
         >>> m = IndexingMap.parse("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 63], s0 in [0, 3]")
         >>> m.range_of(m.results[0])
@@ -249,7 +249,7 @@ class IndexingMap:
         return self._ranges.of(e)
 
     def result_range(self, number: int) -> Interval:
-        """Where a result lies on the domain."""
+        """The range of a result on the domain."""
         return self._ranges.of(self.results[number])
 
     @property
@@ -270,12 +270,12 @@ class IndexingMap:
     # ---- Simplification
 
     def simplify(self, replace_points: bool = True) -> IndexingMap:
-        """The same map on the same domain in its normal form: equal functions get equal text far more often than not.
+        """The same map on the same domain in its normal form: maps that are equal as functions usually get equal text.
 
-        replace_points   write the constant for whatever the ranges pin to one value; otherwise it keeps its variables
-        returns          this very map when it is in normal form already
+        replace_points   replace every expression whose range is one value by that constant
+        returns          this object if it is already in normal form
 
-        The answer is remembered, for this object and (for the last few thousand maps) for every equal one.
+        The result is cached, for this object and (for the last few thousand maps) for every equal one.
 
         >>> text = "(d0, d1) -> ((d0 * 12 + d1) / 12, (d0 * 12 + d1) mod 12), domain: d0 in [0, 9], d1 in [0, 11]"
         >>> print(IndexingMap.parse(text).simplify())
@@ -299,7 +299,7 @@ class IndexingMap:
             return self
 
         def named(theirs: tuple[Variable, ...], mine: tuple[Variable, ...]) -> tuple[Variable, ...]:
-            # An equal map may have been simplified before under other names.
+            # The cached result may be from an equal map with other names.
             return tuple(Variable(t.bounds, m.name) for t, m in zip(theirs, mine, strict=True))
 
         mine = IndexingMap(
@@ -309,7 +309,7 @@ class IndexingMap:
             named(answer.runtime_vars, self.runtime_vars),
             answer.parts.constraints,
         )
-        # A normal form is its own normal form: it need not be simplified to know.
+        # A normal form is its own normal form: cache that without simplifying it.
         mine.__dict__["_simplified" if replace_points else "_simplified_keeping_points"] = mine
         return mine
 
@@ -326,8 +326,7 @@ class IndexingMap:
         """This map over other variables: variable v becomes replacements[v], in results and constraints alike.
 
         replacements  one expression per variable of this map, over the new variables
-        dims, range_vars, runtime_vars   the new variables, with all that is to hold of them: the old variables' bounds are
-                      not carried over
+        dims, range_vars, runtime_vars   the new variables with their bounds; the old variables' bounds are dropped
 
         >>> m = IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]")
         >>> print(m.with_variables_replaced([Expr.variable(0), Expr.constant(5)], dims=m.dims[:1]))
@@ -341,7 +340,7 @@ class IndexingMap:
         )
 
     def with_dims_fixed(self, values: Mapping[int, int]) -> IndexingMap:
-        """This map with dims replaced by constants and removed; the bounds of these dims are not looked at.
+        """This map with dims replaced by constants and removed; the constants are not checked against the dims' bounds.
 
         >>> m = IndexingMap.parse("(d0, d1)[s0] -> (d0 * 8 + d1 + s0), domain: d0 in [0, 3], d1 in [0, 7], s0 in [0, 1]")
         >>> print(m.with_dims_fixed({0: 2}))
@@ -365,7 +364,7 @@ class IndexingMap:
 
         returns  dims of this map; range variables of `second`, then of this; runtime variables likewise. A point is in its
                  domain iff it is in this map's and the results are in `second`'s.
-        raises   ValueError when this map has another number of results than `second` has dims
+        raises   ValueError if this map does not have one result per dim of `second`
 
         >>> first = IndexingMap.parse("(d0) -> (d0 + 2), domain: d0 in [0, 9]")
         >>> second = IndexingMap.parse("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 7], s0 in [0, 3]")
@@ -375,7 +374,9 @@ class IndexingMap:
         Source: docs/reference/1 2.8 "Compose(first, second) = second o first".
         """
         if self.num_results != second.num_dims:
-            raise ValueError(f"cannot compose a map of {self.num_results} results with one of {second.num_dims} dims")
+            raise ValueError(
+                f"cannot compose a map with {self.num_results} results with a map with {second.num_dims} dims"
+            )
         dims, ranges = self.num_dims, second.range_vars + self.range_vars
         firsts_ranges = dims + len(second.range_vars)
         seconds_runtime = dims + len(ranges)
@@ -445,12 +446,13 @@ class IndexingMap:
         )
 
     def remove_unused_symbols(self) -> tuple[IndexingMap, tuple[bool, ...]]:
-        """Without the symbols on which neither a result nor a constraint that matters depends.
+        """This map without its unused symbols.
 
-        returns  the map, and one bit per symbol, True = removed; no bits when nothing was removed
+        returns  the map, and one bit per symbol, True = removed; no bits if nothing was removed
 
-        A constraint goes with its variables when none of them is used; otherwise it keeps all of them. Bounds are not
-        a use: a removed variable takes what its bounds said with it.
+        All dims count as used. A symbol is used if a result depends on it, or if it occurs in a constraint with a used
+        variable. A constraint without used variables is removed together with its symbols. The bounds of a removed symbol
+        are dropped.
 
         >>> m = IndexingMap.parse("(d0)[s0, s1] -> (d0 + s1), domain: d0 in [0, 3], s0 in [0, 1], s1 in [0, 7]")
         >>> smaller, removed = m.remove_unused_symbols()
@@ -474,7 +476,8 @@ class IndexingMap:
     def _without_unused(self, first: int) -> tuple[IndexingMap, tuple[bool, ...]]:
         total = len(self.variables)
         used = mask_of(self.results) | (1 << first) - 1
-        is_growing = not self.is_known_empty  # a known empty map uses nothing, and must not lose what makes it empty
+        # A known empty map uses no variables, but must keep the bounds that make it empty.
+        is_growing = not self.is_known_empty
         while is_growing:
             grown = used | mask_of(e for e, _ in self.constraints if e.variable_mask & used)
             is_growing, used = grown != used, grown
@@ -496,7 +499,7 @@ class IndexingMap:
         return smaller, tuple(n not in position for n in range(total))
 
     def is_symbol_constrained(self, number: int) -> bool:
-        """Symbol `number` occurs in a constraint, so that its bounds alone do not say which values it takes."""
+        """Whether symbol `number` occurs in a constraint, so that it may take only some values of its bounds."""
         return bool(self.constraints_mentioning(self.num_dims + number))
 
     def constraints_mentioning(self, variable: int) -> tuple[Constraint, ...]:
@@ -506,7 +509,7 @@ class IndexingMap:
     def with_runtime_vars_fixed(self) -> IndexingMap:
         """A typical instance of this map, for estimates: each runtime variable is the middle of its bounds, rounded toward 0.
 
-        returns  a simplified map without runtime variables; constraints are dropped, for the middle need not satisfy them
+        returns  a simplified map without runtime variables; constraints are dropped, because the middle need not satisfy them
 
         >>> text = "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 25], d0 + rt0 in [0, 9]"
         >>> print(IndexingMap.parse(text).with_runtime_vars_fixed())
@@ -524,10 +527,10 @@ class IndexingMap:
         return boxed.with_variables_replaced(replacements, dims=self.dims, range_vars=self.range_vars).simplify()
 
     def rescale_symbols(self) -> IndexingMap:
-        """Range variables that only take every c-th value count by ones instead. Not simplified.
+        """Rescales range variables that take only every c-th value, so that they take every value. Not simplified.
 
-        A range variable s with the constraint s mod c = r, or (s + k) mod c = r - which XLA leaves alone -, becomes s * c + r, over
-        the bounds that fit; the first such constraint of each variable counts. Returns this very map when there is none.
+        A range variable s with the constraint s mod c = r, or (s + k) mod c = r (which XLA leaves alone), becomes s * c + r with
+        new bounds; of several such constraints on a variable the first is used. Returns this object if there is none.
 
         >>> m = IndexingMap.parse("()[s0] -> (s0 * 3), domain: s0 in [0, 7], s0 mod 2 in [1, 1]")
         >>> print(m.rescale_symbols().simplify())
@@ -566,7 +569,7 @@ class IndexingMap:
 
 
 def _stride_of(e: Expr, interval: Interval) -> tuple[int, int, int] | None:
-    """(v, c, r) if the constraint says that variable v, or v and a constant, is of one remainder: then v is r modulo c."""
+    """(v, c, r) if the constraint is equivalent to v mod c = r for one variable v, else None."""
     if e.kind is not MOD or e.rhs.kind is not CONSTANT or e.rhs.value <= 0 or not interval.is_point:
         return None
     terms, shift = linear_terms(e.lhs)
@@ -578,7 +581,7 @@ def _stride_of(e: Expr, interval: Interval) -> tuple[int, int, int] | None:
 
 @lru_cache(maxsize=4096)
 def _normal_form(m: IndexingMap, replace_points: bool) -> IndexingMap:
-    """The simplified map, under whichever names an equal map came with first."""
+    """The simplified map; cached, so its names may be those of an equal map."""
     if m.is_known_empty:
         return m
     domain = simplify_domain(m.domain, replace_points)
@@ -586,6 +589,6 @@ def _normal_form(m: IndexingMap, replace_points: bool) -> IndexingMap:
         return replace(m, constraints=(_NEVER,))
     simplifier = Simplifier(Ranges(domain.bounds, dict(domain.constraints)), replace_points)
     results = tuple(simplifier.simplify(e) for e in m.results)
-    # The tightened bounds reach the variables as constraints on them.
+    # The tightened bounds are passed on as constraints on the variables.
     tightened = [(Expr.variable(number), interval) for number, interval in enumerate(domain.bounds)]
     return replace(m, results=results, constraints=(*domain.constraints, *tightened))

@@ -1,10 +1,10 @@
-"""Maps that follow from shapes alone: linearize and delinearize, reshape, transpose, broadcast, bitcast, layouts.
+"""Maps that depend only on shapes: linearize and delinearize, reshape, transpose, broadcast, bitcast, layouts.
 
     reshape f32[2,4,4] -> f32[4,8]:   (d0, d1) -> (d0 floordiv 2, (d0 mod 2) * 2 + d1 floordiv 4, d1 mod 4)
 
-All maps of operations here go from an index of the *output* to the index of the *input* that is read there: what an
-emitter asks when it produces an output element. Shapes are tuples of sizes; a layout is `minor_to_major`, the dims
-from the fastest running to the slowest, so (1, 0) is row major for rank 2. A size of 0 makes a map known empty.
+All maps of operations here map an index of the *output* to the index of the *input* element that it depends on, as an
+emitter needs it to produce an output element. Shapes are tuples of sizes; a layout is `minor_to_major`, the dims from
+the fastest varying to the slowest, so (1, 0) is row major for rank 2. A size of 0 makes a map known empty.
 Source: docs/reference/1 3.2, 3.4, 3.5, 3.9; XLA hlo/analysis/indexing_analysis.cc, layout.h.
 """
 
@@ -21,7 +21,7 @@ _ZERO = Expr.constant(0)
 
 
 def dims_of(shape: Sequence[int]) -> tuple[Variable, ...]:
-    """One unnamed variable per size, running over [0, size - 1].
+    """One unnamed variable per size, with the bounds [0, size - 1].
 
     >>> [str(dim.bounds) for dim in dims_of((2, 3))]
     ['[0, 1]', '[0, 2]']
@@ -34,7 +34,7 @@ def _indices(shape: Sequence[int]) -> tuple[Expr, ...]:
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """How many elements apart neighbours along each dim are, the last dim running fastest.
+    """The distance in elements of neighbours along each dim, the last dim varying fastest.
 
     >>> row_major_strides((6, 512, 4096))
     (2097152, 4096, 1)
@@ -45,7 +45,7 @@ def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
 def linearize(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
     """The row-major offset, in elements, of an index into `shape`; 0 for rank 0.
 
-    raises   ValueError when there is not one index per dim
+    raises   ValueError if there is not one index per dim
 
     >>> str(linearize([Expr.variable(0), Expr.variable(1)], (4, 8)))
     'v0 * 8 + v1'
@@ -63,7 +63,7 @@ def _offset(indices: Sequence[Expr], strides: Sequence[int]) -> Expr:
 
 
 def delinearize(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
-    """The index into `shape` of a row-major offset; only the first index goes beyond its size with the offset.
+    """The index into `shape` of a row-major offset; for an offset outside the shape only the first index is out of bounds.
 
     >>> [str(index) for index in delinearize(Expr.variable(0), (2, 4, 4))]
     ['v0 floordiv 16', '(v0 mod 16) floordiv 4', 'v0 mod 16 mod 4']
@@ -81,7 +81,7 @@ def delinearize(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
 
 
 def delinearize_in_bounds(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
-    """As `delinearize` for an offset known to lie inside, in the form that the default loop indexing has.
+    """As `delinearize`, for an offset known to be inside the shape, in the form of the default loop indexing.
 
     >>> [str(index) for index in delinearize_in_bounds(Expr.variable(0), (1, 4, 8))]
     ['0', 'v0 floordiv 8', 'v0 mod 8']
@@ -100,7 +100,7 @@ def delinearize_in_bounds(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...
 
 
 def identity_map(shape: Sequence[int]) -> IndexingMap:
-    """Every index to itself.
+    """The map of every index to itself.
 
     >>> print(identity_map((2, 3)))
     (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
@@ -109,7 +109,7 @@ def identity_map(shape: Sequence[int]) -> IndexingMap:
 
 
 def transpose_map(output_shape: Sequence[int], permutation: Sequence[int]) -> IndexingMap:
-    """Where transpose(input, dimensions=permutation) reads: output dim k is input dim permutation[k].
+    """The map of transpose(input, dimensions=permutation): output dim k is input dim permutation[k].
 
     >>> print(transpose_map((40, 20), (1, 0)))
     (d0, d1) -> (d1, d0), domain: d0 in [0, 39], d1 in [0, 19]
@@ -121,7 +121,7 @@ def transpose_map(output_shape: Sequence[int], permutation: Sequence[int]) -> In
 
 
 def broadcast_map(output_shape: Sequence[int], dimensions: Sequence[int]) -> IndexingMap:
-    """Where broadcast(input, dimensions=...) reads: input dim k is output dim dimensions[k].
+    """The map of broadcast(input, dimensions=...): input dim k is output dim dimensions[k].
 
     >>> print(broadcast_map((64, 4096), (1,)))
     (d0, d1) -> (d1), domain: d0 in [0, 63], d1 in [0, 4095]
@@ -137,8 +137,8 @@ def reshape_map(output_shape: Sequence[int], input_shape: Sequence[int]) -> Inde
 
     raises   ValueError when the element counts differ
 
-    Dims that are regrouped together are linearized and delinearized together, so that no division spans what the
-    reshape leaves alone; dims of size 1 keep their variables.
+    Only the dims that are regrouped together are linearized and delinearized together, so that dims which the reshape
+    keeps are not divided; dims of size 1 keep their variables.
 
     >>> print(reshape_map((4, 8), (2, 4, 4)).to_text("upstream"))
     (d0, d1) -> (d0 / 2, (d0 mod 2) * 2 + d1 / 4, d1 mod 4), domain: d0 in [0, 3], d1 in [0, 7]
@@ -162,7 +162,7 @@ def _check_element_counts(output_shape: Sequence[int], input_shape: Sequence[int
 
 
 def _regrouped(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Runs of dims of two shapes with equal products, from left to right, as short as they can be."""
+    """The shortest runs of dims of two shapes with equal products, from left to right."""
     ones: list[int] = []
     others: list[int] = []
     product_one = product_other = 1
@@ -185,7 +185,7 @@ def _regrouped(first: Sequence[int], second: Sequence[int]) -> Iterator[tuple[li
 
 
 def physical_strides(shape: Sequence[int], minor_to_major: Sequence[int]) -> tuple[int, ...]:
-    """How many elements apart in memory neighbours along each logical dim are.
+    """The distance in memory, in elements, of neighbours along each logical dim.
 
     >>> physical_strides((4, 8), (0, 1))
     (1, 4)
@@ -216,12 +216,12 @@ def bitcast_map(
     input_shape: Sequence[int],
     input_minor_to_major: Sequence[int],
 ) -> IndexingMap:
-    """From an index of the output to the index of the input that lies at the same place in memory.
+    """From an index of the output to the index of the input at the same place in memory.
 
     raises   ValueError when the element counts differ
 
-    A bitcast that only renames dims is a transpose, one that keeps the row-major order is a reshape; any other goes from
-    logical to physical order, is reshaped there, and goes back.
+    A bitcast that only permutes dims is a transpose, one that keeps the row-major order is a reshape; any other is a
+    transpose from logical to physical order, a reshape, and a transpose back.
 
     >>> print(bitcast_map((8, 4), (1, 0), (4, 8), (0, 1)))
     (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]
@@ -229,11 +229,11 @@ def bitcast_map(
     Source: docs/reference/1 3.5 "Bitcast decomposition".
     """
     _check_element_counts(output_shape, input_shape)
-    output, input = (output_shape, output_minor_to_major), (input_shape, input_minor_to_major)
-    permutation = _as_transpose(output, input)
+    output, source = (output_shape, output_minor_to_major), (input_shape, input_minor_to_major)
+    permutation = _as_transpose(output, source)
     if permutation is not None:
         return transpose_map(output_shape, permutation)
-    if _is_reshape(output, input) and _is_reshape(input, output):
+    if _is_reshape(output, source) and _is_reshape(source, output):
         return reshape_map(output_shape, input_shape)
     from_physical = list(
         reversed(input_minor_to_major)
@@ -250,9 +250,9 @@ def bitcast_map(
 _Laid = tuple[Sequence[int], Sequence[int]]  # a shape and its minor_to_major
 
 
-def _as_transpose(output: _Laid, input: _Laid) -> list[int] | None:
-    """The permutation by which the output's dims are the input's, in the same order in memory; None if they are not."""
-    (output_shape, output_order), (input_shape, input_order) = output, input
+def _as_transpose(output: _Laid, source: _Laid) -> list[int] | None:
+    """The permutation with which the bitcast is a transpose (output dim k is input dim permutation[k]); None if it is not one."""
+    (output_shape, output_order), (input_shape, input_order) = output, source
     if len(output_shape) != len(input_shape) or not output_shape:
         return None
     permutation = [0] * len(output_shape)
@@ -263,7 +263,7 @@ def _as_transpose(output: _Laid, input: _Laid) -> list[int] | None:
 
 
 def _is_reshape(one: _Laid, other: _Laid) -> bool:
-    """One step along any dim of `one` lands at the same place in memory after a reshape to `other`."""
+    """Whether an element one step along any dim of `one` is at the same place in memory after a reshape to `other`."""
     (shape, order), (other_shape, other_order) = one, other
     if 0 in shape:
         return True

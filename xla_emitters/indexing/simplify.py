@@ -1,28 +1,28 @@
-"""Simplification that knows the ranges of the variables: the normal form of a map and of its domain.
+"""Simplification with the ranges of the variables: the normal form of a map and of its domain.
 
     (bl_x floordiv 4096) * 2097152 + ((bl_x floordiv 8) mod 512) * 4096 + (bl_x mod 8) * 512 + th_x * 4 + v
         th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]               ->    th_x * 4 + bl_x * 512 + v
 
-An expression is simplified by two steps in turn until neither changes it: `canonicalize` (expression.py), which knows
-no ranges, and one pass of the rules here, from the leaves up:
+An expression is simplified by two steps in turn until neither changes it: `canonicalize` (expression.py), which uses no
+ranges, and one pass of the rules here, from the leaves up:
 
     sums      R1  (x mod c) * p + (x floordiv c) * p * c              ->  x * p
               R2  (x floordiv c) * -b * c                             ->  x * -b + (x mod c) * b       (in a longer sum)
     mod       M1  x mod m, all of x between the same multiples        ->  x - that multiple of m
               M2  (y * c) mod m, c divides m                          ->  (y mod (m / c)) * c
-              M3  multiples of m leave the sum under the mod
+              M3  multiples of m are dropped from the sum under the mod
               M4  (a * g + b) mod m, g divides m, 0 <= b < g          ->  (a * g) mod m + b
     floordiv  D1  (x mod m) floordiv d, d divides m                   ->  (x floordiv d) mod (m / d)
               D2  (x floordiv b) floordiv d                           ->  x floordiv (b * d)
-              D3  multiples of d leave the sum; (a * g + b) floordiv d with 0 <= b < gcd(g, d) loses b;
+              D3  multiples of d move out of the sum; (a * g + b) floordiv d, 0 <= b < gcd(g, d)  ->  (a * g) floordiv d;
                   (x floordiv c + y) floordiv d                       ->  (x + y * c) floordiv (c * d)
-    all       an expression whose range is one value is that constant; min and max of apart ranges are decided
+    all       an expression whose range is one value becomes that constant; min and max of disjoint ranges are decided
 
-A domain is simplified by taking each constraint's outermost operation to the other side until a lone variable is left,
-whose bounds then say it (d0 * 7 + 3 in [10, 52] is d0 in [1, 7]), by dropping what the bounds imply, and by merging
-congruences. Constraints are simplified by bounds alone, never by each other: two that imply each other would both go.
-Results may use both. The value of a result at a point of the domain and the set of points never change; outside the
-domain anything may.
+A domain is simplified by moving each constraint's outermost operation to the other side until a single variable is left,
+which gives that variable's bounds (d0 * 7 + 3 in [10, 52] is d0 in [1, 7]), by dropping constraints that the bounds
+imply, and by merging congruences. Constraints are simplified with the bounds only, not with other constraints: of two
+that imply each other, both would be dropped. Results are simplified with both. The value of a result at a point of the
+domain and the set of points never change; outside the domain the value may change.
 Source: docs/reference/1 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
 """
 
@@ -54,20 +54,20 @@ from xla_emitters.indexing.expression import (
 )
 from xla_emitters.indexing.interval import Interval
 
-# Two or three rounds are usual, one more per digit where a number is put together again from its digits. Each round keeps
-# the value, so an expression that two rules turned into each other for ever would still come out right.
+# Usually two or three rounds are enough, plus one per digit for a number that is rebuilt from its digits. Each round keeps
+# the value, so the result is right even if the limit stops two rules that undo each other.
 _MOST_ROUNDS = 256
 
 
 class Domain(NamedTuple):
-    """The points a map is about: a box, one interval per variable, cut by constraints."""
+    """The points of a map: a box, one interval per variable, cut by constraints."""
 
     bounds: tuple[Interval, ...]
     constraints: tuple[tuple[Expr, Interval], ...]
 
 
 class Ranges:
-    """Where expressions lie, given their variables' bounds and optionally constraints; remembers what it was asked.
+    """The ranges of expressions, given their variables' bounds and optionally constraints; caches its results.
 
     >>> x = Expr.variable(0)
     >>> Ranges([Interval(0, 99)], {}).of(x // 8 * 2 + 1)
@@ -82,7 +82,7 @@ class Ranges:
         self._known: dict[Expr, Interval] = {}
 
     def of(self, e: Expr) -> Interval:
-        """An interval that holds every value of `e` on the domain."""
+        """An interval that contains every value of `e` on the domain."""
         known = self._known.get(e)
         if known is not None:
             return known
@@ -91,7 +91,7 @@ class Ranges:
         return self._known[e]
 
     def point(self, e: Expr) -> int | None:
-        """The value of `e` if it can only have one."""
+        """The value of `e` if its range is one value, else None."""
         if e.kind is CONSTANT:
             return e.value
         interval = self.of(e)
@@ -120,9 +120,9 @@ class Ranges:
 
 
 class Simplifier:
-    """Simplifies expressions over one domain; remembers what it has done.
+    """Simplifies expressions over one domain; caches its results.
 
-    replace_points   whether an expression of only one value becomes that constant
+    replace_points   whether an expression whose range is one value becomes that constant
 
     >>> x, y = Expr.variable(0), Expr.variable(1)
     >>> simplifier = Simplifier(Ranges([Interval(0, 99), Interval(0, 11)], {}), replace_points=True)
@@ -159,7 +159,7 @@ class Simplifier:
         return self._passed[e]
 
     def _rewrite(self, e: Expr) -> Expr:
-        """The rules on one node, whose operands (of a sum: its bases) have been through them."""
+        """Applies the rules to one node, whose operands (of a sum: its bases) are already rewritten."""
         if e.kind is CONSTANT:
             return e
         if self._replace_points and (value := self.ranges.point(e)) is not None:
@@ -202,7 +202,7 @@ class Simplifier:
         return make_sum(bases, constant)
 
     def _join_remainders(self, bases: dict[Expr, int]) -> int:
-        """R1 on the bases in place; returns what it adds to the constant."""
+        """Applies R1 to the bases in place; returns the constant to add."""
         constant = 0
         for remainder in divided_by_constants(bases, MOD):
             p, c = bases.get(remainder, 0), remainder.rhs.value
@@ -215,7 +215,7 @@ class Simplifier:
         return constant
 
     def _turn_negative_quotients(self, bases: dict[Expr, int]) -> int:
-        """R2 on the bases in place; returns what it adds to the constant."""
+        """Applies R2 to the bases in place; returns the constant to add."""
         constant = 0
         for quotient in divided_by_constants(bases, FLOORDIV):
             q, c = bases.get(quotient, 0), quotient.rhs.value
@@ -267,7 +267,7 @@ class Simplifier:
         return make_sum(bases, constant) // d + whole
 
     def _without_small_part(self, bases: dict[Expr, int], constant: int, d: int) -> tuple[dict[Expr, int], int, int]:
-        """(a * g + b) floordiv d divided through by a common factor, when b is below that factor or a multiple of it."""
+        """(a * g + b) floordiv d with a common factor of g and d divided out, if b is below that factor or a multiple of it."""
         scaled = {base: c for base, c in bases.items() if c != 1}
         small = make_sum({base: 1 for base, c in bases.items() if c == 1}, constant)
         h = math.gcd(d, *scaled.values())
@@ -283,7 +283,7 @@ class Simplifier:
 
 
 def settle_constraints(domain: Domain) -> Domain | None:
-    """The domain with one constraint per expression and none on a lone variable or constant; None if it is empty.
+    """The domain with one constraint per expression and none on a single variable or constant; None if it is empty.
 
     >>> x = Expr.variable(0)
     >>> settle_constraints(Domain((Interval(0, 9),), ((x, Interval(5, 20)), (Expr.constant(3), Interval(0, 3)))))
@@ -309,7 +309,7 @@ def settle_constraints(domain: Domain) -> Domain | None:
 
 
 def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | None:
-    """The same points said more simply; None if there are none.
+    """A simpler domain with the same points; None if there are none.
 
     Source: docs/reference/1 2.6 "Map simplification order", steps 1 and 2, repeated until nothing changes.
     """
@@ -325,7 +325,7 @@ def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | Non
 
 
 def _simplify_constraints(domain: Domain, replace_points: bool) -> Domain | None:
-    """Each constraint simplified by the bounds alone, dropped if implied, and moved to the variables where it can be."""
+    """Simplifies each constraint with the bounds only, drops it if implied, and turns it into bounds of a variable if possible."""
     simplifier = Simplifier(Ranges(domain.bounds, {}), replace_points)
     kept: list[tuple[Expr, Interval]] = []
     for e, interval in domain.constraints:
@@ -339,7 +339,7 @@ def _simplify_constraints(domain: Domain, replace_points: bool) -> Domain | None
 
 
 def _peeled(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interval]:
-    """`e in interval` with the outermost operations undone on both sides, as far as that loses no point."""
+    """`e in interval` with the outermost operations undone on both sides, as far as this keeps the set of points."""
     while True:
         inner, inside = _peel_once(e, interval, ranges)
         if inner is e or (inside.is_saturated and not interval.is_saturated):
@@ -368,7 +368,7 @@ def _peel_sum(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interv
         return make_sum(rest, 0), interval - (constant + sum(fixed.values()))
     if interval.lower > 0 or interval.is_saturated or (interval.lower < 0 and ranges.of(e).lower < 0):
         return e, interval
-    # 0 <= a * g + b <= u, where the 0 may be the sum's own. Where every b asks the same of a, b can go, then g.
+    # 0 <= a * g + b <= u, where the 0 may be the sum's own lower bound. If every b gives the same bounds for a, drop b, then divide by g.
     scaled = {base: c for base, c in bases.items() if c != 1}
     g = math.gcd(*scaled.values())
     if g < 2:
@@ -384,12 +384,12 @@ def _peel_sum(e: Expr, interval: Interval, ranges: Ranges) -> tuple[Expr, Interv
 
 
 def _divided(interval: Interval, factor: int) -> Interval:
-    """Of what x lies in where x * factor lies in the interval; an end without a bound keeps none."""
+    """The range of x if x * factor is in the interval; an end that means "no bound" stays that."""
     return Interval((-(-interval // factor)).lower, (interval // factor).upper)
 
 
 def merge_mod_constraints(domain: Domain) -> Domain:
-    """Congruences of one expression to one remainder as one; a lone variable's bounds moved to where it holds.
+    """Merges congruences of one expression with equal remainders, and tightens a variable's bounds to values that satisfy its congruence.
 
     d0 in [1, 50], d0 mod 4 in [0, 0], d0 mod 6 in [0, 0]   ->   d0 in [12, 48], d0 mod 12 in [0, 0]
 
@@ -424,7 +424,7 @@ def merge_mod_constraints(domain: Domain) -> Domain:
 
 
 def _congruence(e: Expr, interval: Interval) -> tuple[Expr, int, int] | None:
-    """(x, modulus, remainder) if the constraint says that x is the remainder modulo the modulus."""
+    """(x, modulus, remainder) if the constraint is x mod modulus = remainder, else None."""
     if e.kind is not MOD or e.rhs.kind is not CONSTANT or not interval.is_point:
         return None
     modulus, remainder = e.rhs.value, interval.lower

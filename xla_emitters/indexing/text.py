@@ -1,4 +1,4 @@
-"""Indexing maps as text, both ways.
+"""Print and parse indexing maps.
 
     (th_x, bl_x)[v] -> (bl_x floordiv 4096, (bl_x mod 8) * 512 + th_x * 4 + v),
         domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3], th_x * 4 + v in [0, 499]
@@ -10,10 +10,10 @@
     term := factor (('*'|'/'|'floordiv'|'floorDiv'|'ceildiv'|'ceilDiv'|'mod') factor)*       all of one level, left to right
     factor := '-' factor | ('min'|'max') '(' expr ',' expr ')' | '(' expr ')' | name | int
 
-Both spellings of floor division are read; the printer writes the one it is asked for. `, is_simplified: true` at the
-end, which older compilers print, is read and means nothing. What is printed reads back as the same map: products and
-sums keep their shape by parentheses, two variables of one name are told apart, and an empty domain is written as one
-(XLA prints KNOWN EMPTY, which nothing can read).
+The parser reads both spellings of floor division; the printer writes the one that `spelling` selects. `, is_simplified:
+true` at the end, which older compilers print, is read and ignored. Printed text reads back as the same map: parentheses
+keep the structure of products and sums, variables with equal names get different ones, and an empty domain is written as
+an empty range (XLA prints KNOWN EMPTY, which has no parser).
 Source: docs/reference/1 1.8 "indexing_map attribute text"; seed document, "Loop emitter".
 """
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class MapParts(NamedTuple):
-    """A map taken apart; in expressions variable v is dims[v] for v < len(dims), then range, then runtime variables."""
+    """The parts of a map; in expressions variable v is dims[v] for v < len(dims), then range, then runtime variables."""
 
     results: tuple[Expr, ...]
     dims: tuple[Variable, ...]
@@ -46,7 +46,7 @@ class MapParts(NamedTuple):
 
 
 class SymbolicMap(NamedTuple):
-    """A map of dims and symbols whose bounds nobody says; variable v is dims[v] for v < len(dims), then symbols. Names are only printed."""
+    """A map of dims and symbols without bounds; variable v is dims[v] for v < len(dims), then symbols. Names are only for printing."""
 
     results: tuple[Expr, ...]
     dims: tuple[str, ...]
@@ -94,7 +94,7 @@ def print_symbolic_map(symbolic: SymbolicMap, spelling: Spelling = "seed") -> st
 
 
 def display_names(parts: MapParts) -> list[str]:
-    """One name per variable, no two alike: the given name or the default, with `_1`, `_2` ... behind a repeated one.
+    """One name per variable, all different: the given name or the default, with `_1`, `_2` ... after a repeated one.
 
     >>> v = Variable(Interval(0, 3), "v")
     >>> display_names(MapParts((), (v, Variable(Interval(0, 9))), (v,), (), ()))
@@ -120,7 +120,7 @@ _TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][A-Za-z0-9_]*)|(?P<int>[0-9]+)|(?P<
 _WORD_OPERATORS = {"floordiv": FLOORDIV, "floorDiv": FLOORDIV, "ceildiv": CEILDIV, "ceilDiv": CEILDIV, "mod": MOD}
 _FACTOR_OPERATORS = {"*": MUL, "/": FLOORDIV, **_WORD_OPERATORS}
 _RESERVED = frozenset((*_WORD_OPERATORS, "true", "false", "domain", "in"))
-_DEEPEST = 100  # parentheses within parentheses; beyond, the input is no map that a compiler wrote
+_DEEPEST = 100  # maximum depth of nested parentheses: far deeper than in maps that compilers write
 _LARGEST_INTEGER = 2**63  # in magnitude: 64-bit arithmetic
 
 
@@ -134,7 +134,7 @@ def parse_map(text: str, file: str = "<indexing map>") -> MapParts:
     """Reads one map, as `print_map` writes it or in any spelling of the grammar above.
 
     file     named in the place of an error; line and column are within `text`
-    returns  the map as it is written: nothing is simplified beyond what building an expression does
+    returns  the map as written: nothing is simplified except by building the expressions
     raises   ParseError with the place
 
     >>> parse_map("(d0, d1) -> (d1 mod 3), domain: d0 in [0, 1], d1 in [0, 7]").results
@@ -144,7 +144,7 @@ def parse_map(text: str, file: str = "<indexing map>") -> MapParts:
 
 
 def parse_symbolic_map(text: str, file: str = "<symbolic map>") -> SymbolicMap:
-    """Reads a map without a domain, `(d0)[s0] -> (d0 + s0)`. raises ParseError with the place."""
+    """Reads a map without a domain, `(d0)[s0] -> (d0 + s0)`. Raises ParseError with the place."""
     return _Parser(text, file).symbolic_map()
 
 
@@ -266,7 +266,7 @@ class _Parser:
         if token.kind != "name":
             raise self._wanted("a variable's name")
         if token.text in _RESERVED:
-            raise self._error(f"'{token.text}' is a word of the notation and cannot name a variable", token)
+            raise self._error(f"'{token.text}' is a keyword and cannot name a variable", token)
         if token.text in self.numbers:
             raise self._error(f"variable '{token.text}' is declared twice", token)
         self.numbers[token.text] = len(self.numbers)
@@ -308,7 +308,7 @@ class _Parser:
         token = self.peek
         if token.text != name:
             message = (
-                f"the domain gives the variables in the order of the header: expected '{name}', got '{token.text}'"
+                f"the domain must list the variables in the order of the header: expected '{name}', got '{token.text}'"
             )
             raise self._error(message, token)
         self.take()
@@ -365,7 +365,7 @@ class _Parser:
             return Expr.constant(self.integer())
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self._error(f"more than {_DEEPEST} parentheses within each other", token)
+            raise self._error(f"parentheses are nested more than {_DEEPEST} deep", token)
         try:
             return self.composed()
         finally:
@@ -390,6 +390,6 @@ class _Parser:
             return make(MIN if token.text == "min" else MAX, lhs, rhs)
         if token.text not in self.numbers:
             near = difflib.get_close_matches(token.text, self.numbers, n=1)
-            help = f"did you mean '{near[0]}'?" if near else ""
-            raise self._error(f"unknown variable '{token.text}'", token, help)
+            suggestion = f"did you mean '{near[0]}'?" if near else ""
+            raise self._error(f"unknown variable '{token.text}'", token, suggestion)
         return Expr.variable(self.numbers[token.text])

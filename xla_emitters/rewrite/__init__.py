@@ -1,1 +1,1 @@
-"""What passes share: the base class, a greedy pattern driver, folders, canonicalisation, CSE, LICM and DCE; all keep locations."""
+"""Shared by the passes: the base class, a greedy pattern driver, folders, canonicalisation, CSE, LICM and DCE; all keep locations."""

@@ -1,14 +1,14 @@
-"""Canonicalisation: the whole module folded and in canonical form, every op with a location.
+"""Canonicalisation: folds the module and rewrites it to canonical form; every op keeps a location.
 
     %0 = arith.addi %c1, %x : index         ->  %c1 at the function's entry, once;  %0 = arith.addi %x, %c1
     %1 = arith.cmpi slt, %c0, %c4 : index       %1 is %true, the branch is its then-side
     scf.if %1 { ... }
 
-Folders (`folders.py`), the patterns for `arith` and `scf` below and in `scf_patterns.py`, and the patterns that other dialects register
-with xDSL (`HasCanonicalizationPatterns`). Those that xDSL has for `arith` and `scf` are not used: ours fold what they fold, exactly and
-in one place. Blocks that nothing branches to go.
+It applies the folders (`folders.py`), the patterns for `arith` and `scf` below and in `scf_patterns.py`, and the patterns that other
+dialects register with xDSL (`HasCanonicalizationPatterns`). It does not use xDSL's patterns for `arith` and `scf`: ours fold the same ops,
+exactly and in one place. Blocks that nothing branches to are erased.
 
-Not done, so that later stages see what the seed shows: `vector.extract` and `vector.insert` at a dynamic position keep it, even when the
+Left alone, because the seed's listings show these forms: `vector.extract` and `vector.insert` at a dynamic position keep it, even if the
 position is a constant; insertions that fill a vector do not become `vector.from_elements`; `tensor.extract` of a `tensor.insert` stays.
 """
 
@@ -33,10 +33,10 @@ OUR_DIALECTS = frozenset({"arith", "scf"})
 
 
 def canonicalize(root: Operation, ctx: Context | None = None) -> bool:
-    """Folds and canonicalises everything inside `root`, to a fixed point; whether anything changed."""
+    """Folds and canonicalises everything inside `root`, to a fixed point; returns whether anything changed."""
     changed = apply_patterns_by_type(root, canonicalization_patterns, fold=True, ctx=ctx)
     if erase_unreachable_blocks(root):
-        # What those blocks used may be dead now, or used once.
+        # The values that those blocks used may be dead now, or have only one use.
         apply_patterns_by_type(root, canonicalization_patterns, fold=True, ctx=ctx)
         return True
     return changed
@@ -53,15 +53,15 @@ def canonicalization_patterns(op_type: type[Operation]) -> Sequence[RewritePatte
     return found
 
 
-# The predicate that says the same with operands exchanged: eq ne slt sle sgt sge ult ule ugt uge.
+# Each predicate's equivalent for exchanged operands, by number: eq ne slt sle sgt sge ult ule ugt uge.
 EXCHANGED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
-# The one that says the opposite.
+# Each predicate's negation.
 INVERSE = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
 NE = 1
 
 
 class ComparedConstantToTheRight(RewritePattern):
-    """%c < %x is %x > %c."""
+    """`%c < %x` → `%x > %c`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
@@ -73,7 +73,7 @@ class ComparedConstantToTheRight(RewritePattern):
 
 
 class ExtensionComparedWithZero(RewritePattern):
-    """Whether an extended i1 is not 0 is the i1."""
+    """`cmpi ne, (extui or extsi %x : i1), 0` → `%x`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
@@ -85,7 +85,7 @@ class ExtensionComparedWithZero(RewritePattern):
 
 
 class SelectOfConstants(RewritePattern):
-    """%c ? false : true is not %c; %c ? 1 : 0 is %c with zeros before it, %c ? 0 : 1 what it is not."""
+    """`select(c, false, true)` → `not c`; `select(c, 1, 0)` → `extui c`; `select(c, 0, 1)` → `extui(not c)`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.SelectOp, rewriter: PatternRewriter) -> None:
@@ -108,7 +108,7 @@ class SelectOfConstants(RewritePattern):
 
 
 class SelectByWhatIsNot(RewritePattern):
-    """not %c ? x : y is %c ? y : x."""
+    """`select(not c, x, y)` → `select(c, y, x)`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.SelectOp, rewriter: PatternRewriter) -> None:
@@ -118,7 +118,7 @@ class SelectByWhatIsNot(RewritePattern):
 
 
 class NotOfComparison(RewritePattern):
-    """not (x < y) is x >= y, of integers."""
+    """`not (x < y)` → `x >= y` for integers, and so for every predicate of cmpi."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.XOrIOp, rewriter: PatternRewriter) -> None:
@@ -129,7 +129,7 @@ class NotOfComparison(RewritePattern):
 
 
 class AddConstants(RewritePattern):
-    """(%x + c) + d is %x + (c + d), also with differences; both wrap alike, so overflow flags go."""
+    """`(x + c) + d` → `x + (c + d)`, also for differences. Both wrap alike; the new op has no overflow flags."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         inner = op.operands[0].owner
@@ -145,7 +145,7 @@ class AddConstants(RewritePattern):
 
 
 class BitsBeforeExtension(RewritePattern):
-    """and, or, xor of two values that were made wider alike is the and, or, xor of these, made wider."""
+    """`andi(ext x, ext y)` → `ext(andi x, y)` if both extend in the same way; also ori and xori."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         one, other = (operand.owner for operand in op.operands)

@@ -1,15 +1,15 @@
-"""Common subexpressions: of two equal pure ops, the one that dominates stays and takes both locations.
+"""Common subexpression elimination: of two equal pure ops, the dominating one stays and gets both locations.
 
     %0 = arith.mulf %a, %b loc("square")
     %1 = arith.mulf %a, %b loc("cube")         ->   %0 = arith.mulf %a, %b loc(fused["square", "cube"])
 
-Equal means: same op, operands (in any order where that does not matter), attributes, result types, and structurally equal regions. An op
-is known below its block in the dominator tree and in the regions nested there, so functions with branches (`cf`, `llvm.br`) are covered;
-xDSL's pass skips them. An op that only reads memory is merged when nothing may have written since: any write, call, barrier or block
-boundary starts a new epoch, and epochs are part of the key. Dead ops go on the way, with whatever only they used.
+Equal means: same op, operands (in any order for commutative ops), attributes, result types, and structurally equal regions. An op is
+merged into an equal one of the same block, of a dominating block, or of an enclosing region, so functions with branches (`cf`, `llvm.br`)
+are covered; xDSL's pass skips them. An op that only reads memory is merged if nothing may have written in between: any write, call,
+barrier or block boundary starts a new epoch, and the epoch is part of the key. Dead ops are erased, and then the ops that only they used.
 
-Cost: one dictionary look-up per op. Attribute objects are numbered when first met (`_AttributeNumbers`), so that an indexing map is
-hashed once and not once per op that carries it.
+Cost: one dictionary look-up per op. Each attribute object gets a number at its first use (`_AttributeNumbers`), so that an indexing map
+is hashed once and not once per op that has it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Key = tuple[object, ...]
 
 
 def cse(root: Operation) -> bool:
-    """Merges equal ops inside `root`; whether anything changed."""
+    """Merges equal ops inside `root`; returns whether anything changed."""
     driver = _Cse()
     for region in root.regions:
         driver.region(region)
@@ -46,10 +46,10 @@ def cse(root: Operation) -> bool:
 
 
 class _AttributeNumbers:
-    """A number per distinct attribute. Each attribute object is hashed once, however many ops share it."""
+    """One number per distinct attribute. Each attribute object is hashed once, however many ops share it."""
 
     def __init__(self) -> None:
-        self._by_object: dict[int, tuple[Attribute, int]] = {}  # holds the object, so that its id stays its own
+        self._by_object: dict[int, tuple[Attribute, int]] = {}  # keeps the object alive, so that its id is not reused
         self._by_value: dict[Attribute, int] = {}
 
     def __getitem__(self, attribute: Attribute) -> int:
@@ -64,19 +64,19 @@ class _AttributeNumbers:
 class _Cse:
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
     numbers: _AttributeNumbers = field(default_factory=_AttributeNumbers)
-    epoch: int = 0  # of memory: reads in the same epoch see the same bytes
+    epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0
     changed: bool = False
 
     def region(self, region: Region) -> None:
-        """Merges in all blocks of a region; what is known outside stays known, what is found inside is forgotten."""
+        """Merges in all blocks of a region, with the ops known outside; ops found inside are forgotten at its end."""
         if (entry := region.first_block) is None:
             return
         if entry is region.last_block:
             self._block(entry, [])
             return
         children = _dominator_tree(entry)
-        # Depth first, without recursion: unrolled code has thousands of blocks in a row.
+        # Depth first, without recursion: unrolled code has chains of thousands of blocks.
         stack: list[tuple[Iterator[Block], list[Key]]] = [(iter((entry,)), [])]
         while stack:
             siblings, found = stack[-1]
@@ -115,7 +115,7 @@ class _Cse:
     def _nested(self, op: Operation) -> None:
         writes = may_write(op)
         if writes:
-            self._new_epoch()  # a loop's body runs after its own writes
+            self._new_epoch()  # a loop's body also runs after writes of its earlier iterations
         if has_trait_type(type(op), IsolatedFromAbove) or isinstance(op, UnregisteredOp):
             outside, self.known = self.known, {}
             for region in op.regions:
@@ -141,7 +141,7 @@ class _Cse:
         else:
             key = self._key(op)
         existing = self.known.get(key)
-        if existing is None or existing.parent is None:  # None: it died since, with its last user
+        if existing is None or existing.parent is None:  # None: it was erased with its last user
             self.known[key] = op
             found.append(key)
         elif all(
@@ -154,7 +154,7 @@ class _Cse:
         if is_commutative_type(type(op)):
             operands.sort()
         return (
-            op.name,  # of an op that is not registered: its attribute op_name__ says which
+            op.name,  # unregistered ops share one name; their attribute op_name__ distinguishes them
             tuple(operands),
             self._dictionary(op.properties),
             self._dictionary(op.attributes),

@@ -1,4 +1,4 @@
-"""What a module says about its machine: the width of `index`."""
+"""The data layout of a module: the width of `index`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ INDEX_BITS = (32, 64)
 
 
 def index_width(op: Operation) -> int:
-    """Bits of `index` where `op` stands: 32 for `dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>` on its outermost module, 64 without.
+    """Bits of `index` in the outermost module around `op`: 32 with `dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>`, 64 without.
 
-    raises Unsupported for any other number, and for what is no integer
+    raises Unsupported for any other number of bits, and for what is no integer
     """
     outermost = op
     while (parent := outermost.parent_op()) is not None:
@@ -27,7 +27,7 @@ def index_width(op: Operation) -> int:
                 match entry.value:
                     case IntegerAttr(value=IntAttr(data=bits)) | IntAttr(data=bits):
                         if bits not in INDEX_BITS:
-                            raise Unsupported(f"an index of {bits} bits", stage="data-layout", help="it has 32 or 64")
+                            raise Unsupported(f"an index of {bits} bits", stage="data-layout", help="use 32 or 64 bits")
                         return bits
                     case _:
                         raise Unsupported(

@@ -1,4 +1,4 @@
-"""Dead code: ops that nobody uses and that have no effect go, users before definitions; blocks that nothing branches to go too."""
+"""Dead code elimination: erases unused ops without effects, users before definitions, and blocks that nothing branches to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xla_emitters.rewrite.effects import is_dead
 
 
 def dce(root: Operation) -> bool:
-    """Erases dead ops inside `root`; whether there were any. One walk from the last op to the first."""
+    """Erases dead ops inside `root` in one walk from the last op to the first; returns whether there were any."""
     changed = False
     for region in root.regions:
         for block in region.blocks:
@@ -26,7 +26,7 @@ def dce(root: Operation) -> bool:
 
 
 def erase_unreachable_blocks(root: Operation) -> bool:
-    """Erases the blocks inside `root` that no path from their region's entry leads to; whether there were any."""
+    """Erases the blocks inside `root` that cannot be reached from their region's entry; returns whether there were any."""
     changed = False
     for op in root.walk():
         for region in op.regions:

@@ -1,12 +1,12 @@
-"""What an op may do besides computing its results, asked once per op type where the type decides it.
+"""The side effects of ops; cached per op type where the type determines them.
 
     is_pure(op)          no reads, no writes: may be erased when unused, merged with an equal op
     is_read_only(op)     reads memory, writes none: may be erased when unused, merged when nothing writes in between
-    is_dead(op)          nobody would notice if it went
+    is_dead(op)          unused and without effects: may be erased
     is_speculatable(op)  pure, and cannot fail: may run where it would not have run
 
-xDSL calls every op with the `Pure` trait speculatable. Here an access or a division is not, unless its operands show that it cannot
-fail: an element outside its tensor is an error that the CPU executor reports and a GPU reads past, and x / 0 is undefined in LLVM.
+xDSL calls every op with the `Pure` trait speculatable. Here an access is not, and a division only if its divisor shows that it cannot fail:
+for an index outside its tensor the CPU executor reports an error and a GPU reads other memory, and x / 0 is undefined in LLVM.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from xdsl.traits import (
 UNSIGNED_DIVISIONS = (arith.DivUIOp, arith.RemUIOp, arith.CeilDivUIOp)
 SIGNED_DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.CeilDivSIOp, arith.FloorDivSIOp)
 ACCESSES = (tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp)
-CALLS = frozenset({"xla_gpu.pure_call", "xla_gpu.shuffle_reduce", "func.call"})  # what they call may access
+CALLS = frozenset({"xla_gpu.pure_call", "xla_gpu.shuffle_reduce", "func.call"})  # their callees may access memory
 
-# xDSL says so of addi, muli, andi, ori and xori only.
+# xDSL has the trait Commutative on addi, muli, andi, ori and xori only.
 COMMUTATIVE = (
     *(arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp),
     *(arith.MaxSIOp, arith.MaxUIOp, arith.MinSIOp, arith.MinUIOp),
@@ -45,7 +45,7 @@ COMMUTATIVE = (
 
 @cache
 def has_trait_type(op_type: type[Operation], trait_type: type[OpTrait]) -> bool:
-    """Whether ops of `op_type` have a trait of `trait_type`; remembered, since drivers ask it of every op."""
+    """Whether ops of `op_type` have a trait of `trait_type`; cached, because drivers call this for every op."""
     return any(isinstance(trait, trait_type) for trait in op_type.traits.traits)
 
 
@@ -57,7 +57,7 @@ def is_commutative_type(op_type: type[Operation]) -> bool:
 
 @cache
 def _is_innocent_type(op_type: type[Operation]) -> bool:
-    """Whether ops of this type have no effects but those of the ops inside them, whatever their attributes."""
+    """Whether ops of this type have no effects except those of the ops inside them, whatever their attributes."""
     effects = [trait for trait in op_type.traits.traits if isinstance(trait, MemoryEffect)]
     return bool(effects) and all(type(trait) in (NoMemoryEffect, Pure, RecursiveMemoryEffect) for trait in effects)
 
@@ -67,7 +67,7 @@ def is_terminator(op: Operation) -> bool:
 
 
 def is_constant(op: Operation) -> bool:
-    """Whether `op` is one attribute and nothing else: `arith.constant`, `llvm.mlir.constant`, ..."""
+    """Whether `op` only makes a value from an attribute: `arith.constant`, `llvm.mlir.constant`, ..."""
     return has_trait_type(type(op), ConstantLike)
 
 
@@ -80,7 +80,7 @@ def is_pure(op: Operation) -> bool:
 
 
 def may_write(op: Operation) -> bool:
-    """Whether memory may differ after `op`. Terminators are taken to write nothing."""
+    """Whether `op` may change memory. Terminators are taken to write nothing."""
     if is_terminator(op):
         return False
     if _is_innocent_type(type(op)):
@@ -111,7 +111,7 @@ def is_speculatable(op: Operation) -> bool:
     if isinstance(op, UNSIGNED_DIVISIONS):
         return _constant(op) not in (None, 0)
     if isinstance(op, SIGNED_DIVISIONS):
-        return _constant(op) not in (None, 0, -1)  # -1: the quotient of the smallest integer does not exist
+        return _constant(op) not in (None, 0, -1)  # -1: the smallest integer divided by -1 overflows
     trait = op.get_trait(ConditionallySpeculatable)
     if trait is None or not trait.is_speculatable(op):
         return False

@@ -1,4 +1,4 @@
-"""Ops whose value is known: constants of `arith` computed, and ops that only pass an operand on.
+"""Fold ops whose value is known: `arith` ops on constants, and ops whose result is one of their operands.
 
     arith.addi  %c3, %c4 : index                ->  %c7
     arith.mulf  %cst, %cst_0 : bf16             ->  a bf16 constant, rounded once, as the op itself would
@@ -6,14 +6,14 @@
     arith.trunci (arith.extui %x : i1 to i8)    ->  %x
     vector.extract (vector.insert %x, %v [0]) [0]  ->  %x
 
-A fold is exact or it is not done. Integers wrap. Floats round once, in the op's own type, for the four types that hardware computes
-in: products, sums and quotients of f16, bf16 and f32 are computed in f64, which has more than twice their bits, so that rounding
-its result again is innocuous (Figueroa 1995). x + 0.0 stays (it turns -0.0 into 0.0); x * 1.0, x + -0.0 and x - 0.0 go. Nothing of
-`math` folds: libm's answer is not the GPU's. `index` has 32 or 64 bits, which is not known here: what depends on the width is not
-folded.
+Only exact folds are done. Integers wrap. Floats are folded in the four types that hardware computes in, with one rounding to the op's own
+type: products, sums and quotients of f16, bf16 and f32 are computed in f64, which has more than twice their bits, so that rounding its
+result again is innocuous (Figueroa 1995). x + 0.0 stays (it turns -0.0 into 0.0); x * 1.0, x + -0.0 and x - 0.0 become x. Ops of `math`
+are not folded, because libm's results differ from the GPU's. The width of `index`, 32 or 64 bits, is not known here, so folds that
+depend on it are not done.
 
-Other ops bring their own folders (xDSL's `HasFolder`), but those of `complex` products and quotients are not taken: they compute in
-Python's complex numbers, where the op rounds each product of parts. Constants are made once per function, at its entry.
+Ops of other dialects have their own folders (xDSL's `HasFolder`). The ones of `complex` products and quotients are not used: they compute
+in Python's complex numbers, but the op rounds each product of parts. Each constant is kept once per function, at its entry.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ ConstantKey = tuple[type[Operation], tuple[tuple[str, Attribute], ...], Attribut
 
 
 class ConstantPool:
-    """The constants at the entry of every function, each once, in the order in which they were met.
+    """The constants at the entry of every function, each once, in the order of their first use.
 
-    A constant that serves several HLO instructions belongs to none of them: its location becomes unknown.
+    The location of a constant that several HLO instructions use becomes unknown.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class ConstantPool:
         self._order: dict[Block, list[Operation]] = {}
 
     def unique(self, constant: Operation, block: Block) -> Operation:
-        """The one op like `constant` at the start of `block`: `constant` itself, moved there, or the one that was there before."""
+        """The only op equal to `constant` at the start of `block`: `constant` itself, moved there, or the one already there."""
         known = self._known.setdefault(block, {})
         key = (type(constant), tuple(sorted(constant.properties.items(), key=_name)), constant.results[0].type)
         found = known.get(key)
@@ -112,7 +112,7 @@ def entry_block(op: Operation) -> Block:
 
 
 def constant_to_the_right(op: Operation) -> bool:
-    """Makes %c + %x into %x + %c, so that equal sums look equal and folders look at one side; whether it did."""
+    """Rewrites `%c + %x` to `%x + %c`, so that folders check only one side; returns whether it did."""
     if not is_commutative_type(type(op)) or len(op.operands) != 2:
         return False
     left, right = op.operands
@@ -123,16 +123,16 @@ def constant_to_the_right(op: Operation) -> bool:
 
 
 def is_constant_value(value: SSAValue) -> bool:
-    """Whether a constant op makes `value`."""
+    """Whether `value` is the result of a constant op."""
     return isinstance(value, OpResult) and is_constant(value.op)
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
-"""Ops that round more than once; xDSL's folders of them do not."""
+"""Ops that round more than once; xDSL's folders for them do not, so they are not used."""
 
 
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
-    """The values that `op`'s results always have, or None. `op` itself is left as it is."""
+    """The values that `op`'s results always have, or None. `op` itself is not changed."""
     if (folder := FOLDERS.get(type(op))) is not None:
         value = folder(op, [constant_value(operand) for operand in op.operands])
         folded = None if value is None else (value,)
@@ -156,7 +156,7 @@ def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAV
 
 
 def materialize(value: Attribute, result_type: Attribute, op: Operation, ctx: Context | None) -> Operation | None:
-    """A constant op of `value`: `arith.constant`, or what `op`'s dialect has for it; None if nothing holds it."""
+    """A constant op of `value`: `arith.constant`, or the constant op of `op`'s dialect; None if neither can hold it."""
     if isinstance(value, IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr):
         held = cast("AnyInteger | FloatAttr", value)
         return constant_op(held) if held.get_type() == result_type else None
@@ -167,7 +167,7 @@ def materialize(value: Attribute, result_type: Attribute, op: Operation, ctx: Co
 
 
 def constant_op(value: AnyInteger | FloatAttr) -> arith.ConstantOp:
-    """An `arith.constant` with MLIR's name for it."""
+    """An `arith.constant` with the name that MLIR gives its result."""
     constant = arith.ConstantOp(value)
     constant.result.name_hint = _hint(value)
     return constant
@@ -205,7 +205,7 @@ def constant_integer(value: SSAValue) -> int | None:
 
 
 def width(integer_type: Attribute) -> int | None:
-    """Bits that integer arithmetic wraps at: 64 for index, whose low 32 bits then are those of a 32-bit index too."""
+    """Bits at which integer arithmetic wraps: 64 for index; the low 32 bits are then right for a 32-bit index too."""
     if isinstance(integer_type, IndexType):
         return 64
     return cast(IntegerType, integer_type).width.data if isinstance(integer_type, IntegerType) else None
@@ -278,7 +278,7 @@ SHIFTS: dict[type[Operation], Callable[[int, int], int]] = {
     arith.ShRSIOp: lambda a, b: a >> b,
     arith.ShRUIOp: lambda a, b: a >> b,
 }
-# x op unit = x, by the unit's unsigned value; -1 stands for all ones.
+# x op unit = x, by the unit's unsigned value; -1 means all ones.
 RIGHT_UNIT: dict[type[Operation], int] = {
     arith.AddiOp: 0,
     arith.SubiOp: 0,
@@ -460,11 +460,11 @@ def _fold_index_castui(op: IndexCastUIOp, constants: Constants) -> SSAValue | At
 
 
 def float_attr(value: float, float_type: Attribute) -> FloatAttr:
-    """An attribute of `float_type` with `value` rounded once to nearest, ties to even; beyond the largest value: infinity."""
+    """An attribute of `float_type` with `value` rounded once to nearest, ties to even; infinity beyond the largest value."""
     kind = cast(Any, float_type)
     try:
         return FloatAttr(value, kind)
-    except OverflowError:  # struct.pack's answer for f16 and f32
+    except OverflowError:  # raised by struct.pack for f16 and f32
         return FloatAttr(math.copysign(math.inf, value), kind)
 
 
@@ -526,7 +526,7 @@ def _fold_negf(op: arith.NegfOp, constants: Constants) -> SSAValue | Attribute |
 
 
 def compare_floats(predicate: int, a: float, b: float) -> bool:
-    """`arith.cmpf` by predicate number: false, oeq, ogt, oge, olt, ole, one, ord, then the same, unordered, and true."""
+    """`arith.cmpf` by predicate number: false oeq ogt oge olt ole one ord, ueq ugt uge ult ule une uno true."""
     unordered = math.isnan(a) or math.isnan(b)
     if predicate in (0, 15):
         return predicate == 15
@@ -587,7 +587,7 @@ def _fold_float_to_integer(op: arith.FPToSIOp | arith.FPToUIOp, constants: Const
 
 
 def _fold_extract(op: vector.ExtractOp, constants: Constants) -> SSAValue | Attribute | None:
-    """An element of a vector is what was last put there, or what every element of it was."""
+    """`extract(insert(x, v)[k])[k]` → `x`, also through insertions at other positions; `extract(broadcast x)` → `x`."""
     wanted = _place(op)
     source = op.vector
     while wanted is not None and isinstance(producer := source.owner, vector.InsertOp):
@@ -602,7 +602,7 @@ def _fold_extract(op: vector.ExtractOp, constants: Constants) -> SSAValue | Attr
 
 
 def _place(op: vector.ExtractOp | vector.InsertOp) -> int | None:
-    """Which element of a vector of one dimension is read or replaced, where that is known."""
+    """The position that is read or replaced in a 1-d vector, if it is known."""
     positions = op.get_mixed_position()
     whole = op.vector.type if isinstance(op, vector.ExtractOp) else op.dest.type
     if len(positions) != 1 or not isa(whole, VectorType) or whole.get_num_dims() != 1:

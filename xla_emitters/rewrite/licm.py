@@ -1,12 +1,12 @@
-"""Loop-invariant code leaves `scf.for` and `scf.while`, innermost loops first, and keeps its locations.
+"""Loop-invariant code motion out of `scf.for` and `scf.while`, innermost loops first; ops keep their locations.
 
     scf.for %i = %c0 to %c4 step %c1 {          %0 = arith.cmpi sle, %thread_id_x, %c127
       %0 = arith.cmpi sle, %tid, %c127     ->   scf.for %i = %c0 to %c4 step %c1 {
       ...                                         ...
 
-An op may leave when nothing it uses is defined in the loop and when running it once before the loop is the same as running it every time:
-it is pure, and it either cannot fail or is sure to run because the loop is (its bounds say so). So the element that a loop reads is
-read ahead of a loop of four trips, but not ahead of one that may have none, whose index may lie outside the tensor.
+An op is moved if nothing it uses is defined in the loop, and running it once before the loop is the same as running it in every iteration:
+it is pure, and either it cannot fail or the loop's bounds show that it runs at least once. So an invariant tensor.extract moves out of a
+loop of four trips, but not out of one that may have none: there its index may be outside the tensor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOPS: frozenset[type[Operation]] = frozenset((scf.ForOp, scf.WhileOp))
 
 
 def loop_invariant_code_motion(root: Operation) -> bool:
-    """Moves invariant ops out of the loops inside `root`; whether any moved."""
+    """Moves invariant ops out of the loops inside `root`; returns whether any moved."""
     loops = [op for op in root.walk(region_first=True) if type(op) in LOOPS]
     moved = False
     for loop in loops:
@@ -41,7 +41,7 @@ def runs_at_least_once(loop: Operation, region: Region) -> bool:
 
 
 def _hoist(loop: Operation, region: Region, runs: bool) -> bool:
-    """Moves the invariant ops of a one-block region in front of `loop`, in order."""
+    """Moves the invariant ops of a one-block region in front of `loop`, in order; returns whether any moved."""
     block = region.first_block
     if block is None or block is not region.last_block:
         return False

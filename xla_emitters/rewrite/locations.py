@@ -1,11 +1,11 @@
-"""Where an op comes from: locations as passes keep, copy and fuse them.
+"""The locations of ops: which HLO instruction an op comes from, and how passes keep, copy and fuse that.
 
     loc("tanh_0"("gelu.hlo":19:3))                       an op of HLO instruction %tanh_0
     loc(fused["add_0"(...), "multiply_1"(...)])          one op that does the work of two
     loc(unknown)                                         terminators, and constants shared by a whole function
 
-Every op but those last two has a known location after every pass, down to the LLVM dialect. So a new op takes the location of the op
-that it replaces, and an op that stands for two takes both.
+Every op except terminators and shared constants has a known location after every pass, down to the LLVM dialect. So a new op gets the
+location of the op that it replaces, and an op that replaces two gets both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNKNOWN = UnknownLoc()
 
 
 def is_located(op: Operation) -> bool:
-    """Whether `op` says where it comes from."""
+    """Whether `op` has a known location."""
     return not isinstance(op.location, UnknownLoc)
 
 
@@ -64,9 +64,9 @@ def _fused(location: FusedLoc) -> ArrayAttr[Attribute]:
 
 
 def place_of(op: Operation) -> str:
-    """Where `op` comes from, for messages: `tanh_0 (gelu.hlo:19:3)`; "" when nothing is known.
+    """The location of `op` as text for messages: `tanh_0 (gelu.hlo:19:3)`; "" if none is known.
 
-    An op without a location speaks for the nearest op around it that has one.
+    For an op without a location it is that of the nearest enclosing op that has one.
     """
     holder: Operation | None = op
     while holder is not None:
@@ -92,12 +92,12 @@ def _text(location: Attribute) -> str:
 
 
 def instructions_of(op: Operation) -> tuple[str, ...]:
-    """The names of the HLO instructions that `op` does the work of, each once; () for an op without a location."""
+    """The names of the HLO instructions that `op` comes from, each once; () for an op without a location."""
     return tuple(dict.fromkeys(part.desc.data for part in _parts(op.location) if isinstance(part, NameLoc)))
 
 
 def locate(op: Operation, location: LocationAttr) -> None:
-    """Gives `location` to `op` and to the ops inside it, where they have none of their own."""
+    """Gives `location` to `op` and to the ops inside it that have none of their own."""
     if isinstance(op.location, UnknownLoc):
         op.location = location
     if op.regions:
@@ -107,7 +107,7 @@ def locate(op: Operation, location: LocationAttr) -> None:
 
 
 def located_builder(insert_point: InsertPoint, location_of: Operation) -> Builder:
-    """A builder whose inserted ops take `location_of`'s location when they have none of their own."""
+    """A builder whose inserted ops get `location_of`'s location if they have none of their own."""
     builder = Builder(insert_point)
     location = location_of.location
     builder.operation_insertion_handler.append(lambda op: locate(op, location))

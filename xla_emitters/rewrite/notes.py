@@ -1,11 +1,11 @@
-"""What emission and passes say about themselves: what they declined (remarks) and what they chose (decisions).
+"""Notes of emission and passes: remarks (what they declined) and decisions (what they chose).
 
     with take_notes() as notes:
         run_pass(...)
     notes.remarks     Remark("xla-vectorize-loads-stores", "skipped scf.for: its step is not 1", "tanh_0 (gelu.hlo:19:3)")
     notes.decisions   Decision("launch", "24576x1x1 blocks of 128x1x1 threads", {"grid": [24576, 1, 1], ...})
 
-Notes go to whoever takes them and nowhere otherwise: a pass pays one look-up for a note that nobody reads.
+Notes are collected only inside `take_notes`; outside it a note costs one look-up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xla_emitters.trace import Decision, Remark
 
 @dataclass
 class Notes:
-    """What was said, in order; a remark that was made before is not made again."""
+    """Remarks and decisions in order; of equal remarks only the first is kept."""
 
     remarks: list[Remark] = field(default_factory=list[Remark])
     decisions: list[Decision] = field(default_factory=list[Decision])
@@ -38,7 +38,7 @@ _TAKING: ContextVar[Notes | None] = ContextVar("taking", default=None)
 
 @contextmanager
 def take_notes() -> Generator[Notes]:
-    """The notes of what runs inside the `with`. Nested uses take their own."""
+    """Collects the notes made inside the `with`. A nested `take_notes` collects its own."""
     notes = Notes()
     token = _TAKING.set(notes)
     try:
@@ -48,11 +48,11 @@ def take_notes() -> Generator[Notes]:
 
 
 def notes_wanted() -> Notes | None:
-    """Where notes go now; None when nobody takes them, so that none need be made."""
+    """The current collection of notes; None outside `take_notes`, where a caller need not make any."""
     return _TAKING.get()
 
 
 def decide(topic: str, text: str, **data: Any) -> None:
-    """Notes a choice: its topic, a line for a person, and `data` that JSON can hold."""
+    """Records a decision: its topic, a line of text, and `data` that JSON can hold."""
     if (notes := _TAKING.get()) is not None:
         notes.decisions.append(Decision(topic, text, data))

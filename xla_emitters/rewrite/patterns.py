@@ -1,15 +1,15 @@
-"""The greedy pattern driver: applies patterns until none matches, and sees to it that every new op says where it comes from.
+"""The greedy pattern driver: applies patterns until none matches, and gives every new op a location.
 
     %0 = arith.constant 2.0 : bf16
     %1 = arith.mulf %0, %0 : bf16 loc("square")      ->   %1 = arith.constant 4.0 : bf16 loc("square")
 
-Patterns are xDSL's (`RewritePattern`, `PatternRewriter`); the driver is ours because xDSL's returns `loc(unknown)` for what it folds. An op
-that a pattern inserts without a location takes that of the op it replaces, or else of the matched op; with `fold`, ops whose value is
-known become constants, and ops that nobody uses go.
+Patterns are xDSL's (`RewritePattern`, `PatternRewriter`); the driver is ours because xDSL's gives folded ops `loc(unknown)`. An op that a
+pattern inserts without a location gets the location of the op it replaces, or else of the matched op. With `fold`, ops whose value is
+known become constants, and unused ops are erased.
 
 Cost: one dictionary look-up per op for the patterns of its type; after a change only the changed op, its users and the definitions of its
-operands are looked at again. The whole root is walked again until nothing changes, so that the result does not depend on who told whom.
-It ends, because patterns are required to make progress; a set of patterns that undo each other is reported, not looped on.
+operands are visited again. The whole root is walked again until nothing changes, so that the result does not depend on which changes the
+patterns reported. The driver terminates because patterns must make progress; patterns that undo each other raise InternalError.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from xla_emitters.rewrite.effects import is_constant, is_dead
 from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op
 from xla_emitters.rewrite.locations import UNKNOWN, locate, place_of
 
-MAX_ROUNDS = 10  # whole walks; MLIR's canonicalize gives up after as many
-MAX_REWRITES_PER_OP = 200  # far above what any terminating set of patterns was seen to need (below 10)
+MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same limit
+MAX_REWRITES_PER_OP = 200  # terminating sets of patterns were seen to need fewer than 10
 
 
 def apply_patterns(
@@ -63,7 +63,7 @@ def apply_patterns_by_type(
 
 
 class LocatedRewriter(PatternRewriter):
-    """xDSL's rewriter, which also places new ops in the source and hears of ops that moved."""
+    """xDSL's rewriter, which also gives new ops locations and puts changed ops on the worklist."""
 
     def __init__(self, worklist: Worklist) -> None:
         super().__init__(InsertPoint.at_end(Block()))  # `start` sets the real one
@@ -173,9 +173,9 @@ class _GreedyDriver:
         return changed
 
     def _rewrite(self, op: Operation) -> bool:
-        """Erases, folds or rewrites `op`, once; whether it did."""
+        """Erases, folds or rewrites `op`, once; returns whether it did."""
         if op.parent is None:
-            return False  # a pattern took it out without telling
+            return False  # a pattern removed it without the rewriter
         rewriter = self.rewriter
         if self.fold:
             if is_dead(op):
@@ -204,7 +204,7 @@ class _GreedyDriver:
         return False
 
     def _move_to_entry(self, constant: Operation) -> bool:
-        """Keeps one copy of `constant` in its function, at the entry; whether this was another one."""
+        """Keeps one copy of `constant` at its function's entry; returns whether it replaced `constant` by an earlier copy."""
         kept = self.constants.unique(constant, entry_block(constant))
         if kept is constant:
             return False

@@ -1,10 +1,10 @@
-"""What the ranges of values decide: comparisons, minima and maxima whose outcome is the same for every thread and iteration.
+"""Fold comparisons, minima and maxima whose result follows from value ranges: it is the same for every thread and iteration.
 
     %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
     %0 = arith.cmpi sle, %thread_id_x, %c127                                   ->  %true
 
-Ranges are those of signed values (`dialects/ranges.py`). An unsigned comparison is decided only where neither operand can be negative:
-there the two orders agree. (XLA evaluates unsigned predicates on signed intervals.)
+Ranges are of signed values (`dialects/ranges.py`). An unsigned comparison is folded only if neither operand can be negative: then the
+signed and the unsigned order agree. (XLA evaluates unsigned predicates on signed intervals.)
 Source: docs/reference/2 3.3 "xla-simplify-arith".
 """
 
@@ -21,16 +21,16 @@ from xla_emitters.rewrite.folders import FIRST_UNSIGNED, constant_op, integer_at
 
 
 def decide_comparison(op: arith.CmpiOp) -> bool | None:
-    """The outcome of `op` for all values in the ranges of its operands, if it is one."""
+    """The result of `op` if it is the same for all values in the ranges of its operands, else None."""
     if op.lhs.type == i1:
-        return None  # a truth value has no order, and `true` is 1 in some attributes and -1 in others
+        return None  # i1 has no order here: `true` is 1 in some attributes and -1 in others
     left, right = range_of_value(op.lhs), range_of_value(op.rhs)
     if left is None or right is None or not (left.is_feasible and right.is_feasible):
         return None
     predicate = op.predicate.value.data
     if predicate >= FIRST_UNSIGNED and (left.lower < 0 or right.lower < 0):
         return None
-    # eq, ne, slt, sle, sgt, sge, and the last four again unsigned
+    # eq ne slt sle sgt sge ult ule ugt uge
     match predicate if predicate < FIRST_UNSIGNED else predicate - 4:
         case 0:
             return _is_equal(left, right)
@@ -66,7 +66,7 @@ def _is_at_most(a: Interval, b: Interval) -> bool | None:
 
 
 def decide_extremum(op: Operation) -> SSAValue | None:
-    """The operand that a minimum or maximum always is, if ranges say which."""
+    """The operand that a minimum or maximum always equals, if the ranges determine it."""
     if not isinstance(op, arith.MinSIOp | arith.MaxSIOp | arith.MinUIOp | arith.MaxUIOp):
         return None
     left, right = range_of_value(op.lhs), range_of_value(op.rhs)
@@ -83,7 +83,7 @@ def decide_extremum(op: Operation) -> SSAValue | None:
 
 
 class DecideComparisons(RewritePattern):
-    """A comparison that the ranges of its operands decide is a constant."""
+    """Replaces a comparison by a constant if its operands' ranges decide it."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.CmpiOp, rewriter: PatternRewriter) -> None:
@@ -94,7 +94,7 @@ class DecideComparisons(RewritePattern):
 
 
 class DecideExtrema(RewritePattern):
-    """A minimum or maximum whose operands' ranges are in order is one of them."""
+    """Replaces a minimum or maximum by one of its operands if the operands' ranges decide which."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(

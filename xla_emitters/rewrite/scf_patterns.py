@@ -1,4 +1,4 @@
-"""Canonical forms of `scf`: branches that are decided, loops that run once or never, values that only pass through.
+"""Canonical forms of `scf`: branches on known conditions, loops that run once or never, values that are only passed through.
 
     scf.if %true { A } else { B }                                    ->  A
     %r = scf.if %c -> (T) { scf.yield %x } else { scf.yield %x }     ->  %x
@@ -6,8 +6,8 @@
     scf.for %i = %c0 to %c1 step %c1 { A }                           ->  A with %i := %c0
     %r = scf.for ... iter_args(%a = %x) { ... scf.yield %a }         ->  %x, inside and after the loop
 
-Each pattern is a fact about the values, not about speed. An `scf.if` of tensors never becomes an `arith.select`: a branch of an insert
-writes one tensor in place, a select would need two. Ops keep their locations; a rebuilt loop or branch keeps its own, and its attributes.
+The patterns do not weigh costs. An `scf.if` of tensors never becomes an `arith.select`: a branch with an insert writes one tensor in
+place, a select would need two tensors. Ops keep their locations; a rebuilt loop or branch keeps its location and attributes.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from xla_emitters.rewrite.locations import fuse_locations
 
 
 def inline_branch(rewriter: PatternRewriter, op: Operation, region: Region, arguments: Sequence[SSAValue] = ()) -> None:
-    """Replaces `op` by the ops of the one block of `region`; what its terminator yields replaces `op`'s results."""
+    """Replaces `op` by the ops of the only block of `region`, and `op`'s results by the values that its terminator yields."""
     block = region.block
     terminator = block.last_op
     assert terminator is not None
     values = terminator.operands
     rewriter.erase(terminator)
     rewriter.inline_block(block, InsertPoint.before(op), arguments)
-    # Arguments of the block are replaced in the yielded values too: those were read before.
+    # The yielded values were read before inlining: replace the block's arguments in them too.
     replaced = {id(argument): value for argument, value in zip(block.args, arguments, strict=True)}
     rewriter.replace(op, (), [replaced.get(id(value), value) for value in values])
 
 
 def yielded(block: Block) -> tuple[SSAValue, ...]:
-    """What the block's terminator yields."""
+    """The values that the block's terminator yields."""
     terminator = block.last_op
     return () if terminator is None else tuple(terminator.operands)
 
 
 class FoldConstantIf(RewritePattern):
-    """A branch on a constant is one of its sides."""
+    """`scf.if` on a constant → the ops of one side."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
@@ -58,7 +58,7 @@ class FoldConstantIf(RewritePattern):
 
 
 class FoldConstantSwitch(RewritePattern):
-    """A switch on a constant is one of its cases."""
+    """`scf.index_switch` on a constant → the ops of one case."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.IndexSwitchOp, rewriter: PatternRewriter) -> None:
@@ -69,7 +69,7 @@ class FoldConstantSwitch(RewritePattern):
 
 
 class InlineExecuteRegion(RewritePattern):
-    """A region of one block runs where it stands, unless it asks to be kept."""
+    """`scf.execute_region` of one block → the block's ops, unless it is marked `no_inline`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.ExecuteRegionOp, rewriter: PatternRewriter) -> None:
@@ -78,7 +78,7 @@ class InlineExecuteRegion(RewritePattern):
 
 
 class DecideByEnclosingIf(RewritePattern):
-    """Inside a side of `scf.if %c`, another `scf.if %c` is decided."""
+    """Inside a side of `scf.if %c`, another `scf.if %c` → the ops of the same side."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
@@ -94,13 +94,13 @@ class DecideByEnclosingIf(RewritePattern):
 
 
 class ForwardIfResults(RewritePattern):
-    """A result that both sides yield alike is that value; a result that nobody uses is not yielded."""
+    """Replaces a result for which both sides yield the same value by that value; drops unused results."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.IfOp, rewriter: PatternRewriter) -> None:
         if not op.output:
             if op.false_region.blocks and isinstance(op.false_region.block.first_op, scf.YieldOp):
-                # An empty else says nothing.
+                # An empty else can be dropped.
                 replace_if(rewriter, op, ())
             return
         then_values, else_values = yielded(op.true_region.block), yielded(op.false_region.block)
@@ -113,7 +113,7 @@ class ForwardIfResults(RewritePattern):
 
 
 def replace_if(rewriter: PatternRewriter, op: scf.IfOp, kept: Sequence[int]) -> scf.IfOp:
-    """`op` with only the results numbered in `kept`; the others must be unused. An else that is then empty goes."""
+    """Rebuilds `op` with only the results numbered in `kept`; the others must be unused. An else that is then empty is dropped."""
     for region in op.regions:
         if region.blocks:
             terminator = region.block.last_op
@@ -130,9 +130,9 @@ def replace_if(rewriter: PatternRewriter, op: scf.IfOp, kept: Sequence[int]) -> 
 
 
 class CombineIfs(RewritePattern):
-    """Two branches on one condition, one behind the other, are one; the second sees what the side of the first gave.
+    """Merges two consecutive branches on one condition; the second's sides use the values that the first's sides yield.
 
-    Only insertions into vectors may stand between them, as between the copies of an unrolled loop: they come after.
+    Only insertions into vectors may be between them, as between the copies of an unrolled loop: they are moved after the merged branch.
     """
 
     @op_type_rewrite_pattern
@@ -171,13 +171,13 @@ class CombineIfs(RewritePattern):
 
 
 class RemoveTrivialLoops(RewritePattern):
-    """A loop that never runs is its initial values; one that runs once is its body."""
+    """Replaces a loop that never runs by its initial values, and one that runs once by its body."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
         lower, upper = constant_integer(op.lb), constant_integer(op.ub)
         if "unsignedCmp" in op.properties and op.lb is not op.ub and any(b is None or b < 0 for b in (lower, upper)):
-            return  # as an unsigned number, a negative one is large
+            return  # a negative bound is a large unsigned number
         if op.lb is op.ub or (lower is not None and upper is not None and lower >= upper):
             rewriter.replace(op, (), op.iter_args)
             return
@@ -189,7 +189,7 @@ class RemoveTrivialLoops(RewritePattern):
 
 
 class ForwardIterArgs(RewritePattern):
-    """A carried value that never changes is its initial value; one that nobody reads is not carried."""
+    """Replaces a carried value that never changes by its initial value; drops a carried value that is never read."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter) -> None:
@@ -211,7 +211,7 @@ class ForwardIterArgs(RewritePattern):
 
 
 def replace_for(rewriter: PatternRewriter, op: scf.ForOp, kept: Sequence[int]) -> scf.ForOp:
-    """`op` with only the carried values numbered in `kept`; the results and arguments of the others must be unused."""
+    """Rebuilds `op` with only the carried values numbered in `kept`; the results and arguments of the others must be unused."""
     block = op.body.block
     terminator = block.last_op
     assert terminator is not None

@@ -1,4 +1,4 @@
-"""Which ops speak of a symbol: calls, combiners, addresses of globals, any attribute that holds `@name`."""
+"""The symbols that ops define and refer to: calls, combiners, addresses of globals, any attribute that contains `@name`."""
 
 from __future__ import annotations
 

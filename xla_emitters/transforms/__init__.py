@@ -1,1 +1,1 @@
-"""Passes on tensors: tensors in, tensors out. One pass per file; `pipelines/passes.py` knows their order."""
+"""Passes from tensor IR to tensor IR, one per file. `pipelines/passes.py` defines their order."""

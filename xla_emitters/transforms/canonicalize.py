@@ -1,4 +1,4 @@
-"""The pass `xla-canonicalize`: everything folded and in canonical form; see `rewrite/canonicalize.py`."""
+"""The pass `xla-canonicalize`: folds ops and rewrites them to canonical form; see `rewrite/canonicalize.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 @dataclass(frozen=True)
 class CanonicalizePass(KernelPass):
-    """Ops folded, branches decided, constants once per function. Like MLIR's `canonicalize`, but every op keeps a location."""
+    """Folds ops, decides constant branches, keeps one copy of a constant per function. Like MLIR's `canonicalize`, with locations kept."""
 
     name = "xla-canonicalize"
 

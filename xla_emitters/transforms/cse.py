@@ -1,4 +1,4 @@
-"""The pass `xla-cse`: equal ops once; see `rewrite/cse.py`."""
+"""The pass `xla-cse`: merges equal ops; see `rewrite/cse.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 @dataclass(frozen=True)
 class CsePass(KernelPass):
-    """Equal ops merged, dead ones erased, also across blocks. Like MLIR's `cse`, but the op that stays takes both locations."""
+    """Merges equal ops and erases dead ones, also across blocks. Like MLIR's `cse`, but the remaining op gets both locations."""
 
     name = "xla-cse"
 

@@ -1,11 +1,11 @@
-"""Functions that no kernel needs go: those that no public function refers to, directly or through others.
+"""Erase the functions that no kernel needs: those that no public function refers to, directly or through others.
 
     func.func @fusion(...) { ... pure_call @f ... }          func.func @fusion(...) { ... pure_call @f ... }
     func.func private @f(...) { ... }                   ->   func.func private @f(...) { ... }
     func.func private @g(...) { ... pure_call @g ... }
 
-Unlike symbol-dce it follows references from what is alive, so functions that only call each other go too. Run before inlining: a dead
-caller would make a live function look as if it were called twice.
+Unlike symbol-dce, this pass follows references from live functions, so it also erases functions that only call each other. It runs
+before inlining, because the inliner counts callers and would count a dead one.
 Source: XLA erase_dead_functions.cc.
 """
 
@@ -30,7 +30,7 @@ class EraseDeadFunctionsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         by_name = functions(op)
-        # Whatever else stands in the module (a global, another symbol table) keeps alive what it refers to.
+        # Every other op of the module (a global, a nested symbol table) keeps the functions alive that it refers to.
         others = [inner for inner in op.body.ops if not isinstance(inner, func.FuncOp)]
         reached = [name for name, function in by_name.items() if not is_private(function)]
         reached += [name for other in others for inner in other.walk() for name in symbols_in(inner) if name in by_name]

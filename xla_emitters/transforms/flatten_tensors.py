@@ -1,21 +1,22 @@
-"""Flatten N-d tensors to 1-d, so that an index says where its element lies in memory.
+"""Flatten N-d tensors to 1-d, so that an index is the offset of its element in memory.
 
     %i = apply_indexing (t, b)[v] -> (b floordiv 16)                 %k = apply_indexing (t, b, v) -> (b * 32 + t * 4 + v)
     %j = apply_indexing (t, b)[v] -> ((b mod 16) * 32 + t * 4 + v)
     %x = tensor.extract %a[%i, %j] : tensor<8x512xf32>          ->   %x = tensor.extract %a[%k] : tensor<4096xf32>
 
-Every access gets one `apply_indexing`: the offset in memory, as the tensor's layout has it, composed with the maps that produced its
-indices and simplified. Accesses with one offset share it. Names and bounds of the variables are kept; symbols become dims. The maps that
-other ops use come into their simplest form too: a row's number in a loop over columns does not depend on the column any more.
+Every access gets one `apply_indexing`: the offset in memory that the tensor's layout defines, composed with the maps that produced the
+access's indices, and simplified. Accesses with equal offsets share it. Names and bounds of the variables are kept; symbols become dims.
+The maps that other ops use are simplified too, and lose the operands they do not need: a row number computed in a loop over columns no
+longer depends on the column.
 
-Layouts are encodings: none (row major), `dense<[0, 1]> : tensor<2xi64>` or `#hlo.layout<[0, 1]>`, minor dimension first. They are
-folded into the offset and gone afterwards; constants are put into memory order. A layout with tiles, packed elements or dynamic bounds
-is refused.
+A layout is the tensor type's encoding: none (row major), `dense<[0, 1]> : tensor<2xi64>` or `#hlo.layout<[0, 1]>`, minor dimension first.
+The pass folds layouts into offsets, drops them from the types, and reorders the elements of constants into memory order. It refuses a
+layout with tiles, packed elements or dynamic bounds.
 After this pass no tensor has a rank above 1 or a layout (lower-tensors and vectorize-loads-stores rely on it); ranks 0 and 1 keep
-their shape. An op that the pass does not know and that touches a tensor of higher rank is refused by name before anything is changed.
+their shape. If a tensor of higher rank has a user that the pass does not know, the pass raises Unsupported before it changes anything.
 
-Vectors of higher rank are flattened too, row major, if nothing but single elements of them is taken and put in: all of the module, or
-none, and then a remark says which op is in the way.
+Vectors of higher rank are flattened too, row major, if every op in the module that uses one reads or writes single elements of it.
+Otherwise all vectors keep their shapes, and a remark names the first op that prevents it.
 Source: seed document, "Flatten tensors"; XLA flatten_tensors.cc.
 """
 
@@ -58,7 +59,7 @@ from xla_emitters.rewrite.patterns import apply_patterns_by_type
 
 ArrayType = TensorType[Attribute]
 
-# Ops that hand tensors on: only their types change.
+# Ops that pass tensors through unchanged: only their types change.
 CARRIERS: frozenset[type[Operation]] = frozenset(
     (
         func.FuncOp,
@@ -111,27 +112,27 @@ class FlattenTensorsPass(KernelPass):
         for inner in ops:
             _flatten_types(inner, flat_vectors)
         offsets.erase_unused_producers()
-        # Maps depend on no more than they need: what does not change in a loop can leave it, what goes up by one can be vectorised.
+        # Maps without unused operands let LICM hoist invariant ones and let xla-vectorize-loads-stores see strides of one.
         apply_patterns_by_type(op, lambda op_type: _SIMPLER_MAPS if op_type is xla_gpu.ApplyIndexingOp else ())
         hoist_constants(op)
 
     def _vectors_can_be_flat(self, ops: Sequence[Operation]) -> bool:
-        """Whether there are vectors of higher rank, and only single elements of them are looked at."""
+        """Whether there are vectors of higher rank, and every op on them reads or writes single elements."""
         concerned = [op for op in ops if any(_is_deep_vector(value.type) for value in (*op.operands, *op.results))]
         if (in_the_way := next((op for op in concerned if not _keeps_elements_single(op)), None)) is not None:
             return bool(
-                self.skip(in_the_way, "it takes more of a vector than an element, so vectors keep their shapes")
+                self.skip(in_the_way, "it uses more than one element of a vector, so all vectors keep their shapes")
             )
         return bool(concerned)
 
 
-# What becomes of types ---------------------------------------------------------------------------------------------------
+# Types --------------------------------------------------------------------------------------------------------------------
 
 
 def is_flat(value_type: Attribute, vectors: bool = False) -> bool:
-    """Whether `value_type` is left as it is: no tensor, or one of rank 0 or 1 without a layout.
+    """Whether this pass keeps `value_type`: it is not a tensor, or a tensor of rank 0 or 1 without a layout.
 
-    vectors  whether vectors are made flat, too
+    vectors  whether vectors of higher rank are flattened too
     """
     if not isinstance(value_type, TensorType):
         return not (vectors and _is_deep_vector(value_type))
@@ -140,7 +141,7 @@ def is_flat(value_type: Attribute, vectors: bool = False) -> bool:
 
 
 def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
-    """The type that stands for `value_type` after this pass."""
+    """The type that replaces `value_type`."""
     if is_flat(value_type, vectors):
         return value_type
     array = cast(ArrayType, value_type)
@@ -151,7 +152,7 @@ def flat_type(value_type: Attribute, vectors: bool = False) -> Attribute:
 
 
 def _is_deep_vector(value_type: Attribute) -> bool:
-    """Whether it is a vector of rank 2 or more, of fixed size."""
+    """Whether `value_type` is a vector of rank 2 or more, of fixed size."""
     if not isinstance(value_type, VectorType):
         return False
     array = cast("VectorType[Attribute]", value_type)
@@ -159,7 +160,7 @@ def _is_deep_vector(value_type: Attribute) -> bool:
 
 
 def _keeps_elements_single(op: Operation) -> bool:
-    """Whether `op` is the same on flat vectors: it hands them on, computes by element, or moves one element."""
+    """Whether `op` works on flat vectors too: it passes them through, computes by element, or reads or writes one element."""
     match op:
         case vector.ExtractOp():
             return not isinstance(op.result.type, VectorType)
@@ -172,7 +173,7 @@ def _keeps_elements_single(op: Operation) -> bool:
 
 
 def _layout(array: ArrayType | VectorType) -> tuple[int, ...] | None:
-    """The dimensions of `array`, minor first; None if its encoding says something else than that."""
+    """The dimensions of `array`, minor first; None if its encoding is anything but an order of dimensions."""
     rank = array.get_num_dims()
     encoding = array.encoding if isinstance(array, TensorType) else NoneAttr()
     if isinstance(encoding, NoneAttr):
@@ -189,7 +190,7 @@ def _layout(array: ArrayType | VectorType) -> tuple[int, ...] | None:
 
 
 def _check(op: Operation, stage: str) -> None:
-    """raises Unsupported if `op` has to do with a tensor that cannot be flattened, or that it would not survive."""
+    """Raises Unsupported if `op` uses a tensor that cannot be flattened, or if there is no rule to flatten `op`."""
     types = [value.type for value in (*op.operands, *op.results)]
     types += [argument.type for region in op.regions for block in region.blocks for argument in block.args]
     if isinstance(op, func.FuncOp):
@@ -203,9 +204,9 @@ def _check(op: Operation, stage: str) -> None:
     if all(is_flat(array) for array in concerned):
         return
     if isinstance(op, xla_gpu.AtomicRMWOp) and isinstance(op.current.type, VectorType):
-        raise _unsupported(op, "it changes several elements of a tensor of more than one dimension", stage)
+        raise _unsupported(op, "it updates several elements of a tensor of rank above 1", stage)
     if isinstance(op, vector.TransferReadOp | vector.TransferWriteOp) and not _is_contiguous(op):
-        raise _unsupported(op, "it does not move a vector along the minor dimension", stage)
+        raise _unsupported(op, "its vector is not contiguous in memory, along the minor dimension", stage)
     if type(op) not in CARRIERS | ACCESSES | {arith.ConstantOp}:
         raise _unsupported(op, "no rule to flatten it", stage)
 
@@ -216,7 +217,7 @@ def _unsupported(op: Operation, reason: str, stage: str) -> Unsupported:
 
 
 def _is_contiguous(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
-    """Whether `op` moves a whole 1-d vector along the dimension that is minor in memory."""
+    """Whether `op` reads or writes a whole 1-d vector along the dimension that is minor in memory."""
     array = cast(ArrayType, op.source.type)
     rank = array.get_num_dims()
     layout = _layout(array)
@@ -249,7 +250,7 @@ def _flatten_types(op: Operation, vectors: bool) -> None:
 
 
 def _flatten_constant(op: arith.ConstantOp, vectors: bool) -> None:
-    """The constant's elements in the order in which they lie in memory."""
+    """Reorders the constant's elements into memory order."""
     value = op.value
     if is_flat(op.result.type, vectors) or not isinstance(value, DenseIntOrFPElementsAttr):
         return
@@ -260,7 +261,7 @@ def _flatten_constant(op: arith.ConstantOp, vectors: bool) -> None:
     if value.is_splat() or layout == tuple(reversed(range(len(shape)))):
         op.value = DenseIntOrFPElementsAttr(new_type, value.data)
         return
-    # Memory order: the last dimension of `layout` is outermost. Elements stand in row-major order.
+    # Memory order: the last dimension of `layout` is outermost. The attribute's elements are in row-major order.
     elements = cast(Sequence[Any], value.get_values())
     outermost_first = tuple(reversed(layout))
     strides = [math.prod(shape[dim + 1 :]) for dim in outermost_first]
@@ -271,7 +272,7 @@ def _flatten_constant(op: arith.ConstantOp, vectors: bool) -> None:
     op.value = DenseIntOrFPElementsAttr.from_list(new_type, moved)
 
 
-# What becomes of accesses ------------------------------------------------------------------------------------------------
+# Accesses -----------------------------------------------------------------------------------------------------------------
 
 
 def _flatten_access(op: Operation, offsets: _Offsets) -> None:
@@ -294,14 +295,14 @@ def _flatten_access(op: Operation, offsets: _Offsets) -> None:
 
 
 def _looked_into(op: vector.ExtractOp | vector.InsertOp) -> Attribute:
-    """The type of the vector of which `op` takes or replaces a part."""
+    """The type of the vector that `op` reads from or writes to."""
     return op.vector.type if isinstance(op, vector.ExtractOp) else op.dest.type
 
 
 def _flatten_vector_access(op: vector.ExtractOp | vector.InsertOp, array: Attribute, offsets: _Offsets) -> None:
-    """Gives `op` one position: a number where all were numbers, else the offset of the element.
+    """Gives `op` one position: a number if all its positions were numbers, else the offset of the element as a value.
 
-    array  what `op` looks into, as it was: what stands before `op` is flat already
+    array  the vector's type before flattening; the vector itself is already flat
     """
     if not _is_deep_vector(array):
         return
@@ -341,9 +342,9 @@ def _replace_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, offset
 
 @dataclass
 class _Offsets:
-    """The offsets of accesses, each computed once where it is needed first.
+    """The offsets of accesses, each computed once, at its first use.
 
-    An offset made in a block serves the accesses after it there and in the regions below it.
+    An offset computed in a block is reused by later accesses of that block and of the regions nested in it.
     """
 
     known: dict[Block, dict[tuple[object, ...], xla_gpu.ApplyIndexingOp]] = field(
@@ -352,7 +353,7 @@ class _Offsets:
     producers: dict[xla_gpu.ApplyIndexingOp, None] = field(default_factory=dict[xla_gpu.ApplyIndexingOp, None])
 
     def of(self, access: Operation, array: ArrayType, indices: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        """The indices of an element of the flat tensor, in place of `indices` into one of type `array`: its offset in memory."""
+        """The indices into the flat tensor for element `indices` of a tensor of type `array`: its offset in memory; () for rank 0."""
         if array.get_num_dims() <= 1:
             return tuple(indices)
         layout = _layout(array)
@@ -384,7 +385,7 @@ class _Offsets:
         return None
 
     def _composed(self, linear: IndexingMap, indices: Sequence[SSAValue]) -> tuple[list[SSAValue], IndexingMap]:
-        """The offset as a map of values that are not results of maps themselves; those values, and the map."""
+        """Returns the offset as (operands, map), where no operand is itself the result of an apply_indexing."""
         values: list[SSAValue] = []
         variables: list[Variable] = []
         number_of: dict[SSAValue, int] = {}
@@ -412,7 +413,7 @@ class _Offsets:
             known = range_of_value(index)
             return variable(index, Variable(dim.bounds if known is None else _tighter(dim.bounds, known)))
 
-        # As where applications are canonicalised: values that are indices first, then what the maps of the others read.
+        # The order of canonicalised applications: first the indices that are plain values, then the operands of the other indices' maps.
         expressions: dict[int, Expr] = {}
         for number in sorted(range(len(indices)), key=lambda n: isinstance(indices[n].owner, xla_gpu.ApplyIndexingOp)):
             expressions[number] = expression(indices[number], linear.dims[number])
@@ -423,7 +424,7 @@ class _Offsets:
         return values, composed
 
     def erase_unused_producers(self) -> None:
-        """The maps whose results only were indices of the old tensors go, last ones first."""
+        """Erases the maps whose results were only indices of the old tensors, last ones first."""
         doomed = list(self.producers)
         while doomed:
             op = doomed.pop()

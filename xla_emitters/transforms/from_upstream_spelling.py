@@ -1,4 +1,4 @@
-"""What today's XLA prints, as our pipeline expects it: the seed's names, blocks and threads as ids, the launch on the entry function.
+"""Convert the IR that today's XLA prints to the form our pipeline takes: the seed's names, block and thread ids, the launch as attributes.
 
     %b = xla.workgroup_id x {xla.range = [0 : index, 63 : index]}      %b = gpu.block_id x {xla.range = [0 : index, 63 : index]}
     %r = scf.forall (%t) in (128) shared_outs(%o = %out) {             %t = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
@@ -8,11 +8,11 @@
       }                                                                  gpu.known_block_size = array<i32: 128, 1, 1>
     }                                                                    gpu.known_grid_size = array<i32: 64, 1, 1>
 
-A forall's indices are the thread's x, y and z, and what an iteration puts into a shared out whole is what its thread has made of it.
-A forall of another form is left alone. The launch is read off the ranges of ids. An id that is not there has extent 1: so it is in what
-XLA emits, and if not, threads are left out that would do the same again.
-The parser makes the seed's ops of upstream's names by itself (`dialects/xla_gpu/xla.py`); here those that xla-to-upstream-spelling has made
-follow.
+The forall's indices become the thread ids x, y and z, and the tensor that an iteration inserts whole into a shared out becomes the forall's
+result. A forall of another form is left alone. The launch is computed from the ranges of the ids. An id that does not occur has extent 1:
+XLA emits an id for every larger extent, and without the id all threads along that dimension would compute the same.
+The parser already reads upstream's names as the seed's ops (`dialects/xla_gpu/xla.py`); this pass converts the upstream ops that
+xla-to-upstream-spelling has made.
 Source: docs/reference/1 section 0 and 1.1; XLA's own IR before and after it lowers scf.forall.
 """
 
@@ -67,7 +67,7 @@ class FromUpstreamSpellingPass(KernelPass):
         loops = [inner for inner in function.walk() if isinstance(inner, ForallOp)]
         for loop in loops:
             if len(loops) > 1:
-                self.skip(loop, "there is more than one in the function, so its iterations are not the threads")
+                self.skip(loop, "the function has more than one scf.forall, so its iterations are not the threads")
             elif (reason := _not_threads(loop)) is not None:
                 self.skip(loop, reason)
             else:
@@ -77,19 +77,19 @@ class FromUpstreamSpellingPass(KernelPass):
 def _not_threads(loop: ForallOp) -> str | None:
     """Why the loop's iterations are not the threads of a block; None if they are."""
     if loop.mapping is not None:
-        return "its mapping is not read"
+        return "it has a mapping attribute, which is not supported"
     bounds = (loop.static_lower, loop.static_step)
     if len(loop.static_upper) > 3 or any(set(b.iter_values()) - {n} for n, b in enumerate(bounds)):
         return "its indices do not count from 0 by 1 in at most three dimensions"
     if loop.dynamic_upper or any(size < 1 for size in loop.static_upper.iter_values()):
         return "its bounds are not positive constants"
     if _inserted(loop) is None:
-        return "it does not put a whole tensor into each of its shared outs"
+        return "it does not insert one whole tensor into each of its shared outs"
     return None
 
 
 def _inserted(loop: ForallOp) -> Sequence[SSAValue] | None:
-    """What the loop's body puts into each shared out; None unless that is one whole tensor each."""
+    """The tensor that the loop's body inserts into each shared out; None unless it inserts one whole tensor into each."""
     end = loop.body.block.last_op
     assert isinstance(end, InParallelOp)
     found: dict[SSAValue, SSAValue] = {}
@@ -102,13 +102,13 @@ def _inserted(loop: ForallOp) -> Sequence[SSAValue] | None:
 
 
 def _is_whole(insert: ParallelInsertSliceOp) -> bool:
-    type = insert.dest.type
-    if not isa(type, TensorType) or insert.source.type != type or not type.has_static_shape():
+    dest_type = insert.dest.type
+    if not isa(dest_type, TensorType) or insert.source.type != dest_type or not dest_type.has_static_shape():
         return False
-    rank = type.get_num_dims()
+    rank = dest_type.get_num_dims()
     return (
         tuple(insert.static_offsets.iter_values()) == (0,) * rank
-        and tuple(insert.static_sizes.iter_values()) == type.get_shape()
+        and tuple(insert.static_sizes.iter_values()) == dest_type.get_shape()
         and tuple(insert.static_strides.iter_values()) == (1,) * rank
     )
 
@@ -116,41 +116,41 @@ def _is_whole(insert: ParallelInsertSliceOp) -> bool:
 def _inline_as_threads(loop: ForallOp) -> None:
     results = _inserted(loop)
     assert results is not None
-    ids: list[gpu.ThreadIdOp] = []
+    thread_ids: list[gpu.ThreadIdOp] = []
     for dimension, size in zip(_DIMENSIONS, loop.static_upper.iter_values(), strict=False):
         thread_id = gpu.ThreadIdOp(gpu.DimensionAttr(dimension))
         thread_id.attributes[RANGE_ATTR] = range_attr(0, size - 1)
         thread_id.location = loop.location
-        ids.append(thread_id)
+        thread_ids.append(thread_id)
     block = loop.body.block
     end = block.last_op
     assert end is not None
     Rewriter.erase_op(end)
-    Rewriter.insert_op(ids, InsertPoint.before(loop))
-    values = (*(id.result for id in ids), *loop.outputs)
+    Rewriter.insert_op(thread_ids, InsertPoint.before(loop))
+    values = (*(thread_id.result for thread_id in thread_ids), *loop.outputs)
     by_argument: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
     # A result may be a shared out itself.
     results = [by_argument.get(result, result) for result in results]
     Rewriter.inline_block(block, InsertPoint.before(loop), values)
-    for id in ids:
-        # It has taken the argument's name.
-        id.result.name_hint = f"thread_id_{id.dimension.data}"
+    for thread_id in thread_ids:
+        # inline_block has given it the block argument's name.
+        thread_id.result.name_hint = f"thread_id_{thread_id.dimension.data}"
     Rewriter.replace_op(loop, [], results)
 
 
 def _set_launch(function: func.FuncOp) -> None:
-    """Writes the launch on an entry function that does not have it, if its ids have ranges."""
+    """Sets the launch attributes that an entry function lacks, if all its ids have ranges."""
     if "xla.entry" not in function.attributes:
         return
     for name, op_type in (("gpu.known_block_size", gpu.ThreadIdOp), ("gpu.known_grid_size", gpu.BlockIdOp)):
         if name in function.attributes:
             continue
         sizes = [1, 1, 1]
-        for id in function.walk():
-            if isinstance(id, op_type):
-                known = interval_of(id.attributes.get(RANGE_ATTR))
+        for op in function.walk():
+            if isinstance(op, op_type):
+                known = interval_of(op.attributes.get(RANGE_ATTR))
                 if known is None:
                     break
-                sizes[_DIMENSIONS.index(id.dimension.data)] = known.upper + 1
+                sizes[_DIMENSIONS.index(op.dimension.data)] = known.upper + 1
         else:
             function.attributes[name] = DenseArrayBase.from_list(i32, sizes)

@@ -1,23 +1,23 @@
-"""Subgraph functions move into their callers where that does not repeat work.
+"""Inline subgraph functions into their callers where that does not repeat work.
 
     %c = xla_gpu.pure_call @gelu(%in, %i, %j, %k)   ->   %x = tensor.extract %in[%i, %j, %k]
                                                          %0 = arith.mulf %x, %x ...
 
 A pure_call is inlined when, in this order:
 
-1. the call does not say `noinline`; the callee is a function with a body of one block, and does not call itself, even through others;
-2. the callee says `no_compute` (it only moves data): always;
-3. it is called once from the ops that stand directly around the call (or from nowhere else in the module), and caller and callee
-   together stay within 4000 ops and 64 regions in one another;
-4. nobody else refers to the callee: it moves, instead of being copied; or it calls a function that is called next to it too, so that
-   inlining lets CSE merge those calls.
+1. the call is not marked `noinline`; the callee has a body of one block and does not call itself, directly or through others;
+2. the callee is marked `no_compute` (it only moves data): inlined without further conditions;
+3. the callee is called once in the region of the call, not counting nested regions (or nowhere else in the module), and after inlining
+   the region has at most 4000 ops and regions are nested at most 64 deep;
+4. nothing else refers to the callee, so its body is moved, not copied; or the callee calls a function that is also called in the
+   region of the call, so that CSE can merge those calls after inlining.
 
-Any other stays a call: a subgraph used at two different places is computed by one function, and LLVM decides later.
-A func.call may have effects, so CSE and hoisting leave it alone; it is inlined whenever point 1 allows, unless it or the function says
-`no_inline`.
-Functions are visited callees first, so a body arrives with its own calls inlined. Calls that are equal then are merged, and what is
-called once now, or next to what it calls, is inlined in another round. Ops keep the location of their HLO instruction;
-the call's own location is taken by those that have none. A private function without callers left goes.
+Every other pure_call stays: a subgraph used at two different places is computed by one function, and LLVM decides later.
+A func.call may have effects, so CSE and hoisting leave it alone; it is inlined whenever point 1 allows, unless it or the function is
+marked `no_inline`.
+Callees are visited before their callers, so a body is inlined with its own calls already inlined. CSE then merges equal calls, and
+another round inlines the callees that are now called once, or that are now called beside a call of one of their own callees. Ops keep
+the location of their HLO instruction; ops without one get the call's location. A private function that has no callers left is erased.
 Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its rule for CPU kernels (up to 100 ops) is left out.
 """
 
@@ -42,9 +42,9 @@ Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
 MAX_ROUNDS = 4
 NOINLINE = ("noinline", "no_inline")
-"""How a pure_call says that it stays, and how MLIR's calls and functions do."""
+"""Attributes that forbid inlining: ours on a pure_call, and the ones of MLIR's calls and functions."""
 MAX_NESTING = 64
-"""Regions in one another; what walks over IR is recursive, here and downstream."""
+"""Depth of nested regions: code that walks IR, here and downstream, is recursive."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class InlinePass(KernelPass):
 
 
 class _Around:
-    """What stands directly in a region: the calls by callee, and how many ops its first block has. Kept up to date, not counted anew."""
+    """The contents of a region without nested regions: its calls by callee, and the number of ops in its first block. Updated in place."""
 
     def __init__(self, region: Region) -> None:
         self.first_block = region.blocks[0]
@@ -94,21 +94,21 @@ class _Inliner:
         self.inlined = 0
 
     def run(self) -> int:
-        """How many calls were inlined."""
+        """Inlines what the rules allow; returns how many calls were inlined."""
         order = self._callees_first()
         for name in order:
             self._into(self.functions[name])
         for name in reversed(order):  # callers first: a dead caller frees its callees
             function = self.functions.get(name)
             if function is None:
-                continue  # it moved
+                continue  # its body was moved into its caller
             if is_private(function) and not self.uses[name]:
                 self.uses.subtract(symbol for op in function.walk() for symbol in symbols_in(op))
                 Rewriter.erase_op(function)
         return self.inlined
 
     def _callees_first(self) -> list[str]:
-        """The functions, each after those that it calls. Notes at least one function of every cycle as recursive."""
+        """The functions, callees before callers. Records at least one function of every call cycle as recursive."""
         calls = {name: _callees(function) & self.functions.keys() for name, function in self.functions.items()}
         order: list[str] = []
         state: dict[str, int] = {}  # 1: being visited, 2: done
@@ -131,7 +131,7 @@ class _Inliner:
         return order
 
     def _into(self, caller: func.FuncOp) -> None:
-        """Inlines calls in `caller`, and then calls that came with what was inlined."""
+        """Inlines calls in `caller`, and then the calls that the inlined ops contain."""
         calls = deque(op for op in caller.walk() if isinstance(op, Call))
         while calls:
             call = calls.popleft()
@@ -153,9 +153,9 @@ class _Inliner:
             calls += [op for new in inlined for op in new.walk() if isinstance(op, Call)]
 
     def _reason_not_to(self, call: Call, name: str, callee: func.FuncOp) -> str | None:
-        for said in NOINLINE:
-            if said in call.attributes or said in call.properties:
-                return f"the call says {said}"
+        for mark in NOINLINE:
+            if mark in call.attributes or mark in call.properties:
+                return f"the call is marked {mark}"
         if callee.is_declaration:
             return "the callee has no body"
         if callee.body.first_block is not callee.body.last_block:
@@ -165,21 +165,21 @@ class _Inliner:
         if "no_compute" in callee.attributes:
             return None
         if _regions_around(call) + self._nesting(name, callee) > MAX_NESTING:
-            return f"the result would have more than {MAX_NESTING} regions in one another"
+            return f"regions would be nested more than {MAX_NESTING} deep"
         if isinstance(call, func.CallOp):
-            return "the callee says no_inline" if "no_inline" in callee.attributes else None
+            return "the callee is marked no_inline" if "no_inline" in callee.attributes else None
         around = self._around(call)
         moves = self._moves(name, callee)
         copies = 1 if moves else around.calls[name]
         if copies > 1:
-            return f"it is called {copies} times here"
+            return f"this region calls it {copies} times"
         if self._size(name, callee) + around.ops > MAX_OPS:
             return f"the result would have more than {MAX_OPS} ops"
         if moves:
             return None
         if any(around.calls[third] for third in self._called(name)):
             return None
-        return "it has several callers" if is_private(callee) else "it is public, and has other callers perhaps"
+        return "it has several callers" if is_private(callee) else "it is public, so it may have other callers"
 
     def _around(self, call: Call) -> _Around:
         region = call.parent_region()
@@ -189,7 +189,7 @@ class _Inliner:
         return self.around[region]
 
     def _size(self, name: str, callee: func.FuncOp) -> int:
-        """Ops directly in function `name`. Callees are finished first, so the answer stays."""
+        """Ops in the body of function `name`, nested ones not counted. Cached: `name` was finished before its callers."""
         if name not in self.sizes:
             self.sizes[name] = _count(callee.body.block)
         return self.sizes[name]
@@ -198,7 +198,7 @@ class _Inliner:
         return is_private(callee) and self.uses[name] == 1
 
     def _called(self, name: str) -> set[str]:
-        """The functions that the ops directly in function `name` call. Callees are finished first, so the answer stays."""
+        """The callees of the pure_calls in the body of `name`, nested ones not counted. Cached: `name` was finished before its callers."""
         if name not in self.called:
             function = self.functions.get(name)
             ops = [] if function is None else [op for block in function.body.blocks for op in block.ops]
@@ -206,13 +206,13 @@ class _Inliner:
         return self.called[name]
 
     def _nesting(self, name: str, function: func.FuncOp) -> int:
-        """How many regions stand in one another in a function that has been visited."""
+        """How deep regions are nested in function `name`, which has been visited."""
         if name not in self.nesting:
             self.nesting[name] = _nesting(function.body)
         return self.nesting[name]
 
     def _inline(self, call: Call, called: str, callee: func.FuncOp) -> list[Operation]:
-        """Puts the callee's ops in place of `call`; the ops."""
+        """Replaces `call` by the callee's ops, moved or copied; returns those ops."""
         arguments = tuple(call.arguments)
         if self._moves(called, callee):
             body = callee.body.block
@@ -244,7 +244,7 @@ def _callee(call: Call) -> str:
 
 
 def _copy(callee: func.FuncOp, arguments: tuple[SSAValue, ...]) -> tuple[list[Operation], list[SSAValue]]:
-    """Copies of the callee's ops, for `arguments`, and the values that it would return."""
+    """Returns copies of the callee's ops on `arguments`, and the values that the callee would return."""
     body = callee.body.block
     mapped: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
     copies = [op.clone(value_mapper=mapped) for op in body.ops if not isinstance(op, func.ReturnOp)]
@@ -254,7 +254,7 @@ def _copy(callee: func.FuncOp, arguments: tuple[SSAValue, ...]) -> tuple[list[Op
 
 
 def _argument(value: SSAValue, body: Block, arguments: tuple[SSAValue, ...]) -> SSAValue:
-    """`value`, or what is passed for it if it is an argument of `body`."""
+    """`value`, or the argument passed for it if it is a block argument of `body`."""
     return next((given for own, given in zip(body.args, arguments, strict=True) if own is value), value)
 
 

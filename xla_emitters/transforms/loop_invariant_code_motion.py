@@ -1,4 +1,4 @@
-"""The pass `xla-loop-invariant-code-motion`: what a loop computes anew each time leaves it; see `rewrite/licm.py`."""
+"""The pass `xla-loop-invariant-code-motion`: moves invariant ops out of loops; see `rewrite/licm.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xla_emitters.rewrite.licm import loop_invariant_code_motion
 
 @dataclass(frozen=True)
 class LoopInvariantCodeMotionPass(KernelPass):
-    """Pure ops that depend on nothing in their `scf.for` or `scf.while` move in front of it, if they cannot fail or are sure to run."""
+    """Moves pure ops that depend on nothing in their `scf.for` or `scf.while` in front of it, if they cannot fail or are sure to run."""
 
     name = "xla-loop-invariant-code-motion"
 

@@ -1,4 +1,4 @@
-"""Loops over maps become loop nests with a bounds check inside.
+"""Lower loops over maps to loop nests with a bounds check inside.
 
     %r = xla_gpu.loop (%t, %b)[%v] -> (%i) in #map iter_args(%a = %x) -> (T) {      scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %x) {
       BODY; xla_gpu.yield %n                                                          %inside = bounds of %t and %b, #map's constraints
@@ -9,10 +9,11 @@
                                                                                       scf.yield %s
                                                                                     }
 
-One `scf.for` per range variable, the first outermost. An iteration outside the map's domain hands its values on. The check has the map's
-constraints first, then each dim's bounds, all signed; a range variable's bounds are the loop's. A map that is known empty is no loop at
-all; one without any variable is its body. Each result that the body uses is one `apply_indexing` with all of the map's variables and
-bounds: flatten-tensors composes them, ranges decide the checks later. Constants stand at the function's entry.
+There is one `scf.for` per range variable, the first outermost, and the variable's bounds become the loop's. An iteration outside the map's
+domain yields its carried values unchanged. The check compares the map's constraints first, then each dim's bounds, all signed. A loop whose
+map is known empty becomes its initial values; a loop over a map without variables becomes its body. Each map result that the body uses
+becomes one `apply_indexing` with all of the map's variables and bounds: flatten-tensors composes these later, and range analysis decides
+the checks. Constants are placed at the function's entry.
 Source: seed document, "xla_gpu to scf conversion"; XLA lower_xla_loops_to_scf.cc; docs/reference/1 5.6.
 """
 
@@ -41,7 +42,7 @@ class LowerXlaLoopsToScfPass(KernelPass):
     name = "xla-lower-xla-loops-to-scf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # Inner loops first: an outer one then moves their nests along.
+        # Inner loops first: their nests then move with the body of the outer loop.
         for loop in [inner for inner in op.walk(region_first=True) if isinstance(inner, LoopOp)]:
             _lower(loop)
         hoist_constants(op)
@@ -66,11 +67,11 @@ def _lower(loop: LoopOp) -> None:
 def _move_body(
     loop: LoopOp, builder: Builder, ivs: Sequence[SSAValue], carried: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """Moves the loop's body to where `builder` stands; the values that it yields."""
+    """Moves the loop's body to the builder's insertion point; returns the values that it yields."""
     indices: list[SSAValue] = []
     for number, argument in enumerate(loop.map_results):
         if argument.first_use is None:
-            indices.append(argument)  # nobody looks
+            indices.append(argument)  # unused
             continue
         [index] = apply_indexing(builder, loop.map.submap(number), [*loop.dims, *ivs])
         index.name_hint = index.name_hint or argument.name_hint

@@ -1,4 +1,4 @@
-"""Guarded elements become branches; combining over a warp becomes shuffles and calls.
+"""Lower guarded element accesses to branches, and reductions over a warp to shuffles and calls.
 
     %t = predicated_insert %v into %d[%i] if %c        %t = scf.if %c { %n = tensor.insert %v into %d[%i]; yield %n } else { yield %d }
     %e = predicated_extract %s[%i] if %c else %f  ->   %e = scf.if %c { %x = tensor.extract %s[%i]; yield %x } else { yield %f }
@@ -6,13 +6,13 @@
     %r = shuffle_reduce(%a) to 2 combiner=@add    ->   %b = gpu.shuffle down %a, 2, 32;  %c = pure_call @add(%a, %b)
                                                        %d = gpu.shuffle down %c, 1, 32;  %r = pure_call @add(%c, %d)
 
-Shuffles move 32 bits. A value of another width goes as one or more words:
+A shuffle moves 32 bits. A value of another width is moved as one or more words:
 
     f64    bitcast to i64, to vector<2xi32>; each word; back           i8, bf16   bitcast to i8 / i16, extui to i32; trunci, bitcast back
-    complex   its parts, each as its type says
+    complex   its real and its imaginary part, each by the rule of its type
 
-What lies between is the low end of the word: 24 bits go in 32, 40 in 64. Whether the partner exists is not asked: who has none keeps
-its own value, which nobody uses. `warp_size` is the number of lanes.
+A width between these is extended to the next multiple of 32: 24 bits to 32, 40 bits to 64. The pass does not check that the source lane
+exists: a lane without one gets its own value back, and its result is unused. `warp_size` is the number of lanes.
 Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 """
 
@@ -54,7 +54,7 @@ class LowerXlaToScfPass(KernelPass):
     """See the head of the file.
 
     warp_size  lanes of a warp
-    raises     Unsupported for a shuffle_reduce whose distance is no power of two or reaches beyond a warp, or of a type without bits
+    raises     Unsupported for a shuffle_reduce whose distance is not a power of two or not below warp_size, or whose type has no bit width
     """
 
     name = "xla-lower-xla-to-scf"
@@ -95,7 +95,7 @@ def _replace_by_branch(
     then: Callable[[Builder], SSAValue],
     other: SSAValue,
 ) -> None:
-    """Replaces `op` by a branch: what `then` builds where the condition holds, else `other`."""
+    """Replaces `op` by an scf.if: the value that `then` builds if the condition holds, else `other`."""
     regions = Region(Block()), Region(Block())
     branch = located_builder(InsertPoint.before(op), op).insert(scf.IfOp(condition, [op.result.type], *regions))
     inside, outside = (located_builder(InsertPoint.at_end(region.block), op) for region in regions)
@@ -112,7 +112,7 @@ def _replace_by_branch(
 def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
     distance = op.max_distance
     if distance & (distance - 1) or distance >= warp_size:
-        raise _unsupported(op, f"a distance of {distance} lanes; it must be a power of two below {warp_size}")
+        raise _unsupported(op, f"the distance is {distance} lanes, but must be a power of two below {warp_size}")
     builder = located_builder(InsertPoint.before(op), op)
     width = builder.insert(arith.ConstantOp(IntegerAttr(warp_size, i32))).result
     values: Sequence[SSAValue] = op.arguments
@@ -125,20 +125,20 @@ def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
 
 
 def _shuffled(builder: Builder, op: Operation, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
-    """`value` of the lane `offset` above."""
-    type = value.type
-    if isa(type, ComplexType):
+    """The `value` of the lane whose number is higher by `offset`."""
+    value_type = value.type
+    if isa(value_type, ComplexType):
         parts = [builder.insert(part(value)).result for part in (complex.ReOp, complex.ImOp)]
         real, imaginary = (_shuffled(builder, op, part, offset, width) for part in parts)
-        return builder.insert(complex.CreateOp(real, imaginary, type)).results[0]
-    if not isa(type, IntegerType | AnyFloat):
-        raise _unsupported(op, f"shuffles {type}")
-    bits = type.bitwidth
+        return builder.insert(complex.CreateOp(real, imaginary, value_type)).results[0]
+    if not isa(value_type, IntegerType | AnyFloat):
+        raise _unsupported(op, f"cannot shuffle values of type {value_type}")
+    bits = value_type.bitwidth
     if bits == WORD:
         return _shuffled_word(builder, value, offset, width)
     words = -(-bits // WORD)
     exact, whole = IntegerType(bits), IntegerType(WORD * words)
-    integer = value if type == exact else builder.insert(arith.BitcastOp(value, exact)).result
+    integer = value if value_type == exact else builder.insert(arith.BitcastOp(value, exact)).result
     padded = integer if exact == whole else builder.insert(arith.ExtUIOp(integer, whole)).result
     moved = (
         _shuffled_word(builder, padded, offset, width)
@@ -146,22 +146,22 @@ def _shuffled(builder: Builder, op: Operation, value: SSAValue, offset: SSAValue
         else _shuffled_words(builder, padded, offset, width)
     )
     cut = moved if exact == whole else builder.insert(arith.TruncIOp(moved, exact)).result
-    return cut if type == exact else builder.insert(arith.BitcastOp(cut, type)).result
+    return cut if value_type == exact else builder.insert(arith.BitcastOp(cut, value_type)).result
 
 
 def _shuffled_words(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
-    """An integer of several words, word by word."""
+    """Shuffles an integer of several words, word by word."""
     assert isa(value.type, IntegerType)
-    type = IntegerType(value.type.bitwidth)
-    count = type.bitwidth // WORD
-    many, one = VectorType(i32, [count]), VectorType(type, [1])
+    integer_type = IntegerType(value.type.bitwidth)
+    count = integer_type.bitwidth // WORD
+    many, one = VectorType(i32, [count]), VectorType(integer_type, [1])
     lone = builder.insert(vector.FromElementsOp([value], one)).dest
     vector_of_words = builder.insert(vector.BitcastOp(lone, many)).result
     words = [builder.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
     moved = [_shuffled_word(builder, word, offset, width) for word in words]
     together = builder.insert(vector.FromElementsOp(moved, many)).dest
     back = builder.insert(vector.BitcastOp(together, one)).result
-    return builder.insert(vector.ExtractOp(back, [0], type)).result
+    return builder.insert(vector.ExtractOp(back, [0], integer_type)).result
 
 
 def _shuffled_word(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Unroll loops with constant bounds: wholly when short, else by what fits.
+"""Unroll loops with constant bounds: fully when short, else by the largest factor that fits.
 
     scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %x) {      %a0 = f(%x, %c0)
       %n = f(%a, %v)                                      ->   %a1 = f(%a0, %c1)
@@ -10,11 +10,11 @@
                                                                  %v1 = apply_indexing (d0) -> (d0 + 1)(%v)
                                                                  f(%v1) ... }
 
-Straight-line code lets loads of several iterations be under way at once. It costs code: a body counts one per op, twenty per float `math`
-op that is a call or a polynomial, each times the elements of a vector result, and copies of at most 400 together are made. A loop of at
-most `max_unroll_factor` iterations is unrolled whatever its size. The number of copies always divides the number of iterations, so there
-is no remainder loop. Loops that hold another loop, a call, or a function with a big expansion stay; inner loops go first, so a nest is
-unrolled from inside as far as the size allows.
+Straight-line code lets the loads of several iterations overlap, but is larger. The size of a body is the sum of its ops' weights: 1 per op,
+20 per float `math` op that becomes a call or a polynomial, each times the number of elements of a vector result. A loop is copied as often
+as copies of a total size of at most 400 allow; a loop of at most `max_unroll_factor` iterations is unrolled whatever its size. The factor
+always divides the number of iterations, so there is no remainder loop. A loop that contains another loop, a call, or a function with
+a large expansion is not unrolled; inner loops come first, so a nest is unrolled from the inside as far as the size allows.
 Source: seed document, "Loop unrolling"; XLA optimize_loops.cc.
 """
 
@@ -44,14 +44,14 @@ from xla_emitters.rewrite.locations import located_builder
 DEFAULT_UNROLL_FACTOR = 4
 SIZE_MAX = 400
 MATH_WEIGHT = 20
-# What a loop must not hold to be unrolled.
+# A loop that contains one of these ops is not unrolled.
 HEAVY = frozenset({"scf.for", "func.call", *(op for op, row in BY_OP.items() if row.size is Size.LARGE)})
 CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is Size.SMALL and op.startswith("math."))
 
 
 @dataclass(frozen=True)
 class OptimizeLoopsPass(KernelPass):
-    """See the head of the file. `max_unroll_factor` 0 stands for the default, 4."""
+    """See the head of the file. `max_unroll_factor` 0 means the default, 4."""
 
     name = "xla-gpu-optimize-loops"
 
@@ -62,18 +62,18 @@ class OptimizeLoopsPass(KernelPass):
             self.optimize(loop)
 
     def optimize(self, loop: scf.ForOp) -> None:
-        """Unrolls `loop` if that is worth its size; else says why not."""
+        """Unrolls `loop` if its size allows; else adds a remark with the reason."""
         trips = trip_count_of_plain_loop(loop)
         if isinstance(trips, str):
             return self.skip(loop, trips)
         if trips < 2:
             return self.skip(loop, "it runs at most once")
         if heavy := next((op for op in loop.body.walk() if op.name in HEAVY), None):
-            return self.skip(loop, f"it holds {heavy.name}")
+            return self.skip(loop, f"it contains {heavy.name}")
         size = body_size(loop)
         factor = unroll_factor(trips, size, self.max_unroll_factor or DEFAULT_UNROLL_FACTOR)
         if factor <= 1:
-            return self.skip(loop, f"{trips} iterations of a body of size {size} stay")
+            return self.skip(loop, f"no unroll factor divides its {trips} iterations and fits a body of size {size}")
         if factor == trips:
             unroll_fully(loop, trips)
         else:
@@ -81,7 +81,7 @@ class OptimizeLoopsPass(KernelPass):
 
 
 def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:
-    """Iterations of a loop over `index` from 0 by 1 to a constant, or in what it differs from one."""
+    """Trip count of a `0..C step 1` loop over `index`, else a string: why it has none."""
     lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
     if not isinstance(loop.lb.type, IndexType):
         return f"its induction variable is {loop.lb.type}, not index"
@@ -95,7 +95,7 @@ def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:
 
 
 def unroll_factor(trips: int, size: int, max_unroll_factor: int) -> int:
-    """How many copies of a body of `size` to make: a divisor of `trips`; 0 or 1 for none.
+    """How many copies of a body of `size` to make: a divisor of `trips`. 0 or 1 means that the loop stays.
 
     >>> unroll_factor(4, 1000, 4), unroll_factor(64, 25, 4), unroll_factor(6, 100, 4), unroll_factor(7, 100, 4)
     (4, 16, 3, 1)
@@ -111,7 +111,7 @@ def body_size(loop: scf.ForOp) -> int:
 
 
 def weight(op: Operation) -> int:
-    """What one op counts: 1, or MATH_WEIGHT, times the elements of its first result. Constants leave the loop, so they count nothing."""
+    """The weight of one op: 1 or MATH_WEIGHT, times the elements of its first result; 0 for a constant, which is hoisted."""
     if is_constant(op):
         return 0
     result = op.results[0].type if op.results else None
@@ -121,18 +121,18 @@ def weight(op: Operation) -> int:
 
 
 def unroll_fully(loop: scf.ForOp, trips: int) -> None:
-    """Replaces `loop` by `trips` copies of its body, the induction variable a constant in each."""
+    """Replaces `loop` by `trips` copies of its body, each with a constant as the induction variable."""
     builder = located_builder(InsertPoint.before(loop), loop)
     carried: list[SSAValue] = list(loop.iter_args)
     for iteration in range(trips):
         carried = _copy_body(loop, builder, constant_index(builder, iteration), carried)
     for result in loop.results:
-        result.name_hint = None  # what a copy computes is not the loop
+        result.name_hint = None  # the loop's name does not fit the values of its copies
     Rewriter.replace_op(loop, [], carried)
 
 
 def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
-    """Replaces `loop` by one that takes `factor` of its iterations at a time; `factor` divides `trips`."""
+    """Replaces `loop` by a loop whose body is `factor` iterations; `factor` divides `trips`."""
     step = constant_index(located_builder(InsertPoint.before(loop), loop), factor)
     body = Block(arg_types=[argument.type for argument in loop.body.block.args])
     for argument, old in zip(body.args, loop.body.block.args, strict=True):
@@ -160,7 +160,7 @@ def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
 
 
 def _copy_body(loop: scf.ForOp, builder: Builder, variable: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-    """Inserts one copy of the body with its arguments replaced; returns what it yields. Ops keep their locations."""
+    """Inserts one copy of the body with its arguments replaced; returns the values it yields. Ops keep their locations."""
     terminator = loop.body.block.last_op
     assert isinstance(terminator, scf.YieldOp)
     values: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, (variable, *carried), strict=True))

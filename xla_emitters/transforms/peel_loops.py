@@ -1,12 +1,12 @@
-"""The last iteration of a loop goes into a loop of its own, where that frees the others from a check.
+"""Peel the last iteration of a loop into a loop of its own, where the other iterations then need no bounds check.
 
     xla_gpu.loop (%t)[%s] in (t)[s] -> (s * 64 + t), s in [0, 3],        xla_gpu.loop ... s in [0, 2]
                              s * 64 + t in [0, 249]                  ->   xla_gpu.loop ... s in [3, 3], t in [0, 57]
 
-Range variables are looked at from the last, while the loops inside of them run less than 64 times in all: a body is copied only where it
-is unrolled later. A variable whose loop without its last iteration would still be checked is left, and so is one that no constraint
-mentions. The last iterations of an inner variable come after all others of the outer ones: what a loop hands on may not depend on
-the order, as in reductions, or where each iteration writes elsewhere.
+Range variables are tried from the last to the first, as long as the loops inside run less than 64 times in all: a body is copied only where
+it is unrolled later. A variable is left alone if no constraint mentions it, or if its loop would need the check even without its last
+iteration. The peeled iterations of an inner variable run after all other iterations of the outer variables. So the loop's results must not
+depend on the order of iterations, which holds for reductions, and for loops whose iterations write different elements.
 Source: docs/reference/2 3.3 "xla-gpu-peel-loops"; XLA peel_loops.cc.
 """
 
@@ -25,7 +25,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
 MOST_ITERATIONS = 64
-"""Beyond so many iterations of the loops inside, a variable is not peeled."""
+"""A variable is not peeled if the loops inside run this many times or more."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class PeelLoopsPass(KernelPass):
                 pending += _replace(loop, parts)
 
 
-def peeled(map: IndexingMap) -> list[IndexingMap]:
-    """The main part, then the parts that were peeled off, those of outer variables first; only `map` if there are none."""
-    main, tails = map, list[IndexingMap]()
+def peeled(loop_map: IndexingMap) -> list[IndexingMap]:
+    """The main part, then the peeled parts, those of outer variables first; `[loop_map]` if nothing is peeled."""
+    main, tails = loop_map, list[IndexingMap]()
     iterations = 1
-    for number in reversed(range(len(map.range_vars))):
+    for number in reversed(range(len(loop_map.range_vars))):
         if iterations >= MOST_ITERATIONS:
             break
         bounds = main.range_vars[number].bounds
@@ -62,22 +62,22 @@ def peeled(map: IndexingMap) -> list[IndexingMap]:
     return [main, *reversed(tails)]
 
 
-def _bounded(map: IndexingMap, number: int, bounds: Interval) -> IndexingMap:
-    """`map` where range variable `number` is within `bounds`."""
-    variables = list(map.range_vars)
+def _bounded(loop_map: IndexingMap, number: int, bounds: Interval) -> IndexingMap:
+    """`loop_map` with range variable `number` limited to `bounds`."""
+    variables = list(loop_map.range_vars)
     variables[number] = replace(variables[number], bounds=bounds)
-    return replace(map, range_vars=tuple(variables)).simplify()
+    return replace(loop_map, range_vars=tuple(variables)).simplify()
 
 
 def _replace(loop: LoopOp, maps: list[IndexingMap]) -> list[LoopOp]:
-    """Puts loops over `maps` for `loop`, each going on with what the one before hands on."""
+    """Replaces `loop` by loops over `maps`, each with the results of the one before as its initial values."""
     builder = located_builder(InsertPoint.before(loop), loop)
     values: tuple[SSAValue, ...] = tuple(loop.inits)
     made = list[LoopOp]()
-    for map in maps:
-        if map.is_known_empty:
+    for part_map in maps:
+        if part_map.is_known_empty:
             continue
-        part = builder.insert(LoopOp(loop.dims, values, map, loop.body.clone()))
+        part = builder.insert(LoopOp(loop.dims, values, part_map, loop.body.clone()))
         part.attributes.update(loop.attributes)
         for result, old in zip(part.results, loop.results, strict=True):
             result.name_hint = old.name_hint

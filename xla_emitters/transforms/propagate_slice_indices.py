@@ -1,13 +1,14 @@
-"""Subgraph functions learn which buffer each of their tensors is.
+"""Copy the buffer attributes of the entry's arguments to the arguments of subgraph functions.
 
     func.func @fusion(%a {xla.slice_index = 0, xla.invariant}, ...) {     func.func @fusion(...) { ... pure_call @f(%a, %i) ... }
       ... pure_call @f(%a, %i) ...                                    ->
     func.func private @f(%t: tensor<...>, %i: index)                      func.func private @f(%t {xla.slice_index = 0, xla.invariant}, ...)
 
-An argument takes `xla.slice_index`, and `xla.invariant` if the entry's has it, from what its callers pass: an argument of the entry, or
-of a function that has learnt its own. Callers that disagree, or that pass something computed, leave it without (and a remark says so);
-then nothing is merged and nothing is assumed invariant. XLA copies by position instead, and relies on every subgraph function taking
-the entry's parameters in the entry's order; where that holds the result is the same.
+An argument gets `xla.slice_index`, and `xla.invariant` if the entry's argument has it, from the value that its callers pass: an argument of
+the entry, or of a function that was handled before. If callers pass different buffers or a computed value, the argument gets neither
+attribute, and a remark says so; later passes then merge nothing for it and do not assume it invariant. XLA copies the attributes by
+position instead, and relies on every subgraph function taking the entry's parameters in the entry's order; where that holds the result
+is the same.
 Source: docs/reference/2 3.3; XLA propagate_slice_indices.cc.
 """
 
@@ -51,7 +52,7 @@ class PropagateSliceIndicesPass(KernelPass):
                 calls.setdefault(inner.callee, []).append(inner)
             elif isinstance(inner, func.CallOp):
                 calls.setdefault(inner.callee.string_value(), []).append(inner)
-        # A function's turn comes when all functions that call it are done. A recursive one's never does: it learns nothing.
+        # A function is handled when all its callers are done. A recursive function never is, so its arguments get no attributes.
         waiting = {name for name, function in by_name.items() if ENTRY not in function.attributes}
         waits_for = {name: {_caller(call) for call in calls[name]} & waiting for name in waiting}
         called_by: dict[str, list[str]] = {name: [] for name in waiting}
@@ -86,7 +87,7 @@ class PropagateSliceIndicesPass(KernelPass):
 
 
 def _caller(call: PureCallOp | func.CallOp) -> str:
-    """The name of the function that `call` stands in; "" outside of all."""
+    """The name of the function that contains `call`; "" if none does."""
     op = call.parent_op()
     while op is not None and not isinstance(op, func.FuncOp):
         op = op.parent_op()
@@ -94,7 +95,7 @@ def _caller(call: PureCallOp | func.CallOp) -> str:
 
 
 def _slice(value: SSAValue) -> Slice:
-    """What is known of the buffer of `value`: {} unless it is a function argument that has a slice index."""
+    """The slice attributes of `value`: {} unless it is a function argument that has a slice index."""
     if not isinstance(value, BlockArgument):
         return {}
     function = value.block.parent_op()

@@ -1,17 +1,17 @@
-"""Arithmetic that the ranges of values decide.
+"""Simplify arithmetic whose result follows from the ranges of its operands.
 
     %0 = arith.cmpi sge, %thread_id_x, %c0        ->  %true, and the scf.if on it is its then-side
     %1 = arith.minsi %i, %c511                    ->  %i, when %i is known to be at most 511
     %2 = arith.addi %i, %c4                       ->  %2 = arith.addi %i, %c4 {xla.range = [4 : index, 515 : index]}
     andi (trunci %a), (trunci %b)                 ->  trunci (andi %a, %b)
     shuffle (extui (trunci %a))                   ->  extui (trunci (shuffle %a)), where %a is as wide as what is shuffled
-    apply_indexing #map(%i), i in [0, 511]        ->  the map's bounds cut to those of the loop around, and simplified
+    apply_indexing #map(%i), i in [0, 511]        ->  the map's bounds limited to those of the enclosing loop, and simplified
 
-First every addi, muli, minsi, maxsi, index_cast, index_castui and |x| gets its range as an attribute, where operands have known ranges and
-the result cannot wrap in the width of its type (for index: that of the module's data layout, 32 bits when it has none). Then the patterns
-run to a fixed point, with folding and the canonical forms of `scf.if` and `scf.for`.
+First every addi, muli, minsi, maxsi, index_cast, index_castui and |x| gets its range as an attribute, if its operands have known ranges and
+the result cannot wrap in the width of its type (for index: the width in the module's data layout, 32 bits if it has none). Then the
+patterns run to a fixed point, with folding and the canonical forms of `scf.if` and `scf.for`.
 
-The truncations are moved below andi and ori because predicates are stored as bytes: a reduction of them then stays in bytes.
+The truncations are moved after andi and ori because predicates are stored as bytes: a reduction of them then stays in bytes.
 Source: XLA simplify_arith.cc. Unsigned comparisons are decided as unsigned here (`rewrite/range_folds.py`); atan2(x, 1) is left to
 libdevice.
 """
@@ -47,8 +47,8 @@ from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
 class SimplifyArithPass(KernelPass):
     """See the head of the file.
 
-    fast_min_max              minimumf and maximumf become one comparison, which gives the first operand where one is NaN
-    explicit_nan_propagation  they become minnumf and maxnumf of numbers, and NaN where one is NaN
+    fast_min_max              minimumf and maximumf become one comparison and a select; the result is the first operand if either is NaN
+    explicit_nan_propagation  minimumf and maximumf become minnumf and maxnumf, and a select of NaN if either operand is NaN
     """
 
     name = "xla-simplify-arith"
@@ -73,7 +73,7 @@ ANY_INDEX = Interval(-(1 << 63), (1 << 63) - 1)
 
 
 def _annotate(op: Operation, index_bits: int) -> None:
-    """Notes the range of `op`'s result, if those of its operands give one and the result cannot wrap."""
+    """Sets the range of `op`'s result, if the ranges of its operands determine one and the result cannot wrap."""
     rule = RANGES.get(type(op))
     if rule is None or RANGE_ATTR in op.attributes:
         return
@@ -101,7 +101,7 @@ def _of_both(combine: Callable[[Interval, Interval], Interval]) -> Callable[[Ope
 
 
 def _of_either(choose: Callable[[int, int], int]) -> Callable[[Operation], Interval | None]:
-    """The lesser or greater of two: one range says half of it, so that both bounds of a clamp are known after its second op."""
+    """Rule for minsi and maxsi: one known operand bounds the result from one side, so a clamp's second op has both bounds."""
 
     def rule(op: Operation) -> Interval | None:
         left, right = range_of_value(op.operands[0]), range_of_value(op.operands[1])
@@ -118,13 +118,13 @@ def _of_operand(op: Operation) -> Interval | None:
 
 
 def _of_nonnegative_operand(op: Operation) -> Interval | None:
-    """An unsigned cast keeps numbers that have no sign; that they fit in the result is asked of every range."""
+    """The operand's range if it is nonnegative, since an unsigned cast keeps such values. The caller checks that they fit the result."""
     known = range_of_value(op.operands[0])
     return known if known is not None and known.lower >= 0 else None
 
 
 def _of_absolute_value(op: Operation) -> Interval | None:
-    """The range of %x >= 0 ? %x : 0 - %x. That of the smallest integer does not exist, so the range of %x must be known."""
+    """The range of `select(%x >= 0, %x, 0 - %x)`. The smallest integer has no absolute value, so the range of %x must be known."""
     assert isinstance(op, arith.SelectOp)
     comparison, negated = op.cond.owner, op.rhs.owner
     if not isinstance(comparison, arith.CmpiOp) or not isinstance(negated, arith.SubiOp):
@@ -163,7 +163,7 @@ def _product(a: Interval, b: Interval) -> Interval:
 
 
 class NarrowLogic(RewritePattern):
-    """andi and ori of truncated values work on the wide ones; a side that is not truncated is extended."""
+    """`andi(trunci %a, trunci %b)` → `trunci(andi(%a, %b))`, also ori; an operand that is not truncated is extended."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.AndIOp | arith.OrIOp, rewriter: PatternRewriter) -> None:
@@ -185,22 +185,22 @@ class NarrowLogic(RewritePattern):
 
 
 class ShuffleWide(RewritePattern):
-    """A shuffle of extui(trunci %x) moves %x itself, so that a predicate that is reduced over a warp is not extended for each step."""
+    """`shuffle(extui(trunci %x))` → `extui(trunci(shuffle %x))`, so that a predicate reduced over a warp is not extended in each step."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ShuffleOp, rewriter: PatternRewriter) -> None:
-        extended, type = op.value.owner, op.value.type
+        extended, value_type = op.value.owner, op.value.type
         cut = extended.input.owner if isinstance(extended, arith.ExtUIOp) else None
-        if not isinstance(cut, arith.TruncIOp) or not isa(type, IntegerType) or cut.input.type != type:
+        if not isinstance(cut, arith.TruncIOp) or not isa(value_type, IntegerType) or cut.input.type != value_type:
             return
         moved = rewriter.insert(ShuffleOp(op.mode.data, cut.input, op.offset, op.width))
         narrow = rewriter.insert(arith.TruncIOp(moved.shuffle_result, cut.result.type))
-        wide = rewriter.insert(arith.ExtUIOp(narrow.result, type))
+        wide = rewriter.insert(arith.ExtUIOp(narrow.result, value_type))
         rewriter.replace(op, (), (wide.result, moved.valid))
 
 
 class RefineBounds(RewritePattern):
-    """A map over a loop's induction variable has that loop's bounds."""
+    """Limits a map's variable to the loop's bounds where its operand is a loop's induction variable."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:
@@ -213,7 +213,7 @@ class RefineBounds(RewritePattern):
 
 
 def _refined(variable: Variable, operand: SSAValue) -> Variable:
-    """`variable` with the bounds of `operand`, where that is an induction variable and its bounds are tighter."""
+    """`variable` with the bounds of `operand`, if that is an induction variable with tighter bounds."""
     if not isinstance(operand, BlockArgument) or not isinstance(operand.block.parent_op(), scf.ForOp | LoopOp):
         return variable
     known = range_of_value(operand)
@@ -223,7 +223,7 @@ def _refined(variable: Variable, operand: SSAValue) -> Variable:
 
 @dataclass(frozen=True)
 class CompareAndSelect(RewritePattern):
-    """minimumf(%a, %b) is %a if %a `predicate` %b, else %b; so maximumf."""
+    """`minimumf(%a, %b)` → `select(cmpf predicate %a, %b; %a, %b)`; also maximumf."""
 
     predicate: str
 
@@ -235,17 +235,17 @@ class CompareAndSelect(RewritePattern):
 
 @dataclass(frozen=True)
 class NanBeside(RewritePattern):
-    """minimumf(%a, %b) is `of_numbers`(%a, %b) where both are numbers, else NaN; so maximumf."""
+    """`minimumf(%a, %b)` → `select(cmpf ord %a, %b; of_numbers(%a, %b), NaN)`; also maximumf."""
 
     of_numbers: type[arith.MinnumfOp | arith.MaxnumfOp]
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.MinimumfOp | arith.MaximumfOp, rewriter: PatternRewriter) -> None:
-        if not isinstance(type := op.result.type, AnyFloat):
+        if not isinstance(float_type := op.result.type, AnyFloat):
             return
         are_numbers = rewriter.insert(arith.CmpfOp(op.lhs, op.rhs, "ord", op.fastmath))
         of_numbers = rewriter.insert(self.of_numbers(op.lhs, op.rhs, op.fastmath))
-        nan = rewriter.insert(arith.ConstantOp(FloatAttr(math.nan, type)))
+        nan = rewriter.insert(arith.ConstantOp(FloatAttr(math.nan, float_type)))
         rewriter.replace(op, arith.SelectOp(are_numbers.result, of_numbers.result, nan.result))
 
 

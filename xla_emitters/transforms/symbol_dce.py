@@ -1,9 +1,10 @@
-"""Private symbols that nothing refers to go: functions, globals, nested modules.
+"""Erase private symbols that nothing refers to: functions, globals, nested modules.
 
-    llvm.mlir.global private @table(...)       (no use)     ->   gone
-    func.func private @f(...)                  (no use)     ->   gone, and then @g, which only @f called
+    llvm.mlir.global private @table(...)       (no use)     ->   erased
+    func.func private @f(...)                  (no use)     ->   erased, and then @g, which only @f called
 
-Repeated until nothing goes, in every symbol table. Private functions that only call each other stay (erase-dead-functions takes those).
+Repeated in every symbol table until there is nothing to erase. Private functions that only call each other stay
+(erase-dead-functions erases those).
 Source: MLIR symbol-dce.
 """
 

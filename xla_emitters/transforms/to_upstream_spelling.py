@@ -1,9 +1,9 @@
-"""Our ops under today's XLA's names, so that any printer writes what the real XLA reads.
+"""Rename our ops to the names of today's XLA, so that any printer writes IR that the real XLA reads.
 
     xla_gpu.loop (%t, %b)[%i] -> (%x) in #xla_gpu.indexing_map<"... floordiv 8 ...">  ->  xla.loop ... in #xla.indexing_map<"... / 8 ...">
 
-The ops stay what they are to every pass (see `dialects/xla_gpu/xla.py`). Thread and block ids stay: XLA reads both these and its
-xla.workgroup_id. Our own printer needs no pass for this: `--spelling upstream`.
+The renamed ops are subclasses of ours, so every pass treats them alike (see `dialects/xla_gpu/xla.py`). Thread and block ids stay: XLA
+reads both these and its xla.workgroup_id. Our own printer does not need this pass: it has `--spelling upstream`.
 Source: docs/reference/1 section 0 "Spelling policy".
 """
 

@@ -1,4 +1,4 @@
-"""A branch on something that does not change in the loop goes around the loop.
+"""Move a branch whose condition does not change in the loop around the loop.
 
     scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %x) {        scf.if %c {
       %r = scf.if %c -> (T) { A } else { scf.yield %a }            scf.for %v ... iter_args(%a = %x) { A }
@@ -6,11 +6,11 @@
     }                                                              scf.yield %x
                                                                  }
 
-First, conditions that the ranges of values decide are decided: a bounds check that always holds leaves no branch at all. Then every
-loop, inner ones first, whose body is one scf.if and its yield, and whose condition is made outside the loop, becomes two loops under
-one scf.if; the canonical forms of `scf.for` remove the one that only hands its values on. Pure ops beside the branch are allowed when
-only the branch uses them: they go where it goes. A loop with more in it would be copied with all of that, and is left alone.
-Source: XLA unswitch_loops.cc, which takes {scf.if, yield} only; deciding by ranges is where the seed's flat listing has it.
+First, conditions whose outcome follows from value ranges are folded: a bounds check that always holds leaves no branch. Then every loop,
+inner ones first, whose body is one scf.if and its yield and whose condition is computed outside the loop becomes two loops inside one
+scf.if; the canonical forms of `scf.for` remove the loop that only passes its values through. The body may also hold pure ops that only the
+branch uses: they move with it. A loop with any other op in its body is left alone, because both copies would have that op.
+Source: XLA unswitch_loops.cc, which takes {scf.if, yield} only; folding by ranges happens where the seed's flat listing shows it.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class UnswitchLoopsPass(KernelPass):
         apply_patterns_by_type(op, lambda op_type: PATTERNS.get(op_type, ()), fold=True, ctx=ctx)
 
     def _branch_to_move(self, loop: scf.ForOp) -> scf.IfOp | None:
-        """The branch of `loop` that can go around it."""
+        """The branch of `loop` that can be moved around it, if there is one."""
         branches = [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]
         if len(branches) != 1:
-            return self.skip(loop, f"{len(branches)} branches in its body") if branches else None
+            return self.skip(loop, f"its body has {len(branches)} branches") if branches else None
         [branch] = branches
         if loop.is_ancestor(branch.cond.owner):
             return self.skip(loop, "the condition of its branch changes in the loop")
@@ -69,26 +69,26 @@ class UnswitchLoopsPass(KernelPass):
             if op is branch or op is loop.body.block.last_op:
                 continue
             if not is_pure(op) or not all(_serves(branch, user.operation, loop) for r in op.results for user in r.uses):
-                return self.skip(loop, f"there is more in its body than the branch ({op.name})")
+                return self.skip(loop, f"its body has more than the branch ({op.name})")
         return branch
 
 
 def _serves(branch: scf.IfOp, user: Operation, loop: scf.ForOp) -> bool:
-    """Whether `user` is inside `branch`, or is an op beside it (which is looked at by itself)."""
+    """Whether `user` is inside `branch`, or is an op beside it, which gets a check of its own."""
     if branch.is_ancestor(user):
         return user is not branch
     return user.parent is loop.body.block and user is not loop.body.block.last_op
 
 
 def _unswitch(loop: scf.ForOp, branch: scf.IfOp) -> tuple[scf.ForOp, scf.ForOp]:
-    """Puts `branch` around `loop`; the loops on its two sides, the true one first."""
+    """Moves `branch` around `loop`; returns the loops on its two sides, the true side first."""
     condition, results = branch.cond, tuple(loop.results)
     other = loop.clone()
     [other_branch] = [op for op in other.body.block.ops if isinstance(op, scf.IfOp)]
     _take_side(branch, branch.true_region)
     _take_side(other_branch, other_branch.false_region)
 
-    after = loop.next_op  # a loop does not end a block
+    after = loop.next_op  # never None: a loop is not a terminator
     assert after is not None
     loop.detach()
     then_yield, else_yield = scf.YieldOp(*results), scf.YieldOp(*other.results)

@@ -1,4 +1,4 @@
-"""Contiguous, aligned accesses of a short loop become one vector access outside it.
+"""Replace the contiguous, aligned accesses of a short loop by one vector access outside it.
 
     scf.for %v = %c0 to %c4 step %c1 iter_args(%iter = %out) {     %b = apply_indexing #map(%t, %c0)
       %i = apply_indexing #map(%t, %v)   // t * 4 + v              %r = vector.transfer_read %in[%b], %zero
@@ -10,31 +10,33 @@
                                                                    }
                                                                    %w = vector.transfer_write %l#1, %out[%b]
 
-The loop runs from 0 by 1 to a constant n: a power of two from 2 to 32. An access in it is taken when
+The loop runs from 0 by 1 to a constant n, a power of two from 2 to 32. An access in it is vectorised if
 
-* it stands directly in the body, so that it runs in every iteration;
+* it is directly in the body, so that it runs in every iteration;
 * n elements take at most 256 bits and whole bytes, and n divides the size of the (one-dimensional) tensor;
 * its index is the induction variable, or an apply_indexing of it and of values from outside the loop, grows by exactly 1 in each
   iteration and starts, with the induction variable at 0, at a multiple of n. Buffers start at a multiple of 16 bytes, so a vector of up
   to 16 bytes is aligned; one of 32 bytes is two aligned halves;
 * a read is from a tensor made outside the loop; a write is into a tensor that the loop carries, which nothing else in the loop uses;
-* no other access of the loop to the same buffer would see the difference: reads now come before all of the loop's iterations, writes
-  after them. In-place kernels (two arguments with one slice index) are where this bites;
-* a write that is an atomic update adds to an f32 of a kernel's argument, the GPU has an instruction that adds to n of them (sm_90 has it
-  for two and four), and nothing else stands in its body. The loop then carries the vector of what is added.
+* no other access of the loop to the same buffer would see the difference: vector reads run before all of the loop's iterations, vector
+  writes after them. This matters for in-place kernels (two arguments with one slice index);
+* if it is an atomic update: it adds to an f32 of a kernel's argument, its body holds nothing but the addition, and the GPU has an
+  instruction that adds to n of them (sm_90 has it for two and four). The loop then carries the vector of addends.
 
-Both buffers and elements are compared as `kernels/accesses.py` says. A loop that only copies needs no vector.insert: the vector that was
-read is written. Everything else is left alone, and says why as a remark.
+Buffers and elements are compared by `kernels/accesses.py`. A loop that only copies needs no vector.insert: the vector that was read is
+written. Every other access is left alone, and a remark gives the reason.
 
-Before sm_100 an access carries at most 128 bits. A loop all of whose accesses take 256 is therefore cut in two, one half after the other:
+Before sm_100 an access carries at most 128 bits. A loop all of whose accesses take 256 is therefore split into two halves, one after the
+other:
 
     scf.for %half = %c0 to %c2 step %c1 iter_args(%iter = %out) {
       %b = apply_indexing #map(%t, %half, %c0)   // t * 4 + half * 2
       ... as above, with vectors of two and a loop to %c2
 
-There are as many accesses as before, but what the second half needs is not kept in registers while the first is computed. The second
-half's reads would wait for the first half's writes to the same memory, so the tensors that such a loop reads must not change.
-Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last condition, and to cut in two, are ours.
+The number of accesses is the same, but the operands of the second half do not take up registers during the first. If the second half's
+reads had to wait for the first half's writes to the same memory, nothing would be gained, so the loop is split only if the tensors that
+it reads never change.
+Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last condition and the split in two are ours.
 """
 
 from __future__ import annotations
@@ -91,24 +93,24 @@ from xla_emitters.rewrite.notes import decide
 WIDTHS = (2, 4, 8, 16, 32)
 BITS_MAX = 256
 ACCESS_BITS_MAX = 128  # of one instruction
-WIDE_ACCESSES_FROM = (10, 0)  # from this compute capability on an instruction accesses 256 bits
+WIDE_ACCESSES_FROM = (10, 0)  # compute capability from which one instruction accesses 256 bits
 IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])
 IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
 @dataclass(frozen=True)
 class VectorizeLoadsStoresPass(DevicePass):
-    """See the head of the file. `device` is the GPU model: it says which atomic updates there are of vectors."""
+    """See the head of the file. `device` is the GPU model: it determines which atomic updates of vectors exist."""
 
     name = "xla-vectorize-loads-stores"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # Innermost loops first: a vector access that leaves an inner loop is an access of the loop around it.
+        # Innermost loops first: a vector access moved out of an inner loop becomes an access of the loop around it.
         for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
             self.vectorize(loop)
 
     def vectorize(self, loop: scf.ForOp) -> None:
-        """Takes every access of `loop` that allows it."""
+        """Vectorises every access of `loop` that meets the conditions; adds a remark for each of the others."""
         accesses = accesses_in(loop)
         scalar = [access for access in accesses if type(access.op) in SCALAR and access.elements == 1]
         if not scalar:
@@ -117,7 +119,7 @@ class VectorizeLoadsStoresPass(DevicePass):
             return self.skip(loop, width)
         for op in loop.body.walk():
             if may_write(op) and not any(True for _ in accesses_of(op)) and not isinstance(op, CONTROL_FLOW):
-                return self.skip(loop, f"{op.name} inside it may order memory")
+                return self.skip(loop, f"{op.name} inside it may synchronize or write memory")
         taken: list[TensorAccess] = []
         refused: list[tuple[TensorAccess, str]] = []
         sharing = by_buffer(accesses)
@@ -152,7 +154,7 @@ SCALAR: dict[type[Operation], str] = {
     tensor.InsertOp: "write",
     xla_gpu.AtomicRMWOp: "update",
 }
-"""Accesses to an element, and what they do to it."""
+"""Ops that access one element, with the verb for messages."""
 CONTROL_FLOW = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp)
 
 
@@ -160,7 +162,7 @@ CONTROL_FLOW = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp)
 
 
 def width_of(loop: scf.ForOp) -> int | str:
-    """Elements per vector, or why there are none."""
+    """Elements per vector, else a string: why the loop has no vectors."""
     lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
     if lower != 0:
         return "it does not start at 0"
@@ -182,7 +184,7 @@ def refusal(
     """
     if access.op.parent_block() is not loop.body.block:
         parent = access.op.parent_op()
-        return f"it stands inside {parent.name if parent else 'another op'}, not directly in the loop"
+        return f"it is inside {parent.name if parent else 'another op'}, not directly in the loop"
     return (
         _type_refusal(access.tensor.type, width)
         or _index_refusal(access.index, loop, width)
@@ -248,23 +250,23 @@ def _write_refusal(access: TensorAccess, loop: scf.ForOp) -> str | None:
     uses = tuple(access.op.results[0].uses)
     position = carried.index(access.tensor)
     if len(uses) != 1 or not isinstance(uses[0].operation, scf.YieldOp) or uses[0].index != position:
-        return "its result is not just handed to the next iteration"
+        return "its result is used for more than the next iteration's tensor"
     return None
 
 
 def _update_refusal(op: xla_gpu.AtomicRMWOp, width: int, chip: Device) -> str | None:
     if _added(op) is None:
-        return "it does more than to add a float"
+        return "it does more than add a float"
     if not can_add(VectorType(op.current.type, [width]), chip):
-        return f"{width} x {op.current.type} in memory are not added to in one step on {chip.architecture}"
+        return f"{chip.architecture} has no atomic addition to {width} x {op.current.type}"
     root = root_of(op.input)
     if not isinstance(root, BlockArgument) or not isinstance(root.owner.parent_op(), func.FuncOp):
-        return "the tensor is not known to lie in global memory"
+        return "the tensor is not known to be in global memory"
     return None
 
 
 def _added(op: xla_gpu.AtomicRMWOp) -> SSAValue | None:
-    """What `op` adds to the old value, if that is a float and all it does."""
+    """The addend of `op`, if `op` does nothing but add a float to the old value."""
     match list(op.body.block.ops):
         case [arith.AddfOp(result=total) as addition, end] if total in end.operands and isinstance(
             total.type, AnyFloat
@@ -276,14 +278,15 @@ def _added(op: xla_gpu.AtomicRMWOp) -> SSAValue | None:
 
 
 def _order_refusal(access: TensorAccess, loop: scf.ForOp, sharing: Sequence[TensorAccess]) -> str | None:
-    """A read moves before the loop's writes to its buffer, a write behind the loop's other accesses to its buffer."""
+    """Why `access` must not move: a read moves before the loop's writes to its buffer, a write after all its accesses to the buffer."""
     for other in sharing:
         if other.op is access.op:
             continue
         if not access.is_write and not other.is_write:
             continue
         if not never_meet(*((access, other) if access.is_write else (other, access)), within=loop):
-            return f"{other.op.name} in the same loop may touch the same element of its buffer before"
+            order = "after" if access.is_write else "before"
+            return f"{other.op.name} in the same loop may access the same element of its buffer {order} it"
     return None
 
 
@@ -291,7 +294,7 @@ def _order_refusal(access: TensorAccess, loop: scf.ForOp, sharing: Sequence[Tens
 
 
 def _goes_by_halves(taken: Sequence[TensorAccess], width: int, chip: Device) -> bool:
-    """Whether each of these accesses to `width` elements takes two instructions, and no read would wait for a write."""
+    """Whether to split the loop in two: each access to `width` elements takes two instructions, and no read waits for a write."""
     return (
         chip.compute_capability < WIDE_ACCESSES_FROM
         and bool(taken)
@@ -311,7 +314,7 @@ def _never_changes(buffer: SSAValue) -> bool:
 
 
 def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
-    """Puts `loop`, of `width` iterations, into a loop over two halves; returns the inner loop, over the elements of a half."""
+    """Wraps `loop`, of `width` iterations, in a loop over two halves; returns the inner loop, over the elements of a half."""
     count = width // 2
     before = located_builder(InsertPoint.before(loop), loop)
     halves, elements = constant_index(before, 2), constant_index(before, count)
@@ -335,7 +338,7 @@ def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
 
 
 def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
-    """`half * count + variable` for the induction variable, wherever the body reads it: inside the maps that do, else as a value."""
+    """Replaces the induction variable by `half * count + variable` in the body: inside maps where it is their operand, else as a value."""
     variable = loop.body.block.args[0]
     half_dim, in_half = Variable(Interval(0, 1), "half"), Interval(0, count - 1)
     number: SSAValue | None = None
@@ -346,8 +349,8 @@ def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
             first = Expr.variable(len(is_variable)) * count
             elements = [Expr.variable(dim) + (first if here else 0) for dim, here in enumerate(is_variable)]
             dims = [replace(d, bounds=in_half) if here else d for d, here in zip(old.dims, is_variable, strict=True)]
-            map = old.with_variables_replaced(elements, dims=[*dims, half_dim]).simplify()
-            applied = xla_gpu.ApplyIndexingOp([*op.operands, half], map, op.attributes)
+            new = old.with_variables_replaced(elements, dims=[*dims, half_dim]).simplify()
+            applied = xla_gpu.ApplyIndexingOp([*op.operands, half], new, op.attributes)
             applied.location = op.location
             for new_result, old_result in zip(applied.results, op.results, strict=True):
                 new_result.name_hint = old_result.name_hint
@@ -355,9 +358,9 @@ def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
         else:
             if number is None:
                 element = Expr.variable(0) * count + Expr.variable(1)
-                map = IndexingMap((element,), (half_dim, Variable(in_half)))
+                position = IndexingMap((element,), (half_dim, Variable(in_half)))
                 start = located_builder(InsertPoint.at_start(loop.body.block), loop)
-                number = start.insert(xla_gpu.ApplyIndexingOp([half, variable], map)).results[0]
+                number = start.insert(xla_gpu.ApplyIndexingOp([half, variable], position)).results[0]
             op.operands = [number if operand is variable else operand for operand in op.operands]
 
 
@@ -366,7 +369,7 @@ def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
 
 @dataclass
 class _Rewrite:
-    """One loop, once it is known which accesses are taken."""
+    """Rewrites one loop, given the accesses to vectorise."""
 
     loop: scf.ForOp
     width: int
@@ -395,12 +398,12 @@ class _Rewrite:
         self._erase(op, op.indices[0])
 
     def _write(self, writes: list[tensor.InsertOp | xla_gpu.AtomicRMWOp]) -> None:
-        """Replaces the loop by one that carries a vector for each write, and writes the vectors after it, or adds them."""
+        """Replaces the loop by one that carries a vector for each write or update, and writes or adds the vectors after it."""
         block, old = self.loop.body.block, self.loop
         terminator = block.last_op
         assert isinstance(terminator, scf.YieldOp)
         bases = [self._base(op.indices[0]) for op in writes]
-        # Where the vector of each write comes from: a value, or a result of the new loop.
+        # The vector of each write: a value from before the loop, or a result of the new loop.
         sources: list[SSAValue | int] = []
         inits, yielded = list(old.iter_args), list[SSAValue]()
         for op in writes:
@@ -438,13 +441,13 @@ class _Rewrite:
 
     @staticmethod
     def _erase(op: Operation, index: SSAValue) -> None:
-        """Erases an access, and the computation of its index if that was the last use."""
+        """Erases an access, and the apply_indexing of its index if that has no other use."""
         Rewriter.erase_op(op)
         if isinstance(index.owner, xla_gpu.ApplyIndexingOp) and index.first_use is None:
             Rewriter.erase_op(index.owner)
 
     def _copied(self, element: SSAValue) -> SSAValue | None:
-        """The whole vector, made before the loop, of which `element` is the one whose turn it is."""
+        """The vector `v`, computed before the loop, if `element` is `vector.extract v[induction variable]`."""
         match element.owner:
             case vector.ExtractOp() as extract if (
                 extract.vector.type == VectorType(element.type, [self.width])
@@ -456,7 +459,7 @@ class _Rewrite:
                 return None
 
     def _base(self, index: SSAValue) -> SSAValue:
-        """`index` with the induction variable at 0, computed before the loop; equal ones once."""
+        """`index` with the induction variable at 0, computed before the loop; equal ones are computed once."""
         variable, zero = self.loop.body.block.args[0], self.loop.lb
         if index is variable:
             return zero
@@ -472,7 +475,7 @@ class _Rewrite:
         return base
 
     def _zero(self, type_: Attribute, op: Operation) -> SSAValue:
-        """A constant of zeros, once for each type."""
+        """A constant of zeros; one per type."""
         if (zero := self.zeros.get(type_)) is None:
             before = located_builder(InsertPoint.before(self.loop), op)
             zero = self.zeros[type_] = before.insert(arith.ConstantOp(zero_of(type_))).result
@@ -480,12 +483,12 @@ class _Rewrite:
 
 
 def _tensor_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
-    """What `op` writes into."""
+    """The tensor that `op` writes to."""
     return op.dest if isinstance(op, tensor.InsertOp) else op.input
 
 
 def _element_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
-    """What `op` writes, or adds."""
+    """The value that `op` writes or adds."""
     if isinstance(op, tensor.InsertOp):
         return op.scalar
     added = _added(op)
@@ -496,7 +499,7 @@ def _element_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
 def _written_at_once(
     op: tensor.InsertOp | xla_gpu.AtomicRMWOp, target: SSAValue, base: SSAValue, value: SSAValue
 ) -> vector.TransferWriteOp | xla_gpu.AtomicRMWOp:
-    """What `op` does with an element, done with the vector `value` from `base` on."""
+    """The op that does with the vector `value`, from `base` on, what `op` does with one element."""
     assert isa(target.type, TensorType)
     if isinstance(op, tensor.InsertOp):
         write = vector.TransferWriteOp(value, target, [base], IN_BOUNDS, None, IDENTITY, target.type)

@@ -32,7 +32,7 @@ func.func @kernel(%arg0: tensor<8x4096xf32>, %arg1: tensor<8x4096xf32>) -> tenso
 // A forall that puts down parts of a tensor is no launch.
 // CHECK:       func.func @parts
 // CHECK:         scf.forall (%{{.*}}) in (32)
-// REMARK:      it does not put a whole tensor into each of its shared outs
+// REMARK:      it does not insert one whole tensor into each of its shared outs
 func.func @parts(%arg0: tensor<1xf32>, %arg1: tensor<32xf32>) -> tensor<32xf32> {
   %0 = scf.forall (%i) in (32) shared_outs(%o = %arg1) -> (tensor<32xf32>) {
     scf.forall.in_parallel {

@@ -38,7 +38,7 @@ func.func private @swap(%a: f32, %b: f32) -> (f32, f32) {
 // CHECK-COUNT-2: tensor.extract
 // CHECK:       func.func private @f
 // CHECK-NOT:   func.func private @move
-// REMARK:      inline: skipped xla_gpu.pure_call: @f: it is called 2 times here
+// REMARK:      inline: skipped xla_gpu.pure_call: @f: this region calls it 2 times
 func.func @twice(%x: f32, %y: f32, %t: tensor<8xf32>, %i: index, %j: index) -> (f32, f32, f32, f32) {
   %0 = xla_gpu.pure_call @f(%x) : (f32) -> f32
   %1 = xla_gpu.pure_call @f(%y) : (f32) -> f32
@@ -180,7 +180,7 @@ func.func private @negative(%v: f32) -> f32 {
 // CHECK-NEXT:    xla_gpu.pure_call @f(%x) {noinline}
 // CHECK-NEXT:    xla_gpu.pure_call @declared
 // CHECK-NEXT:    xla_gpu.pure_call @ping
-// REMARK-DAG:  skipped xla_gpu.pure_call: @f: the call says noinline
+// REMARK-DAG:  skipped xla_gpu.pure_call: @f: the call is marked noinline
 // REMARK-DAG:  skipped xla_gpu.pure_call: @declared: the callee has no body
 // REMARK-DAG:  skipped xla_gpu.pure_call: @ping: the callee calls itself
 func.func @kept(%x: f32) -> (f32, f32, f32) {
@@ -213,8 +213,8 @@ func.func private @pong(%a: f32) -> f32 {
 // CHECK-NEXT:    %[[E:.*]] = call @declared(%[[D]])
 // CHECK-NEXT:    return %[[A]], %[[B]], %[[E]]
 // CHECK:       func.func private @g
-// REMARK-DAG:  inline: skipped func.call: @g: the call says no_inline
-// REMARK-DAG:  inline: skipped func.call: @h: the callee says no_inline
+// REMARK-DAG:  inline: skipped func.call: @g: the call is marked no_inline
+// REMARK-DAG:  inline: skipped func.call: @h: the callee is marked no_inline
 // REMARK-DAG:  inline: skipped func.call: @declared: the callee has no body
 func.func @calls(%x: f32, %y: f32) -> (f32, f32, f32) {
   %0 = func.call @g(%x) : (f32) -> f32

@@ -133,7 +133,7 @@ func.func @prime(%a: f32) -> f32 {
 // EIGHT-NOT:   scf.for
 // EIGHT-COUNT-7: math.erf
 // EIGHT-NOT:   math.erf
-// REMARK:      xla-gpu-optimize-loops: skipped scf.for: 7 iterations of a body of size 101 stay
+// REMARK:      xla-gpu-optimize-loops: skipped scf.for: no unroll factor divides its 7 iterations and fits a body of size 101
 
 // -----
 
@@ -178,8 +178,8 @@ func.func @stay(%a: f32, %n: index) -> f32 {
 // REMARK-DAG:  skipped scf.for: step is not 1
 // REMARK-DAG:  skipped scf.for: it does not start at 0
 // REMARK-DAG:  skipped scf.for: its upper bound is not a constant
-// REMARK-DAG:  skipped scf.for: it holds func.call
-// REMARK-DAG:  skipped scf.for: it holds math.asinh
+// REMARK-DAG:  skipped scf.for: it contains func.call
+// REMARK-DAG:  skipped scf.for: it contains math.asinh
 // REMARK-DAG:  skipped scf.for: its induction variable is i32, not index
 
 // -----
@@ -221,7 +221,7 @@ func.func @nest_stays(%a: f32) -> f32 {
 }
 // CHECK-LABEL: @nest_stays
 // CHECK-COUNT-2: scf.for
-// REMARK:      skipped scf.for: it holds scf.for
+// REMARK:      skipped scf.for: it contains scf.for
 
 // -----
 

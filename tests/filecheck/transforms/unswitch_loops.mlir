@@ -107,7 +107,7 @@ func.func @nested(%c: i1, %x: f32, %t: tensor<8xf32>, %n: index) -> tensor<8xf32
 // CHECK:         scf.for
 // CHECK:           scf.if
 // REMARK-DAG:  xla-unswitch-loops: skipped scf.for: the condition of its branch changes in the loop
-// REMARK-DAG:  xla-unswitch-loops: skipped scf.for: there is more in its body than the branch (arith.mulf)
+// REMARK-DAG:  xla-unswitch-loops: skipped scf.for: its body has more than the branch (arith.mulf)
 func.func @kept(%c: i1, %x: f32, %y: f32, %n: index) -> (f32, f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

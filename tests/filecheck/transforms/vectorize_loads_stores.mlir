@@ -151,7 +151,7 @@ func.func @in_place_reversed(%in: tensor<512xf32> {xla.slice_index = 0 : index},
 }
 // CHECK-LABEL: @in_place_reversed
 // CHECK-NOT:   vector.
-// REMARK:      xla-vectorize-loads-stores: skipped tensor.extract: tensor.insert in the same loop may touch the same element of its buffer before
+// REMARK:      xla-vectorize-loads-stores: skipped tensor.extract: tensor.insert in the same loop may access the same element of its buffer before it
 // REMARK:      xla-vectorize-loads-stores: skipped tensor.insert: its stride is -1, not 1
 
 // -----
@@ -171,8 +171,8 @@ func.func @in_place_read_late(%in: tensor<512xf32> {xla.slice_index = 0 : index}
 }
 // CHECK-LABEL: @in_place_read_late
 // CHECK-NOT:   vector.
-// REMARK:      skipped tensor.insert: tensor.extract in the same loop may touch the same element of its buffer before
-// REMARK:      skipped tensor.extract: tensor.insert in the same loop may touch the same element of its buffer before
+// REMARK:      skipped tensor.insert: tensor.extract in the same loop may access the same element of its buffer after it
+// REMARK:      skipped tensor.extract: tensor.insert in the same loop may access the same element of its buffer before it
 
 // -----
 
@@ -459,7 +459,7 @@ func.func @nested(%in: tensor<512xf32>, %x: f32, %inbounds: i1) -> f32 {
 }
 // CHECK-LABEL: @nested
 // CHECK-NOT:   vector.
-// REMARK:      skipped tensor.extract: it stands inside scf.if, not directly in the loop
+// REMARK:      skipped tensor.extract: it is inside scf.if, not directly in the loop
 
 // -----
 
@@ -493,7 +493,7 @@ func.func @writes(%a: tensor<512xf32>, %b: tensor<512xf32>, %x: f32) -> (tensor<
 }
 // CHECK-LABEL: @writes
 // CHECK-NOT:   vector.
-// REMARK-DAG:  skipped tensor.insert: its result is not just handed to the next iteration
+// REMARK-DAG:  skipped tensor.insert: its result is used for more than the next iteration's tensor
 // REMARK-DAG:  skipped tensor.insert: the tensor has other uses in the loop
 // REMARK-DAG:  skipped tensor.insert: the tensor is not carried by the loop
 // REMARK-DAG:  skipped tensor.extract: the tensor is made inside the loop
@@ -520,8 +520,8 @@ func.func @order(%in: tensor<512xf32> {xla.slice_index = 0 : index}, %out: tenso
 }
 // CHECK-LABEL: @order
 // CHECK-NOT:   vector.
-// REMARK-DAG:  skipped scf.for: gpu.barrier inside it may order memory
-// REMARK-DAG:  skipped tensor.insert: xla_gpu.pure_call in the same loop may touch the same element of its buffer before
+// REMARK-DAG:  skipped scf.for: gpu.barrier inside it may synchronize or write memory
+// REMARK-DAG:  skipped tensor.insert: xla_gpu.pure_call in the same loop may access the same element of its buffer after it
 
 // -----
 

@@ -42,7 +42,7 @@ func.func @add(%u: tensor<2560000xf32>, %out: tensor<51200xf32>, %row: index) ->
 // A100:        scf.for
 // A100:          xla_gpu.atomic_rmw %iter[
 // A100-NEXT:     ^bb0(%{{.*}}: f32):
-// A100-REMARK: skipped xla_gpu.atomic_rmw: 4 x f32 in memory are not added to in one step on sm_80
+// A100-REMARK: skipped xla_gpu.atomic_rmw: sm_80 has no atomic addition to 4 x f32
 
 // -----
 
@@ -136,9 +136,9 @@ func.func @others(%a: tensor<51200xf32>, %b: tensor<51200xf64>, %row: index, %x:
 }
 // CHECK-LABEL: @others
 // CHECK-NOT:   vector
-// REMARK:      skipped xla_gpu.atomic_rmw: it does more than to add a float
-// REMARK:      skipped xla_gpu.atomic_rmw: 4 x f64 in memory are not added to in one step on sm_90
-// REMARK:      skipped xla_gpu.atomic_rmw: 8 x f32 in memory are not added to in one step on sm_90
+// REMARK:      skipped xla_gpu.atomic_rmw: it does more than add a float
+// REMARK:      skipped xla_gpu.atomic_rmw: sm_90 has no atomic addition to 4 x f64
+// REMARK:      skipped xla_gpu.atomic_rmw: sm_90 has no atomic addition to 8 x f32
 // REMARK:      skipped xla_gpu.atomic_rmw: it starts at a multiple of 511, not of 4
-// REMARK:      skipped xla_gpu.atomic_rmw: its result is not just handed to the next iteration
-// REMARK:      skipped xla_gpu.atomic_rmw: the tensor is not known to lie in global memory
+// REMARK:      skipped xla_gpu.atomic_rmw: its result is used for more than the next iteration's tensor
+// REMARK:      skipped xla_gpu.atomic_rmw: the tensor is not known to be in global memory

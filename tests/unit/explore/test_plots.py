@@ -43,7 +43,7 @@ def test_constraints_leave_elements_out() -> None:
 def test_the_picture_says_it_all() -> None:
     svg = access_pattern(STRIDED, [4, 1], 8, columns=4).text
     titles = re.findall(r"<title>(.*?)</title>", svg)
-    assert titles[:4] == [*(f"element {t}: th_x = {t}, step 0" for t in range(3)), "element 3: nobody"]
+    assert titles[:4] == [*(f"element {t}: th_x = {t}, step 0" for t in range(3)), "element 3: no access"]
     assert svg.count("<rect") == 8
     fills = re.findall(r'fill="(hsl[^"]*|none)"', svg)
     assert len(set(fills)) == 4
@@ -53,7 +53,7 @@ def test_the_picture_says_it_all() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(th_x) -> (0), domain: th_x in [0, 1]", "both touch element 0"),
+        ("(th_x) -> (0), domain: th_x in [0, 1]", "both access element 0"),
         ("(th_x){rt0} -> (rt0), domain: th_x in [0, 1], rt0 in [0, 1]", "runtime variables"),
     ],
 )

@@ -85,7 +85,7 @@ def test_what_is_not_closed_is_an_error_at_its_start(text: str, what: str):
 
 def test_a_byte_order_mark_is_refused_by_name():
     """XLA: "1:0: error: expects name"."""
-    with pytest.raises(ParseError, match=r"t.hlo:1:1: error: \[hlo.parse\] a byte order mark"):
+    with pytest.raises(ParseError, match=r"t.hlo:1:1: error: \[hlo.parse\] unexpected byte order mark"):
         Lexer(Source("\ufeffHloModule m", "t.hlo")).next()
 
 

@@ -84,7 +84,7 @@ def test_a_known_empty_map_has_one_form(items):
 
 
 def test_a_variable_that_the_map_does_not_have():
-    with pytest.raises(ValueError, match="variable 1 occurs, but the map has 1 variables"):
+    with pytest.raises(ValueError, match="variable 1 is used, but the map has 1 variables"):
         IndexingMap((Expr.variable(1),), dims_of((4,)))
 
 
@@ -147,7 +147,7 @@ def test_compose_orders_symbols_and_keeps_names():
 
 
 def test_compose_wants_as_many_results_as_dims():
-    with pytest.raises(ValueError, match="map of 3 results with one of 1 dims"):
+    with pytest.raises(ValueError, match="map with 3 results with a map with 1 dims"):
         SEED_LOOP.compose(parse("(d0) -> (d0), domain: d0 in [0, 3]"))
 
 

@@ -118,7 +118,7 @@ def test_a_target_that_a_file_describes(
     Path("gpu.txtpb").write_text("core_count: ")
     code, _, err = run(capsys, *words)
     assert code == 1
-    assert err.startswith("gpu.txtpb:1:13: error: [target] the end of the text is where a value is wanted")
+    assert err.startswith("gpu.txtpb:1:13: error: [target] the end of the text where a value is expected")
 
 
 @needs(*PTX)

@@ -78,7 +78,7 @@ def test_a_public_callee_is_copied_and_kept():
         InlinePass().apply(make_context(), module)
     # It is not moved, and no sibling shares anything with it.
     assert [remark.text for remark in notes.remarks] == [
-        "skipped xla_gpu.pure_call: @f: it is public, and has other callers perhaps"
+        "skipped xla_gpu.pure_call: @f: it is public, so it may have other callers"
     ]
 
 
