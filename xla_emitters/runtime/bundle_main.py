@@ -250,12 +250,24 @@ def compare(
 
 
 def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Mask of low <= got <= high, for complex numbers of both parts; where a bound is NaN, NaN is admitted too."""
+    """Mask of low <= got <= high, for complex numbers of both parts; NaN is admitted where a bound is NaN, or where nothing is known."""
     if got.dtype.kind == "c":
         return admitted(got.real, low.real, high.real) & admitted(got.imag, low.imag, high.imag)
     with np.errstate(invalid="ignore"):
         inside = (got >= low) & (got <= high)
-        return inside | ((got != got) & ((low != low) | (high != high)))
+        if "float" not in got.dtype.name:
+            return inside
+        least, most = extremes(got.dtype)
+        is_unknown = (low == least) & (high == most)
+        return inside | ((got != got) & ((low != low) | (high != high) | is_unknown))
+
+
+def extremes(kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The least and the greatest value of a float type: infinities, where it has them."""
+    infinities = np.array([-np.inf, np.inf]).astype(kind)
+    finfo: Any = ml_dtypes.finfo
+    limits = finfo(kind)
+    return np.where(infinities != infinities, np.array([float(limits.min), float(limits.max)]).astype(kind), infinities)
 
 
 def print_table(rows: list[dict[str, Any]], headline: str) -> None:

@@ -8,14 +8,17 @@ Values are freed after their last use, so a chain of ops over a large array need
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
@@ -25,16 +28,31 @@ from xla_emitters.dialects.hlo.computation import (
     TupleOp,
     find_computation,
 )
-from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
+from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
-from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, is_array
+from xla_emitters.dialects.hlo.shape_ops import (
+    BitcastOp,
+    ConcatenateOp,
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    MoveOp,
+    PadOp,
+)
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
-from xla_emitters.runtime.reduction_bounds import bounds_in_any_order, corners_of_each
+from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
+from xla_emitters.runtime.elementwise_bounds import bounds_after, reinterpreted
+from xla_emitters.runtime.index_bounds import bounds_of_window
+from xla_emitters.runtime.reduction_bounds import Run, bounds_of_reduction, nothing_known, taken
 from xla_emitters.runtime.scatter_bounds import bounds_of_scatter
-from xla_emitters.runtime.tolerance import Bounds, bounds_after
+from xla_emitters.runtime.sensitivity_bounds import Tape, is_worth_a_tape, narrowed
+from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 
 def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]:
@@ -55,46 +73,128 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
 
 
 def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:
-    """What is admissible for each leaf of the root, given exact inputs."""
-    chains: dict[ComputationOp, dict[ReduceOp, int]] = {}
+    """What is admissible for each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too."""
+    known = [point(array) for array in inputs]
+    found = _leaves(_Carrying(computation).of(computation, known, is_outward=False))
+    if all(bounds.is_point for bounds in found) or not is_worth_a_tape(computation):
+        return found
+    tape = Tape()
+    again = _leaves(_Carrying(computation, tape).of(computation, known, is_outward=False))
+    with np.errstate(all="ignore"):
+        return [narrowed(bounds, tape.bounds_of(taped)) for bounds, taped in zip(found, again, strict=True)]
 
-    def chain_of(op: ReduceOp) -> int | None:
-        """How many combinations in a row, where threads share the reduction; else it goes in the reference's order."""
-        around = op.parent_op()
-        assert isinstance(around, ComputationOp)
-        if around not in chains:
-            chains[around] = chains_of_heroes(around)
-        return chains[around].get(op)
 
-    def step(op: HloOp, operands: Sequence[Any]) -> Any:
+class _Carrying:
+    """Bounds carried through a computation, and those that it calls.
+
+    around  the computation that is evaluated
+    tape    records the steps, if it is there; then bounds hold exact values too
+    """
+
+    def __init__(self, around: ComputationOp, tape: Tape | None = None) -> None:
+        self.around = around
+        self.tape = tape
+        self._schedules = dict[ComputationOp, _Schedule]()
+        self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
+
+    def of(self, computation: ComputationOp, values: Sequence[Any], *, is_outward: bool) -> Any:
+        """The bounds of a computation's root from those of its parameters.
+
+        is_outward  they hold the exact values too, not only the rounded ones
+        """
+        if computation not in self._schedules:
+            self._schedules[computation] = _Schedule.of(computation)
+
+        def step(op: HloOp, operands: Sequence[Any]) -> Any:
+            found = self._after(op, operands, is_outward=is_outward)
+            if (
+                self.tape is None
+                or not isinstance(found, Bounds)
+                or isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp)
+            ):
+                return found
+            with np.errstate(all="ignore"):
+                return self.tape.record(op, operands, found, self._chain_of(op) if isinstance(op, ReduceOp) else None)
+
+        return self._schedules[computation].run(values, step)
+
+    def _after(self, op: HloOp, operands: Sequence[Any], *, is_outward: bool) -> Any:
+        evaluate = self._evaluating(op)
         match op:
             case FusionOp() | CallOp():
-                return _Schedule.of(find_computation(computation, op.callees()[0].symbol)).run(operands, step)
-            case TupleOp() | GetTupleElementOp():
+                return self.of(self._called(op.callees()[0].symbol), operands, is_outward=is_outward)
+            case TupleOp() | GetTupleElementOp() | CopyOp():
                 return op.evaluate(operands, _no_call)
-            case ReduceOp() if (chain := chain_of(op)) is not None:
+            case MapOp():
+                (found,) = self._on_elements(op.to_apply)(operands, is_outward=is_outward)
+                return found
+            case ReducingOp():
+                chain = self._chain_of(op) if isinstance(op, ReduceOp) else None
+                if self.tape is not None and chain is None and not all(bounds.is_point for bounds in operands):
+                    chain = math.prod(dims_of(op.operands[0]))
                 with np.errstate(all="ignore"):
-                    return bounds_in_any_order(op, operands, chain, corner(op))
+                    return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply))
             case ScatterOp():
-                body = find_computation(computation, op.to_apply)
-                return bounds_of_scatter(op, body, operands, corner(op))
-            case ReducingOp() if len(op.arrays) > 1:
-                return tuple(corners_of_each(operands, corner(op)))
+                body, run = self._called(op.to_apply), self._on_elements(op.to_apply)
+                with np.errstate(all="ignore"):
+                    return bounds_of_scatter(op, body, operands, evaluate, run)
+            case ContractingOp():
+                return bounds_of_contraction(op, operands, evaluate)
+            case GatherOp() | DynamicSliceOp() | DynamicUpdateSliceOp():
+                return bounds_of_window(op, operands, evaluate)
+            case ElementwiseOp():
+                return bounds_after(op, operands, evaluate, is_outward=is_outward)
+            case _ if all(bounds.is_point for bounds in operands):
+                return point(evaluate([bounds.low for bounds in operands]))
+            case BitcastOp() if element_of(op.operands[0]) != element_of(op.result):
+                return reinterpreted(operands[0], evaluate)
+            case MoveOp() | ConcatenateOp() | PadOp():
+                return Bounds(
+                    *(evaluate(list(ends)) for ends in zip(*(bounds.ends for bounds in operands), strict=True))
+                )
             case _:
-                return bounds_after(op.opcode, as_array(op.result.type).element_type, operands, corner(op))
+                return nothing_known(op)
 
-    def corner(op: HloOp) -> Callable[[Sequence[Array]], Array]:
-        def evaluate_once(operands: Sequence[Array]) -> Array:
+    def _evaluating(self, op: HloOp) -> Callable[[Sequence[Array]], Any]:
+        """The reference: the op's value on arrays."""
+
+        def evaluate_once(operands: Sequence[Array]) -> Any:
             with np.errstate(all="ignore"):
-                return op.evaluate(operands, call)
+                return op.evaluate(operands, self._call)
 
         return evaluate_once
 
-    def call(name: str, operands: Sequence[Any]) -> Any:
-        leaves = evaluate(find_computation(computation, name), operands)
+    def _call(self, name: str, operands: Sequence[Any]) -> Any:
+        leaves = evaluate(find_computation(self.around, name), operands)
         return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
-    return _leaves(_Schedule.of(computation).run([Bounds(array, array) for array in inputs], step))
+    def _called(self, symbol: SymbolRefAttr) -> ComputationOp:
+        return find_computation(self.around, symbol)
+
+    def _on_elements(self, symbol: SymbolRefAttr) -> Run:
+        """A computation of scalars on bounds of arrays of one shape. Of one that is not made of elementwise ops alone nothing is known."""
+        body, plain = self._called(symbol), _Carrying(self.around)
+        goes_by_element = all(
+            is_elementwise(op) or isinstance(op, ParameterOp | TupleOp | ConstantOp) for op in body.instructions
+        )
+
+        def run(values: Sequence[Bounds], *, is_outward: bool = False) -> Sequence[Bounds]:
+            shape = values[0].low.shape
+            if goes_by_element:
+                found = _leaves(plain.of(body, values, is_outward=is_outward or self.tape is not None))
+            else:
+                found = [everything(element_of(leaf).numpy, shape) for leaf in leaf_types(body.root.type)]
+            return [taken(bounds, lambda end: np.broadcast_to(end, shape)) for bounds in found]
+
+        return run
+
+    def _chain_of(self, op: ReduceOp) -> int | None:
+        """How many combinations in a row, where threads share the reduction; else it goes in the reference's order."""
+        inside = op.parent_op()
+        assert isinstance(inside, ComputationOp)
+        if inside not in self._chains:
+            self._chains[inside] = chains_of_heroes(inside)
+        return self._chains[inside].get(op)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,77 +1,51 @@
-"""How far a result may be from the reference: a bound carried through the chain of HLO ops, written from their definitions.
+"""What a correct kernel may give: for each value an interval that holds it, carried through the chain of HLO ops.
 
-A kernel may round each op differently from NumPy within the op's own tolerance: nothing for + - * and selections, 2 ulp for
-division and roots, 6 ulp for f32 transcendentals ... What those differences do to the end of a chain depends on the values: 1 + tanh(x)
-near -1 turns one ulp of tanh into all of the digits. So each value is carried as an interval that holds every admissible result:
+    x             [x, x]                                              inputs are known
+    t = tanh(x)   [tanh(x) - 6 ulp, tanh(x) + 6 ulp]                  a function is off by its ulps
+    1 + t         [fl(1 + t.low), fl(1 + t.high)]                     rounding keeps order, so the ends of a monotone op bound it
+    s = dot(t, b) the exact sum, and around it what t may be off and what any order of the roundings may be off
 
-    x            [x, x]
-    t = tanh(x)  [tanh(x) - 6 ulp, tanh(x) + 6 ulp]
-    1 + t        the op at all corners of its operands' intervals, rounded; least and greatest
+Promised: every kernel of the following kind gives values within the bounds, whatever its inputs are.
 
-Elementwise ops are monotone in each operand on the narrow intervals that occur here, or jump (compare, select), where the corners
-are the two sides of the jump; so the corners bound the op. Each corner is one NumPy evaluation of the reference: 2^operands of them
-for an op whose operands are intervals, one where they are points.
+    functions       divide, sqrt, rsqrt within 2 ulp of the result's type, others within 6 ulp in f32, 4 in f64, 1 in 16 and 8 bits, of
+                    complex numbers within 16 ulp of the modulus; of the value in twice the precision, rounded once. At least within
+                    the smallest normal number. What is never negative (exp, sqrt, logistic ...) is not given as negative.
+    dot, convolution  products and sums each rounded in the type that sums are held in, or not rounded (fused), in any order
+    reductions      of heroes, which threads share: any order in which no element goes through more combinations than in the kernel here.
+                    Others: the reference's order; windows over several dimensions: any order
+    scatters        any order of an element's updates
+    all other ops   exactly the reference's value, given the operands: + - * of floats and integers, selections, conversions, moves
 
-A complex number lies in a rectangle, an interval for each part, and has four corners. What its functions may be off counts in units of
-the modulus, for both parts alike; pow by as much again for each unit of its exponent's logarithm, logistic for what 1 + exp(-z) cancels,
-atan2 for what x^2 + y^2 does, and of one of 1 at least; a quotient may be anything where the parts of its numerator add to more than the
-largest number. Where a rounding decides on which side of a cut a number is, its real part is any angle; where it decides which way an
-infinite part of a power points, that part is anything.
+The interval of an op holds all that it gives for operands within theirs, by the op's definition: `elementwise_bounds` (monotone functions
+by their ends, others by their turning points and poles), `complex_bounds` (discs), `contraction_bounds`, `reduction_bounds` and
+`scatter_bounds` (sums of magnitudes), `index_bounds` (all windows that an index may name). A comparison is open where the intervals
+overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, all of its type where it may wrap.
+
+Where all values have few elements, derivatives narrow these intervals (`sensitivity_bounds`): what cancels is taken into account there.
+
+Not promised: that all within the bounds is right. Intervals take two operands as independent, unless they are one instruction (x * x), so
+in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is all where 16-bit
+roundings are large beside what is computed. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
+one order, twice: that other orders are no worse is assumed, see `reduction_bounds`. One value is one value: an instruction that is
+computed twice in a kernel is taken to give the same bits both times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import reduce
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
-from xla_emitters.dtypes import Array, Kind, NumpyType, dtype_of
+from xla_emitters.dtypes import Array, Kind, NumpyType
 from xla_emitters.functions import BY_OPCODE
 
-_OF_COMPLEX = frozenset(opcode for opcode, row in BY_OPCODE.items() if row.takes_complex) | {"sign"}
-_ULPS_OF_COMPLEX = 16
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Every admissible value of one array: element by element, `low` <= value <= `high`, or NaN where an end is.
-
-    From -inf to +inf nothing is known, so NaN is admissible too; likewise over all numbers of a type that has no infinity.
-    """
-
-    low: Array
-    high: Array
-
-    @property
-    def is_point(self) -> bool:
-        return self.low is self.high
-
-    @property
-    def corners(self) -> tuple[Array, ...]:
-        if self.low.dtype.kind != "c":
-            return self.low, self.high
-        ends = [(part(self.low), part(self.high)) for part in (np.real, np.imag)]
-        return tuple(from_parts(*corner) for corner in product(*ends))
-
-    def admits(self, array: Array) -> Array:
-        """Where `array` is admissible; any NaN is where either end is NaN."""
-        if self.is_point and array.dtype.kind in "biu":
-            return array == self.low
-        if array.dtype.kind == "c":
-            parts = (Bounds(part(self.low), part(self.high)).admits(part(array)) for part in (np.real, np.imag))
-            return np.logical_and(*parts)
-        with np.errstate(invalid="ignore"):
-            inside = (array >= self.low) & (array <= self.high)
-        if array.dtype.kind in "biu" or "int" in array.dtype.name:
-            return inside
-        is_unknown = (self.low == farthest(array.dtype, -1)) & (self.high == farthest(array.dtype, +1))
-        return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high) | is_unknown))
+ROUGH_OF_COMPLEX = frozenset(opcode for opcode, row in BY_OPCODE.items() if row.takes_complex) | {"sign"}
+ULPS_OF_COMPLEX = 16
 
 
 def ulps_of(opcode: str, element: str, bits: int) -> int:
@@ -85,173 +59,205 @@ def ulps_of(opcode: str, element: str, bits: int) -> int:
     return function.ulps.of(bits) if function and element == Kind.FLOAT.value else 0
 
 
-def widen(array: Array, ulps: int, direction: int) -> Array:
-    """`array` moved by `ulps` representable values towards -inf or +inf, at least by the smallest normal number."""
-    if ulps == 0:
-        return array
-    info = _info(array.dtype)
-    least, most, tiny = float(info.min), float(info.max), float(info.smallest_normal)
-    target, moved = farthest(array.dtype, direction), array
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(ulps):
-            moved = np.nextafter(moved, target)
-        floor = np.clip(array.astype(np.float64) + direction * tiny, least, most).astype(array.dtype)
-        return np.where(np.isfinite(array), (np.maximum if direction > 0 else np.minimum)(moved, floor), array)
+@dataclass(frozen=True)
+class Bounds:
+    """Every admissible value of one array: element by element, `low` <= value <= `high`, and NaN where both ends are.
+
+    From -inf to +inf nothing is known, so NaN is admissible too; likewise over all numbers of a type that has no infinity. Complex
+    numbers lie in a rectangle: their parts are bounded each by itself.
+    """
+
+    low: Array
+    high: Array
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the array is known bit for bit."""
+        return self.low is self.high
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        return self.low, self.high
+
+    @property
+    def parts(self) -> tuple[Bounds, ...]:
+        """The bounds of a complex number's real and imaginary part; of a real number its own."""
+        if self.low.dtype.kind != "c":
+            return (self,)
+        if self.is_point:
+            return tuple(point(np.asarray(part(self.low))) for part in (np.real, np.imag))
+        return tuple(Bounds(np.asarray(part(self.low)), np.asarray(part(self.high))) for part in (np.real, np.imag))
+
+    @property
+    def is_unknown(self) -> Array:
+        """Where a float may be anything, NaN included; of a complex number, any part. Of other types nowhere."""
+        if self.low.dtype.kind == "c":
+            return np.logical_or(*(part.is_unknown for part in self.parts))
+        if self.is_point or not is_float(self.low.dtype):
+            return np.zeros(self.low.shape, np.bool_)
+        least, most = extremes(self.low.dtype)
+        return (self.low == least) & (self.high == most)
+
+    @property
+    def is_single(self) -> Array:
+        """Where there is one value only; NaN is one."""
+        if self.is_point:
+            return np.ones(self.low.shape, np.bool_)
+        if self.low.dtype.kind == "c":
+            return np.logical_and(*(part.is_single for part in self.parts))
+        same = np.asarray(self.low == self.high)
+        return same | (np.isnan(self.low) & np.isnan(self.high)) if is_float(self.low.dtype) else same
+
+    def admits(self, array: Array) -> Array:
+        """Where `array` is admissible."""
+        if self.is_point and array.dtype.kind in "biu":
+            return array == self.low
+        if array.dtype.kind == "c":
+            parts = (own.admits(part(array)) for own, part in zip(self.parts, (np.real, np.imag), strict=True))
+            return np.logical_and(*parts)
+        with np.errstate(invalid="ignore"):
+            inside = (array >= self.low) & (array <= self.high)
+        if not is_float(array.dtype):
+            return inside
+        least, most = extremes(array.dtype)
+        is_unknown = (self.low == least) & (self.high == most)
+        return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high) | is_unknown))
+
+
+def point(array: Array) -> Bounds:
+    """The bounds of what is known bit for bit."""
+    return Bounds(array, array)
+
+
+def everything(kind: NumpyType, shape: tuple[int, ...]) -> Bounds:
+    """The bounds of an array of which nothing is known but its type and shape."""
+    least, most = extremes(kind)
+    return Bounds(np.broadcast_to(least, shape), np.broadcast_to(most, shape))
+
+
+def settled(low: Array, high: Array) -> Bounds:
+    """The bounds with these ends: nothing is known where only one of them is NaN. Ends that are equal make a point, but for floats,
+    whose zeros differ in their sign."""
+    if low.dtype.kind == "c":
+        return by_parts(settled, low, high)
+    if not is_float(low.dtype):
+        return point(low) if low is high or np.array_equal(low, high) else Bounds(low, high)
+    if low is high:
+        return point(low)
+    mixed = np.isnan(low) != np.isnan(high)
+    return unknown_where(mixed, Bounds(low, high))
+
+
+def unknown_where(mask: Array, bounds: Bounds) -> Bounds:
+    """The bounds, and anything of the type where `mask` holds."""
+    if not mask.any():
+        return bounds
+    least, most = extremes(bounds.low.dtype)
+    return Bounds(np.where(mask, least, bounds.low), np.where(mask, most, bounds.high))
+
+
+def hull(one: Bounds, other: Bounds) -> Bounds:
+    """The least bounds that hold all of both; nothing is known where one is NaN and the other is not."""
+    if one is other:
+        return one
+    if one.low.dtype.kind == "c":
+        return joined(*(hull(a, b) for a, b in zip(one.parts, other.parts, strict=True)))
+    low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
+    if not is_float(low.dtype):
+        return settled(low, high)
+    return unknown_where(np.isnan(one.low) != np.isnan(other.low), Bounds(low, high))
+
+
+def joined(real: Bounds, imaginary: Bounds) -> Bounds:
+    """The bounds of complex numbers with these parts."""
+    if real.is_point and imaginary.is_point:
+        return point(from_parts(real.low, imaginary.low))
+    return Bounds(from_parts(real.low, imaginary.low), from_parts(real.high, imaginary.high))
+
+
+def by_parts(bounds_of: Callable[[Array, Array], Bounds], low: Array, high: Array) -> Bounds:
+    """`bounds_of` the ends of each part of complex numbers."""
+    return joined(*(bounds_of(np.asarray(part(low)), np.asarray(part(high))) for part in (np.real, np.imag)))
+
+
+# ---------------------------------------------------------------------------------------------------- types
+
+
+def is_float(kind: NumpyType) -> bool:
+    """Whether a NumPy type, or one of `ml_dtypes`, holds real floats."""
+    return "float" in kind.name
+
+
+def info(kind: NumpyType) -> Any:
+    """Largest and smallest normal number, and eps, of a float type, also of those that NumPy lacks."""
+    finfo: Any = ml_dtypes.finfo
+    return finfo(np.real(np.zeros((), kind)).dtype if kind.kind == "c" else kind)
+
+
+def extremes(kind: NumpyType) -> tuple[Array, Array]:
+    """The least and the greatest value of a type: infinities where it has them."""
+    if kind.kind == "c":
+        least, most = extremes(np.real(np.zeros((), kind)).dtype)
+        return from_parts(least, least), from_parts(most, most)
+    if kind.kind == "b":
+        return np.array(False), np.array(True)
+    if is_float(kind):
+        return farthest(kind, -1), farthest(kind, +1)
+    iinfo: Any = ml_dtypes.iinfo
+    limits = iinfo(kind)
+    return np.array(int(limits.min)).astype(kind), np.array(
+        int(limits.max), np.uint64 if limits.min == 0 else np.int64
+    ).astype(kind)
 
 
 def farthest(kind: NumpyType, direction: int) -> Array:
     """The infinity of a float type in that direction, or its last number: some 8-bit floats have no infinity, one has no sign."""
     infinity = np.array(direction * np.inf).astype(kind)
-    info = _info(kind)
-    return np.array(float(info.max if direction > 0 else info.min)).astype(kind) if np.isnan(infinity) else infinity
+    limits = info(kind)
+    return np.array(float(limits.max if direction > 0 else limits.min)).astype(kind) if np.isnan(infinity) else infinity
 
 
-def widen_complex(low: Array, high: Array, ulps: Array, least: float = 0.0) -> tuple[Array, Array]:
-    """The rectangle from `low` to `high`, each part moved outwards by so many ulps of the modulus, at least by the smallest normal number.
-
-    low, high  of floats, or by their parts of complex numbers
-    least      what counts as the modulus where that is smaller
-    """
-    with np.errstate(all="ignore"):
-        modulus = np.maximum(np.abs(low), np.abs(high))
-        info = _info(modulus.dtype)
-        size = np.clip(modulus, least, float(info.max))
-        slack = np.maximum(ulps * size * float(info.eps), float(info.smallest_normal)).astype(modulus.dtype)
-        # No digit of it is certain, nor which way an infinity points.
-        slack = np.where(ulps * float(info.eps) < 1, np.where(np.isnan(modulus), 0, slack), np.inf)
-        outwards = (
-            (np.where(slack == np.inf, -slack, part(low) - slack), np.where(slack == np.inf, slack, part(high) + slack))
-            for part in ((np.real, np.imag) if low.dtype.kind == "c" else (np.asarray,))
-        )
-        lows, highs = zip(*outwards, strict=True)
-        return (from_parts(*lows), from_parts(*highs)) if low.dtype.kind == "c" else (lows[0], highs[0])
+def wide(array: Array) -> Array:
+    """Floats in a type of at least twice their precision, or in the widest that there is."""
+    return np.asarray(array).astype(np.longdouble if array.dtype.itemsize >= 8 else np.float64)
 
 
-def _ulps_of_complex(opcode: str, operands: Sequence[Bounds]) -> Array:
-    """How many ulps of its result's modulus an op on complex numbers may be off."""
-    with np.errstate(all="ignore"):
-        first, last = (np.asarray(bound.low, np.complex128) for bound in (operands[0], operands[-1]))
-        match opcode:
-            case "power":
-                growth = 1 + np.abs(last * np.log(first))
-            case "logistic":
-                falling = np.exp(-first)
-                growth = 1 + np.abs(falling) / np.abs(1 + falling)
-            case "atan2":
-                squares = first * first + last * last
-                growth = (1 + np.abs(first) ** 2 + np.abs(last) ** 2) / np.abs(squares)
-            case "divide":
-                # Scaled by the divisor's larger part, the numerator's parts are added: that may overflow though the quotient does not.
-                info = _info(np.real(operands[0].low).dtype)
-                may_overflow = np.abs(first.real) + np.abs(first.imag) > float(info.max)
-                growth = np.where(may_overflow, 1 / float(info.eps), 1)
-            case _:
-                growth = np.ones(())
-        return _ULPS_OF_COMPLEX * np.where(np.isfinite(growth), growth, 1)
+# ---------------------------------------------------------------------------------------------------- widening
 
 
-def _either_side(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
-    """The bounds of atan2, whose real part is any from -pi to pi where a rounding decides on which side of a cut something lies.
-
-    That is x^2 + y^2 beside the negative real axis, of which the root is taken; and a result beside pi or -pi, which is a logarithm.
-    """
-    kind = np.real(low).dtype
-    with np.errstate(all="ignore"):
-        y, x = (np.asarray(bound.low, np.complex128) for bound in operands)
-        squares, size = y * y + x * x, np.abs(y) ** 2 + np.abs(x) ** 2
-        rounding = _ULPS_OF_COMPLEX * float(_info(kind).eps)
-        is_open = (squares.real < 0) & (np.abs(squares.imag) <= rounding * size)
-        furthest = np.maximum(np.abs(np.real(low)), np.abs(np.real(high)))
-        is_open |= furthest >= np.pi * (1 - rounding)
-    ends = np.where(is_open, -np.pi, np.real(low)), np.where(is_open, np.pi, np.real(high))
-    return from_parts(ends[0].astype(kind), np.imag(low)), from_parts(ends[1].astype(kind), np.imag(high))
-
-
-def _either_infinity(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
-    """The bounds of a power: where it overflows, which way a part points is open if a rounding of the angle decides on it."""
-    kind = np.real(low).dtype
-    with np.errstate(all="ignore"):
-        base, exponent = (np.asarray(bound.low, np.complex128) for bound in operands)
-        turns = exponent * np.log(base)
-        rounding = _ULPS_OF_COMPLEX * float(_info(kind).eps) * (1 + np.abs(turns))
-        ends = list[tuple[Array, Array]]()
-        for part, size in ((np.real, np.abs(np.cos(turns.imag))), (np.imag, np.abs(np.sin(turns.imag)))):
-            is_open = (np.isinf(part(low)) | np.isinf(part(high))) & ~(size > rounding)
-            ends.append((np.where(is_open, -np.inf, part(low)), np.where(is_open, np.inf, part(high))))
-    lows, highs = zip(*ends, strict=True)
-    return from_parts(*(end.astype(kind) for end in lows)), from_parts(*(end.astype(kind) for end in highs))
-
-
-def _info(kind: NumpyType) -> Any:
-    """Largest and smallest normal number of a float type, also of those that NumPy lacks."""
-    finfo: Any = ml_dtypes.finfo
-    return finfo(kind)
-
-
-def corners(operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Array]) -> tuple[Array, Array]:
-    """The least and greatest value of `evaluate` over all corners of its operands.
-
-    An operand that stands twice (x * x) is the same value in each corner.
-    """
-    distinct = list({id(bound): bound.corners for bound in operands if not bound.is_point}.items())
-    low = high = None
-    for choice in product(*(points for _, points in distinct)):
-        chosen = {bound: point for (bound, _), point in zip(distinct, choice, strict=True)}
-        value = evaluate([chosen.get(id(bound), bound.low) for bound in operands])
-        if low is None or high is None:
-            low = high = value
-        else:
-            low, high = by_parts(np.minimum, low, value), by_parts(np.maximum, high, value)
-    assert low is not None
-    assert high is not None
-    return low, high
-
-
-def by_parts(choose: Callable[[Array, Array], Array], one: Array, other: Array) -> Array:
-    """`choose` of floats, or of each part of complex numbers, which NumPy orders by the real part first."""
-    if one.dtype.kind != "c":
-        return choose(one, other)
-    return from_parts(choose(np.real(one), np.real(other)), choose(np.imag(one), np.imag(other)))
-
-
-def bounds_after(
-    opcode: str, ir_type: Attribute, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Array]
-) -> Bounds:
-    """Every admissible result of one op whose operands are anywhere within their bounds.
-
-    ir_type   element type of the result in the `hlo` dialect
-    """
-    low, high = corners(operands, evaluate)
-    row = dtype_of(ir_type)
-    if any(bound.low.dtype.kind == "c" for bound in operands):
-        if opcode in _OF_COMPLEX:
-            low, high = _beside_overflow(low, high, operands)
-            if opcode == "atan2":
-                low, high = _either_side(low, high, operands)
-            elif opcode == "power":
-                low, high = _either_infinity(low, high, operands)
-            least = float(opcode == "atan2")
-            low, high = widen_complex(low, high, _ulps_of_complex(opcode, operands), least)
-        return Bounds(low, high)
-    ulps = ulps_of(opcode, row.kind.value, row.bits)
+def widen(array: Array, ulps: int, direction: int, least: float | None = None) -> Array:
+    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least`: the smallest normal number."""
     if ulps == 0:
-        return Bounds(low, high)
-    low, high = _beside_overflow(low, high, operands)
-    return Bounds(widen(low, ulps, -1), widen(high, ulps, +1))
+        return array
+    limits = info(array.dtype)
+    lowest, highest = float(limits.min), float(limits.max)
+    by_least = float(limits.smallest_normal) if least is None else least
+    target, moved = farthest(array.dtype, direction), array
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for _ in range(ulps):
+            moved = np.nextafter(moved, target)
+        floor = np.clip(array.astype(np.float64) + direction * by_least, lowest, highest).astype(array.dtype)
+        return np.where(np.isfinite(array), (np.maximum if direction > 0 else np.minimum)(moved, floor), array)
 
 
-def _beside_overflow(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
-    """The bounds, but from the largest number on where the reference overflows: a kernel may be just below.
+def outward(bounds: Bounds) -> Bounds:
+    """The bounds with each end moved to the next number outwards: they hold the op's exact value too, which was rounded to nearest."""
+    if bounds.low.dtype.kind == "c":
+        return joined(*map(outward, bounds.parts))
+    if not is_float(bounds.low.dtype):
+        return bounds
+    return Bounds(widen(bounds.low, 1, -1, 0.0), widen(bounds.high, 1, +1, 0.0))
+
+
+def beside_overflow(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
+    """The ends of a function's result, but from the largest number on where the reference overflows: a kernel may be just below.
 
     An infinity that an operand holds, or that comes of a zero (1 / 0, log 0), is certain.
     """
-    with np.errstate(all="ignore"):
-        overflows = np.logical_and.reduce(
-            [np.isfinite(end) & (end != 0) for bound in operands for end in (bound.low, bound.high)]
-        )
+    overflows = reduce(np.logical_and, [np.isfinite(end) & (end != 0) for bounds in operands for end in bounds.ends])
 
     def nearest(part: Array, infinity: float) -> Array:
-        largest = _info(part.dtype).max
+        largest = info(part.dtype).max
         return np.where(overflows & (part == infinity), np.copysign(largest, infinity).astype(part.dtype), part)
 
     if low.dtype.kind != "c":

@@ -256,7 +256,7 @@ def test_inputs_that_are_not_those_of_the_reference(bundle: Path, tmp_path: Path
     path = with_manifest(bundle, tmp_path / "drawn.zip", manifest)
     code, _, err = run(path)
     assert code == 1
-    assert err.startswith("error: bytes: parameter 0 drawn by this NumPy")
+    assert err.startswith("error: bytes: parameter 0 as drawn by this NumPy")
 
 
 def test_a_truncated_file_as_python_sees_it(bundle: Path, tmp_path: Path) -> None:

@@ -1,17 +1,13 @@
-"""Bounds: ulps of the result's own type, the floor, and the corners of an op whose operands are intervals."""
+"""Bounds as values: ulps of the result's own type, the floor, what is admitted, hulls."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
-import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import BFloat16Type, ComplexType, Float32Type, IntegerType
 
 from xla_emitters.dtypes import DTYPES, Kind
-from xla_emitters.runtime.tolerance import Bounds, bounds_after, ulps_of, widen
+from xla_emitters.runtime import bundle_main
+from xla_emitters.runtime.tolerance import Bounds, everything, extremes, hull, outward, point, settled, ulps_of, widen
 
 F32 = np.float32
 
@@ -74,124 +70,12 @@ def test_every_float_type_is_widened_outwards(row: object) -> None:
     assert (widen(array, 1, -1).astype(np.float64) <= array.astype(np.float64)).all()
 
 
-def interval(low: Sequence[float], high: Sequence[float], dtype: type = np.float32) -> Bounds:
-    return Bounds(np.array(low, dtype), np.array(high, dtype))
-
-
-def test_products_over_all_corners() -> None:
-    """Enumerated: signs of either operand may flip which corner is least."""
-    ends = [(-3.0, -1.0), (-2.0, 1.0), (0.5, 2.0)]
-    for (a, b), (c, d) in itertools.product(ends, ends):
-        found = bounds_after(
-            "multiply", Float32Type(), [interval([a], [b]), interval([c], [d])], lambda pair: pair[0] * pair[1]
-        )
-        products = [x * y for x in (a, b) for y in (c, d)]
-        assert (found.low[0], found.high[0]) == (min(products), max(products))
-
-
-def test_one_value_twice_is_one_value() -> None:
-    """x * x over [-1, 2] has corners 1 and 4, not -2."""
-    x = interval([-1], [2])
-    found = bounds_after("multiply", Float32Type(), [x, x], lambda pair: pair[0] * pair[1])
-    assert (found.low[0], found.high[0]) == (1, 4)
-
-
-def test_a_rounding_op_widens_what_its_operands_allow() -> None:
-    x = np.array([2.0], F32)
-    found = bounds_after("sqrt", Float32Type(), [Bounds(x, x)], lambda one: np.sqrt(one[0]))
-    root = np.sqrt(x)
-    up = np.nextafter(np.nextafter(root, F32(np.inf)), F32(np.inf))
-    assert found.high[0] == up[0]
-    narrow = Bounds(x.astype(ml_dtypes.bfloat16), x.astype(ml_dtypes.bfloat16))
-    found = bounds_after("tanh", BFloat16Type(), [narrow], lambda one: np.tanh(one[0].astype(F32)).astype(one[0].dtype))
-    assert [float(found.low[0]), float(found.high[0])] == [0.9609375, 0.96875]
-
-
-def test_integers_have_one_value() -> None:
-    x = np.arange(4, dtype=np.int32)
-    found = bounds_after("divide", IntegerType(32), [Bounds(x, x)], lambda one: one[0])
-    assert found.is_point or np.array_equal(found.low, found.high)
-
-
 def test_what_is_admitted() -> None:
-    bounds = interval([1, 1, np.nan, 1], [2, 2, np.nan, np.nan])
+    bounds = Bounds(np.array([1, 1, np.nan, 1], F32), np.array([2, 2, np.nan, np.nan], F32))
     assert bounds.admits(np.array([1.5, 2.5, np.nan, 5], F32)).tolist() == [True, False, True, False]
     assert bounds.admits(np.array([np.nan, 1, 3, np.nan], F32)).tolist() == [False, True, False, True]
     whole = Bounds(np.array([1, 2]), np.array([1, 2]))
     assert whole.admits(np.array([1, 3])).tolist() == [True, False]
-
-
-# ------------------------------------------------------------------------------------------- complex numbers
-
-C64 = ComplexType(Float32Type())
-
-
-def number(*values: complex) -> Bounds:
-    array = np.array(values, np.complex64)
-    return Bounds(array, array)
-
-
-def test_a_complex_function_is_off_by_units_of_the_modulus_in_both_parts() -> None:
-    """A part that is small beside the other is as far off as that one."""
-    found = bounds_after("sqrt", C64, [number(3 + 4j)], lambda one: np.full(1, 1024 + 1e-6j, np.complex64))
-    unit = 16 * 1024 * np.finfo(F32).eps
-    np.testing.assert_allclose(found.high - found.low, 2 * unit * (1 + 1j), rtol=1e-2)
-    assert found.admits(np.array([1024 + 1e-6j + 0.9 * unit * 1j], np.complex64)).all()
-    assert not found.admits(np.array([1024 + 1.1 * unit * 1j], np.complex64)).any()
-
-
-def test_a_quotient_is_anything_where_its_numerators_parts_add_to_too_much() -> None:
-    """(2e38 + 2e38 i) / (1 + i) is 2e38, but 2e38 * 1 + 2e38 is not a number of f32."""
-    numerators = number(2e38 + 2e38j, 1e38 + 2e38j)
-    right = np.array([2e38, 1.5e38 + 5e37j], np.complex64)
-    found = bounds_after("divide", C64, [numerators, number(1 + 1j, 1 + 1j)], lambda _: right)
-    assert found.admits(right).tolist() == [True, True]
-    assert found.admits(np.full(2, np.inf, np.complex64)).tolist() == [True, False]
-
-
-def test_the_modulus_itself_may_be_off_but_not_a_part() -> None:
-    found = bounds_after("abs", Float32Type(), [number(3 + 4j)], lambda one: np.abs(one[0]))
-    assert found.low[0] < 5 < found.high[0]
-    for opcode in ("real", "add", "multiply", "select", "compare"):
-        assert bounds_after(opcode, Float32Type(), [number(3 + 4j)], lambda one: np.real(one[0])).low[0] == 3
-
-
-def test_a_rectangle_has_four_corners() -> None:
-    """1 / z over the square from 1 - i to 2 + i: enumerated."""
-    low, high = np.array([1 - 1j], np.complex64), np.array([2 + 1j], np.complex64)
-    found = bounds_after("negate", C64, [Bounds(low, high)], lambda one: (1 / one[0]).astype(np.complex64))
-    values = [1 / complex(x, y) for x in (1, 2) for y in (-1, 1)]
-    np.testing.assert_allclose(found.low.real, min(value.real for value in values), rtol=1e-6)
-    np.testing.assert_allclose(found.high.imag, max(value.imag for value in values), rtol=1e-6)
-
-
-def test_powers_are_off_by_more_where_their_logarithm_is_large() -> None:
-    def width(exponent: complex) -> float:
-        found = bounds_after("power", C64, [number(2), number(exponent)], lambda pair: pair[0] ** pair[1])
-        return float((np.real(found.high) - np.real(found.low))[0] / abs(2**exponent))
-
-    assert 10 < width(30) / width(0.5) < 20  # 1 + 30 log 2 and 1 + 0.5 log 2
-
-
-def test_an_infinite_power_points_either_way_beside_an_axis() -> None:
-    """(1e-30 i)^-2 is -1e60 and a part that is 0; (2e30 + 1e30 i)^2 is infinite in both without doubt."""
-    right = np.array([complex(-np.inf, -np.inf), complex(np.inf, np.inf)], np.complex64)
-    found = bounds_after("power", C64, [number(1e-30j, 2e30 + 1e30j), number(-2, 2)], lambda _: right)
-    for real, imaginary, admitted in ((-1, 1, [True, False]), (1, 1, [False, True]), (1, -1, [False, False])):
-        value = np.full(2, complex(real * np.inf, imaginary * np.inf), np.complex64)
-        assert found.admits(value).tolist() == admitted
-
-
-def test_a_logistic_is_off_by_what_its_divisor_cancels() -> None:
-    """Near i pi the exponential is almost -1, and a rounding of it moves the quotient by as much as that is large; elsewhere not."""
-    z = np.array([1e-6 - 3.1337j, 1e-4 + 3.15j, 0.7 + 0.1j], np.complex64)
-    right = (1 / (1 + np.exp(-z.astype(np.complex128)))).astype(np.complex64)
-    found = bounds_after("logistic", C64, [number(*z)], lambda _: right)
-    eps = np.finfo(F32).eps
-    rounded = np.exp(-z) * F32(1 + 2 * eps)
-    assert found.admits(np.complex64(1) / (np.complex64(1) + rounded)).all()
-    off = np.abs(right) * 100 * eps
-    assert found.admits(right + off.astype(np.complex64)).tolist() == [True, True, False]
 
 
 def test_parts_are_admitted_apart() -> None:
@@ -200,33 +84,44 @@ def test_parts_are_admitted_apart() -> None:
     assert bounds.admits(np.array([1.5 + 3j, complex(3, np.nan)])).tolist() == [False, False]
 
 
-@pytest.mark.parametrize("opcode", ["abs", "exponential"])
-def test_beside_an_overflow_the_largest_number_will_do(opcode: str) -> None:
-    """What the reference rounds up to infinity a kernel may round down, unless the operand was infinite or a zero made it."""
-    most, infinity = np.finfo(F32).max, np.array([np.inf], F32)
-
-    def admits_most(operand: Bounds) -> bool:
-        return bool(bounds_after(opcode, Float32Type(), [operand], lambda _: infinity).admits(np.full(1, most)).all())
-
-    assert admits_most(number(3e38 + 3e38j))
-    assert not admits_most(number(complex(np.inf, 1)))
-    assert not admits_most(Bounds(np.zeros(1, F32), np.zeros(1, F32)))
+def test_where_only_one_end_is_nan_nothing_is_known() -> None:
+    found = settled(np.array([1, np.nan, np.nan], F32), np.array([2, 3, np.nan], F32))
+    assert found.is_unknown.tolist() == [False, True, False]
+    for value in (-np.inf, 0, np.nan):
+        assert found.admits(np.full(3, value, F32)).tolist() == [False, True, bool(np.isnan(value))]
 
 
-def test_an_arc_tangent_beside_a_cut_is_any_angle() -> None:
-    """i b over 0: x^2 + y^2 is -b^2, and a rounding says which of its roots is meant. 1 over 2 is far from any cut."""
-    y, x = np.array([2j, 1], np.complex64), np.array([0, 2], np.complex64)
-    right = np.array([1.5j, np.arctan2(1, 2)], np.complex64)
-    bounds = bounds_after("atan2", ComplexType(Float32Type()), [Bounds(y, y), Bounds(x, x)], lambda _: right)
-    turned = (right + np.float32(np.pi)).astype(np.complex64)
-    assert bounds.admits(right).tolist() == [True, True]
-    assert bounds.admits(turned).tolist() == [True, False]
-    assert bounds.admits((right + 4).astype(np.complex64)).tolist() == [False, False]
+def test_a_hull_holds_both() -> None:
+    one, other = (Bounds(np.array([low, 1], F32), np.array([high, 1], F32)) for low, high in ((1, 2), (4, 5)))
+    found = hull(one, Bounds(np.array([4, np.nan], F32), np.array([5, np.nan], F32)))
+    assert (found.low[0], found.high[0]) == (1, 5)
+    assert found.is_unknown.tolist() == [False, True]
+    assert hull(one, other).admits(np.array([3, 1], F32)).all()
 
 
-def test_a_small_arc_tangent_is_off_as_one_of_1_is() -> None:
-    """Of (x + i y) / sqrt(x^2 + y^2) what is left of y is what the larger x leaves of it."""
-    y, x = np.array([1e-20], np.complex64), np.array([1], np.complex64)
-    bounds = bounds_after("atan2", ComplexType(Float32Type()), [Bounds(y, y), Bounds(x, x)], lambda _: y)
-    assert bounds.admits(np.array([0], np.complex64)).all()
-    assert not bounds.admits(np.array([1e-4], np.complex64)).any()
+def test_of_everything_nothing_is_known() -> None:
+    assert everything(np.dtype(np.int8), (2,)).admits(np.array([-128, 127], np.int8)).all()
+    assert everything(np.dtype(np.complex64), (1,)).admits(np.array([complex(np.nan, 3)], np.complex64)).all()
+
+
+def test_outwards_is_to_the_next_number_also_beside_zero() -> None:
+    """Where the exact value lies, before it is rounded to nearest: no floor, which is for functions alone."""
+    array = np.array([1, 0], F32)
+    found = outward(point(array))
+    assert np.array_equal(found.high, np.nextafter(array, F32(2)))
+    assert np.array_equal(found.low, np.nextafter(array, F32(-2)))
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in DTYPES if row.kind is Kind.FLOAT and row.bits > 4], ids=lambda row: row.name
+)
+def test_a_bundle_admits_the_same(row: object) -> None:
+    """Its script stands alone, so it has this rule for itself: every pair of some ends, with each of some values."""
+    kind = row.numpy  # pyright: ignore
+    with np.errstate(all="ignore"):
+        values = np.array([-np.inf, -1e9, -1, 0, 1, 2, 1e9, np.inf, np.nan]).astype(kind)
+    least, most = extremes(kind)
+    ends = np.concatenate([values, least.reshape(1), most.reshape(1)])
+    low, high, got = (part.reshape(-1) for part in np.meshgrid(ends, ends, values))
+    assert np.array_equal(Bounds(low, high).admits(got), bundle_main.admitted(got, low, high))
+    assert bundle_main.admitted(values[-1:], least.reshape(1), most.reshape(1)).all()

@@ -91,7 +91,7 @@ class ContractingOp(HloOp):
             )
         return dtype("f32") if result.kind is Kind.FLOAT and result.bits < 32 else result
 
-    def _kept(self, operand: int) -> list[DType]:
+    def kept(self, operand: int) -> list[DType]:
         """The types that an element of an operand is converted to, one after the other."""
         source = element_of(self.operands[operand])
         rounds = self.algorithm is not None and self.algorithm.data == "dot_bf16_bf16_f32"
@@ -102,7 +102,7 @@ class ContractingOp(HloOp):
         held, shape = self.held, dims_of(self.result)
         factors = list[Array]()
         for i, array in enumerate(operands):
-            for source, target in pairwise(self._kept(i)):
+            for source, target in pairwise(self.kept(i)):
                 array = convert_array(array, source, target)
             factors.append(array.astype(np.int64) if held.is_integer else array)
         total = np.zeros(shape, factors[0].dtype)
@@ -134,7 +134,7 @@ class ContractingOp(HloOp):
 
         def factor(i: int, symbols: Sequence[SSAValue]) -> SSAValue:
             value = e.operand(i, apply_indexing(e.builder, maps[i], [*e.indices, *symbols]))
-            for source, target in pairwise(self._kept(i)):
+            for source, target in pairwise(self.kept(i)):
                 value = emit_convert(e, value, source, target)
             return value
 
