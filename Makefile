@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny corpus digests fuzz lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny corpus digests fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -69,6 +69,9 @@ digests: install $(TESTS_STAMP)  ## is the PTX of the corpus what it was? (DIGES
 
 fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, PTX through ptxas for two architectures (FUZZ="--first 5000 --cases 100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.fuzz $(FUZZ)
+
+mutants: install $(TESTS_STAMP)  ## what the tests do not see: 300 changes of the source, each against the tests nearest to it (MUTANTS="--seed 1 xla_emitters/rewrite")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.mutants $(MUTANTS)
 
 lint: $(TESTS_STAMP)
 	@$(BIN)/ruff check .

@@ -29,11 +29,6 @@ from xdsl.rewriter import InsertPoint
 UNKNOWN = UnknownLoc()
 
 
-def is_located(op: Operation) -> bool:
-    """Whether `op` has a known location."""
-    return not isinstance(op.location, UnknownLoc)
-
-
 def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
     """The location of an op that does the work of two: both, each part once, in order.
 

@@ -187,3 +187,30 @@ func.func @each(%t: tensor<64xf32> {llvm.align = 16 : index}, %u: tensor<64xi32>
 // CHECK-NEXT:    %[[Q:.*]] = llvm.getelementptr inbounds %[[AT]][1] : (!llvm.ptr) -> !llvm.ptr, f32
 // CHECK-NEXT:    llvm.atomicrmw fadd %[[Q]], %[[SECOND]] monotonic : !llvm.ptr, f32
 // CHECK-COUNT-2: llvm.atomicrmw max %{{.*}}, %{{.*}} monotonic : !llvm.ptr, i32
+
+// -----
+
+// Integers of all four widths that memory has are added by one instruction; LLVM makes a loop of those that the chip lacks.
+func.func @add_integers(%a: tensor<8xi8>, %b: tensor<8xi16>, %c: tensor<8xi64>, %i: index, %x: i8, %y: i16, %z: i64)
+    -> (tensor<8xi8>, tensor<8xi16>, tensor<8xi64>) {
+  %r = xla_gpu.atomic_rmw %a[%i] : tensor<8xi8> {
+  ^bb0(%old: i8):
+    %n = arith.addi %old, %x : i8
+    xla_gpu.yield %n : i8
+  }
+  %s = xla_gpu.atomic_rmw %b[%i] : tensor<8xi16> {
+  ^bb0(%old: i16):
+    %n = arith.addi %old, %y : i16
+    xla_gpu.yield %n : i16
+  }
+  %t = xla_gpu.atomic_rmw %c[%i] : tensor<8xi64> {
+  ^bb0(%old: i64):
+    %n = arith.addi %old, %z : i64
+    xla_gpu.yield %n : i64
+  }
+  return %r, %s, %t : tensor<8xi8>, tensor<8xi16>, tensor<8xi64>
+}
+// CHECK-LABEL: func.func @add_integers
+// CHECK:         llvm.atomicrmw add %{{.*}}, %x monotonic : !llvm.ptr, i8
+// CHECK:         llvm.atomicrmw add %{{.*}}, %y monotonic : !llvm.ptr, i16
+// CHECK:         llvm.atomicrmw add %{{.*}}, %z monotonic : !llvm.ptr, i64

@@ -107,3 +107,16 @@ func.func @parts(%z: complex<f32>) -> f32 {
 // CHECK-LABEL: func.func @parts
 // CHECK-NEXT:    %[[R:.*]] = complex.re
 // CHECK-NEXT:    return %[[R]] : f32
+
+// -----
+
+// What takes a value's place takes its name, unless it has one.
+func.func @named(%a: complex<f32>, %b: complex<f32>, %x: f32) -> (complex<f32>, f32) {
+  %sum = complex.add %a, %b : complex<f32>
+  %made = complex.create %x, %x : complex<f32>
+  %part = complex.re %made : complex<f32>
+  func.return %sum, %part : complex<f32>, f32
+}
+// CHECK-LABEL: func.func @named(
+// CHECK:         %sum = complex.create
+// CHECK:         return %sum, %x

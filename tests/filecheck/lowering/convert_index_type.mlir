@@ -84,3 +84,17 @@ module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
 // CHECK:         %[[I:.*]] = arith.index_cast %{{.*}} : i16 to index
 // CHECK-NEXT:    %[[Y:.*]] = arith.index_castui %[[I]] : index to i32
 // CHECK-NEXT:    return %[[X]], %[[Y]] : i32, i32
+
+// -----
+
+// An index of 32 bits holds the low bits of a constant.
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+  func.func @large(%x: index) -> i32 {
+    %c = arith.constant 4294967297 : index
+    %0 = arith.addi %x, %c : index
+    %1 = arith.index_cast %0 : index to i32
+    func.return %1 : i32
+  }
+}
+// CHECK-LABEL: func.func @large
+// CHECK:         arith.constant 1 : i32

@@ -445,3 +445,15 @@ func.func @shared(%in: tensor<64xf32> {llvm.align = 16 : index, xla.invariant}, 
 // CHECK-NEXT:  gpu.barrier
 // CHECK:       %[[FROM:.*]] = llvm.getelementptr inbounds %[[P]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT:  llvm.load %[[FROM]] : !llvm.ptr -> f32
+
+// -----
+
+// Writes to tensors that nothing reads are no stores: the last one goes, and then the one that only it read.
+func.func @dead_writes(%t: tensor<8xf32>, %i: index, %x: f32) -> f32 {
+  %0 = tensor.insert %x into %t[%i] : tensor<8xf32>
+  %1 = tensor.insert %x into %0[%i] : tensor<8xf32>
+  return %x : f32
+}
+// CHECK-LABEL: func.func @dead_writes
+// CHECK-NOT:     llvm.store
+// CHECK:         return %x

@@ -172,7 +172,7 @@ func.func @kept(%v: vector<4xf32>, %t: tensor<8xf32>) -> (f32, i1) {
 // Branches on one condition, one behind the other, are one: what the first gave is known on each side of the second. Insertions into a
 // vector come after.
 // CHECK-LABEL: func.func @combined
-// CHECK:         %[[R:.*]]:2 = scf.if %c -> (f32, f32) {
+// CHECK:         %[[R:sides]]:2 = scf.if %c -> (f32, f32) {
 // CHECK-NEXT:      %[[A:.*]] = arith.negf %x : f32
 // CHECK-NEXT:      %[[B:.*]] = arith.addf %[[A]], %y : f32
 // CHECK-NEXT:      scf.yield %[[A]], %[[B]] : f32, f32
@@ -186,18 +186,18 @@ func.func @kept(%v: vector<4xf32>, %t: tensor<8xf32>) -> (f32, i1) {
 func.func @combined(%c: i1, %x: f32, %y: f32, %v: vector<2xf32>) -> vector<2xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %0 = scf.if %c -> (f32) {
+  %sides = scf.if %c -> (f32) {
     %1 = arith.negf %x : f32
     scf.yield %1 : f32
   } else {
     scf.yield %y : f32
   }
-  %2 = vector.insert %0, %v [%c0] : f32 into vector<2xf32>
+  %2 = vector.insert %sides, %v [%c0] : f32 into vector<2xf32>
   %3 = scf.if %c -> (f32) {
-    %4 = arith.addf %0, %y : f32
+    %4 = arith.addf %sides, %y : f32
     scf.yield %4 : f32
   } else {
-    %5 = arith.mulf %0, %x : f32
+    %5 = arith.mulf %sides, %x : f32
     scf.yield %5 : f32
   }
   %6 = vector.insert %3, %2 [%c1] : f32 into vector<2xf32>
@@ -318,6 +318,28 @@ func.func @switch(%x: f32, %y: f32) -> (f32, f32) {
     scf.yield %3 : f32
   }
   return %2, %1 : f32, f32
+}
+
+// -----
+
+// A loop between one number and itself does not run, nor does anything happen to one whose start is not known.
+// CHECK-LABEL: func.func @bounds
+// CHECK-NEXT:    %c1 =
+// CHECK-NEXT:    %c4 =
+// CHECK-NEXT:    %[[R:.*]] = scf.for %{{.*}} = %n to %c4
+// CHECK:         return %x, %[[R]]
+func.func @bounds(%x: f32, %n: index) -> (f32, f32) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %0 = scf.for %i = %n to %n step %c1 iter_args(%a = %x) -> (f32) {
+    %2 = arith.negf %a : f32
+    scf.yield %2 : f32
+  }
+  %1 = scf.for %i = %n to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %2 = arith.negf %a : f32
+    scf.yield %2 : f32
+  }
+  return %0, %1 : f32, f32
 }
 
 // -----

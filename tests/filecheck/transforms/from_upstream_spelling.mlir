@@ -9,15 +9,15 @@
 // CHECK:       func.func @kernel(
 // CHECK-SAME:    gpu.known_block_size = array<i32: 128, 1, 1>
 // CHECK-SAME:    gpu.known_grid_size = array<i32: 64, 1, 1>
-// CHECK-NEXT:    %block_id_x = gpu.block_id x {xla.range = [0 : index, 63 : index]}
+// CHECK-NEXT:    %bl = gpu.block_id x {xla.range = [0 : index, 63 : index]}
 // CHECK-NEXT:    %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}
-// CHECK-NEXT:    %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x)[%i] -> (%ra, %rb) in #map iter_args(%iter = %arg1)
+// CHECK-NEXT:    %xla_loop = xla_gpu.loop (%thread_id_x, %bl)[%i] -> (%ra, %rb) in #map iter_args(%iter = %arg1)
 // CHECK-NOT:     scf.forall
 // CHECK:         return %xla_loop
 func.func @kernel(%arg0: tensor<8x4096xf32>, %arg1: tensor<8x4096xf32>) -> tensor<8x4096xf32> attributes {xla.entry} {
-  %0 = xla.workgroup_id x {xla.range = [0 : index, 63 : index]}
-  %1 = scf.forall (%arg2) in (128) shared_outs(%arg3 = %arg1) -> (tensor<8x4096xf32>) {
-    %xla_loop = xla.loop (%arg2, %0)[%i] -> (%ra, %rb) in #indexing_map iter_args(%iter = %arg3) -> (tensor<8x4096xf32>) {
+  %bl = xla.workgroup_id x {xla.range = [0 : index, 63 : index]}
+  %0 = scf.forall (%arg2) in (128) shared_outs(%arg3 = %arg1) -> (tensor<8x4096xf32>) {
+    %xla_loop = xla.loop (%arg2, %bl)[%i] -> (%ra, %rb) in #indexing_map iter_args(%iter = %arg3) -> (tensor<8x4096xf32>) {
       %extracted = tensor.extract %arg0[%ra, %rb] : tensor<8x4096xf32>
       %inserted = tensor.insert %extracted into %iter[%ra, %rb] : tensor<8x4096xf32>
       xla.yield %inserted : tensor<8x4096xf32>
@@ -26,7 +26,7 @@ func.func @kernel(%arg0: tensor<8x4096xf32>, %arg1: tensor<8x4096xf32>) -> tenso
       tensor.parallel_insert_slice %xla_loop into %arg3[0, 0] [8, 4096] [1, 1] : tensor<8x4096xf32> into tensor<8x4096xf32>
     }
   }
-  return %1 : tensor<8x4096xf32>
+  return %0 : tensor<8x4096xf32>
 }
 
 // A forall that puts down parts of a tensor is no launch.

@@ -41,3 +41,23 @@ func.func private @g(%a: tensor<8xf32>, %i: index) -> f32 {
   %0 = tensor.extract %a[%i] : tensor<8xf32>
   return %0 : f32
 }
+
+// -----
+
+// A loop hands over its own tensor, which is no argument of the function.
+// CHECK:       func.func private @h(%a: tensor<8xf32>, %i: index)
+// REMARK:      xla-propagate-slice-indices: skipped func.func: @h: its callers do not pass one buffer for argument 0
+func.func @entry(%p: tensor<8xf32> {xla.slice_index = 0 : index}, %i: index, %n: index) -> tensor<8xf32> attributes {xla.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = scf.for %j = %c0 to %n step %c1 iter_args(%t = %p) -> (tensor<8xf32>) {
+    %1 = xla_gpu.pure_call @h(%t, %i) : (tensor<8xf32>, index) -> f32
+    %2 = tensor.insert %1 into %t[%j] : tensor<8xf32>
+    scf.yield %2 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+func.func private @h(%a: tensor<8xf32>, %i: index) -> f32 {
+  %0 = tensor.extract %a[%i] : tensor<8xf32>
+  return %0 : f32
+}

@@ -253,3 +253,23 @@ func.func @clamped(%i: index) -> (index, i1, i1) {
   %3 = arith.cmpi sge, %0, %c0 : index
   return %1, %2, %3 : index, i1, i1
 }
+
+// -----
+
+// A map whose bounds the loop never meets keeps them: no value is in both.
+// CHECK:       #[[M:.*]] = #xla_gpu.indexing_map<"(i) -> (i * 3), domain: i in [10, 20]">
+// CHECK-LABEL: func.func @never
+// CHECK:         scf.for %i = %c0 to %c4
+// CHECK-NEXT:      xla_gpu.apply_indexing #[[M]](%i)
+#outside = #xla_gpu.indexing_map<"(i) -> (i * 3), domain: i in [10, 20]">
+func.func @never(%x: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (index) {
+    %1 = xla_gpu.apply_indexing #outside(%i)
+    %2 = arith.addi %a, %1 : index
+    scf.yield %2 : index
+  }
+  return %0 : index
+}

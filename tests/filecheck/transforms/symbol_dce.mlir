@@ -6,6 +6,7 @@
 // CHECK-NOT:   @dead
 // CHECK:       func.func private @ping
 // CHECK:       func.func private @pong
+// CHECK:       module attributes {sym_visibility = "private"}
 func.func @kernel(%x: f32) -> f32 {
   %0 = func.call @called(%x) : (f32) -> f32
   return %0 : f32
@@ -27,4 +28,7 @@ func.func private @ping(%x: f32) -> f32 {
 func.func private @pong(%x: f32) -> f32 {
   %0 = func.call @ping(%x) : (f32) -> f32
   return %0 : f32
+}
+// What has no name is no symbol.
+builtin.module attributes {sym_visibility = "private"} {
 }

@@ -133,3 +133,29 @@ func.func @kept(%c: i1, %x: f32, %y: f32, %n: index) -> (f32, f32) {
   }
   return %0, %1 : f32, f32
 }
+
+// -----
+
+// Left alone: an op with an effect beside the branch, also when it has no result.
+// CHECK-LABEL: func.func @effect_beside
+// CHECK:         scf.for
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NEXT:      scf.if
+// CHECK-NOT:     gpu.barrier
+// CHECK:         return
+// REMARK:      xla-unswitch-loops: skipped scf.for: there is more in its body than the branch (gpu.barrier)
+func.func @effect_beside(%c: i1, %x: f32, %y: f32, %n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (f32) {
+    gpu.barrier
+    %1 = scf.if %c -> (f32) {
+      %2 = arith.addf %a, %y : f32
+      scf.yield %2 : f32
+    } else {
+      scf.yield %a : f32
+    }
+    scf.yield %1 : f32
+  }
+  return %0 : f32
+}

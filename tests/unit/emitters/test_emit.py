@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.rewrite.notes import take_notes
 
 
 def computation(body: str) -> ComputationOp:
@@ -144,3 +146,14 @@ def test_a_called_computation_is_refused_for_what_has_no_code_in_it():
         emit_fusion(view_of(entry), device("h200"))
     assert caught.value.message == "no code for HLO op 'stochastic-convert' (instruction %s)"
     assert str(caught.value.place).startswith("x.hlo:4:")
+
+
+def test_a_remark_says_what_of_a_device_is_assumed_and_nothing_of_a_known_one():
+    fusion = computation("p = f32[8] parameter(0)\nROOT n = f32[8] negate(p)")
+    for chip, remarks in (
+        (device("h200"), []),
+        (replace(device("h200"), assumed="cores as in h200"), ["cores as in h200"]),
+    ):
+        with take_notes() as notes:
+            emit_fusion(view_of(fusion), chip)
+        assert [remark.text for remark in notes.remarks if remark.pass_name == "target"] == remarks

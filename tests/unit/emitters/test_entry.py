@@ -123,3 +123,12 @@ ENTRY f {{
     *_, entry = module.ops
     assert isinstance(entry, ComputationOp)
     assert index_bits(view_of(entry)) == bits
+
+
+@pytest.mark.parametrize(("start", "bits"), [("s32", 32), ("s64", 64)])
+def test_an_update_is_no_index(start: str, bits: int):
+    body = f"""p = s64[8] parameter(0)
+      u = s64[3] parameter(1)
+      i = {start}[] parameter(2)
+      ROOT d = s64[8] dynamic-update-slice(p, u, i)"""
+    assert index_bits(view(body)) == bits

@@ -178,3 +178,11 @@ def test_more_blocks_than_a_grid_is_wide():
     assert split_grid(2**31 - 1, gpu) == (2**31 - 1, 1, 1)
     assert split_grid(2**31, gpu) == (2**30, 2, 1)
     assert split_grid(2**33 + 1, gpu) == (2**30 + 1, 8, 1)
+
+
+@pytest.mark.parametrize(("is_row", "dims"), SHAPES, ids=str)
+def test_what_has_one_value_is_no_loop(is_row: bool, dims: tuple[int, int, int]):
+    """A vector of one element has no index, neither where it is read nor where it is written."""
+    made = plan(is_row, dims, bits=64)
+    for map in (made.input, made.output):
+        assert [variable.name for variable in map.range_vars if variable.bounds.is_point] == []

@@ -72,6 +72,8 @@ CASES = [
     ("s8", (60, 133), (1, 0)),
     ("s8", (8, 64, 68), (0, 2, 1)),
     ("s4", (80, 264), (1, 0)),
+    ("f32", (32, 17), (1, 0)),
+    ("bf16", (32, 64), (1, 0)),
 ]
 
 
@@ -141,6 +143,7 @@ def test_launch_and_tile_are_the_seeds():
     assert isinstance(tiles, PlainTiles)
     assert (tiles.tile, tiles.shared_dims, tiles.launch.grid) == ((32, 1, 32), (32, 1, 33), (960, 1, 1))
     assert tiles.launch.block == (THREADS, 1, 1)
+    assert tiles_of(described("s4", (80, 264), (1, 0))).launch.block == (THREADS, 1, 1)
 
 
 @pytest.mark.parametrize(

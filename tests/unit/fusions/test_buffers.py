@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
@@ -125,3 +126,16 @@ def attributes_of(said: Mapping[str, Attribute]) -> tuple[int, int, int, bool]:
     values = [said[name] for name in ("xla.slice_index", "llvm.align", "llvm.dereferenceable")]
     slice_index, align, size = (value.value.data for value in values if isinstance(value, IntegerAttr))
     return slice_index, align, size, "xla.invariant" not in said
+
+
+@pytest.mark.parametrize(("other_reads", "slices"), [("x", [0, 0]), ("a", [0, 1])])
+def test_what_a_fusion_makes_is_overwritten_by_its_only_user(other_reads: str, slices: list[int]):
+    """An array that another instruction reads as well keeps its buffer, whatever output_to_operand_aliasing says."""
+    text = f"""
+      f {{ p = f32[4] parameter(0)
+          ROOT r = f32[4] negate(p) }}
+      ENTRY main {{ x = f32[4] parameter(0)
+                   a = f32[4] fusion(x), kind=kLoop, calls=f
+                   b = f32[4] fusion({other_reads}), kind=kLoop, calls=f
+                   ROOT it = f32[4] fusion(a), kind=kLoop, calls=f, output_to_operand_aliasing={{{{}}: (0, {{}})}} }}"""
+    assert [b[0] for b in buffers(text)] == slices

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
@@ -114,6 +116,32 @@ def test_why_a_reduction_is_no_hero():
 
 
 @pytest.mark.parametrize(
+    "shape",
+    [
+        Reduction(True, (1, 3, 2**20)),
+        Reduction(True, (2, 3, 2**20)),
+        Reduction(True, (40, 3, 64)),
+        Reduction(True, (40, 1, 64)),
+        Reduction(False, (2, 2**14, 3)),
+    ],
+    ids=str,
+)
+def test_two_steps_sum_what_one_does(shape: Reduction):
+    """The first step's results are the second's operand, and its kept dims those of the whole."""
+    assert shape.split is not None
+    first, second = shape.split.first, shape.split.second
+    assert first.is_race_free
+    assert second.is_race_free
+    data = np.arange(math.prod(shape.dims), dtype=np.int64).reshape(shape.dims)
+
+    def summed(step: Reduction, data: np.ndarray) -> np.ndarray:
+        return data.reshape(step.dims).sum((0, 2) if step.is_row else 1)
+
+    # Rows beside one another are what a column of the second step is summed over.
+    assert np.array_equal(summed(second, summed(first, data)).reshape(-1), summed(shape, data).reshape(-1))
+
+
+@pytest.mark.parametrize(
     ("minor", "threads", "bits", "size"),
     [
         (2048, 128, 32, 2),
@@ -154,6 +182,28 @@ def test_reductions_of_different_arrays_have_blocks_of_their_own():
     assert reductions(apart).groups == ((0, 2), (1,))
     together = THREE.format(second="p", third="a", types="f32[30], f32[30], f32[30]")
     assert reductions(together).groups == ((0, 1, 2),)
+
+
+def test_a_scalar_parameter_is_cheap_to_read_twice():
+    body = THREE.format(second="q", third="a", types="f32[30], f32[30], f32[30]")
+    assert reductions(body.replace("z = f32[] constant(0)", "z = f32[] parameter(2)")).groups == ((0, 2), (1,))
+
+
+def test_a_constant_joins_the_first_reduction_to_results_that_are_not_reduced():
+    """Source: docs/reference/2 2.4.1; the second reduction reads the constant again. Without it nothing is joined."""
+    body = """
+      p = f32[30,512] parameter(0)
+      q = f32[30,512] parameter(1)
+      r = f32[30,512] parameter(2)
+      z = f32[] constant(0)
+      a = f32[30] reduce(p, z), dimensions={1}, to_apply=add
+      b = f32[30] reduce(q, z), dimensions={1}, to_apply=add
+      w = f32[30,512] broadcast(z), dimensions={}
+      s = f32[30,512] add(r, w)
+      ROOT t = (f32[30], f32[30], f32[30,512]) tuple(a, b, s)
+    """
+    assert reductions(body).groups == ((0, 2), (1,))
+    assert reductions(body.replace("add(r, w)", "negate(r)")).groups == ((0,), (1,), (2,))
 
 
 def test_results_that_are_not_reduced_share_a_group():

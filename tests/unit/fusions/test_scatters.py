@@ -32,6 +32,7 @@ def scatter(
     updated: str = "p",
     updates: str = "u",
     windows: str = "update_window_dims={1,2}",
+    mapped: str = "0",
 ) -> FusionView:
     """A fusion of p, rows and u into the buffer of p."""
     type = array[: array.index("[")]
@@ -53,7 +54,7 @@ fused {{
   u = {update} parameter(2)
   {lines}
   ROOT s = {array} scatter({updated}, rows, {updates}), {windows},
-    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=combine{flags}
+    scatter_dims_to_operand_dims={{{mapped}}}, index_vector_dim=1, to_apply=combine{flags}
 }}
 
 ENTRY main {{
@@ -100,6 +101,18 @@ SORTED = ", indices_are_sorted=true"
         (
             scatter("f32[4000,64]", "s32[8192,1]", "f32[8192,1,64]", flags=SORTED),
             DistributedIndices(8192, 64, 3, 1, 2, 1),
+        ),
+        # Starts of two dims are not neighbours: 4096 windows over 528 warps are 8 a warp, read one by one.
+        (
+            scatter(
+                "f32[10,10,64]",
+                "s32[4096,2]",
+                "f32[4096,1,1,64]",
+                flags=SORTED,
+                windows="update_window_dims={1,2,3}",
+                mapped="0,1",
+            ),
+            DistributedIndices(4096, 64, 8, 1, 2, 1),
         ),
     ],
 )

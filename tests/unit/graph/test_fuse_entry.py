@@ -79,6 +79,15 @@ def test_no_value_changes(case: str) -> None:
         assert one.tolist() == two.tolist()
 
 
+def test_a_parameter_without_users_stays() -> None:
+    """The caller passes it: only constants and bitcasts go when nothing uses them."""
+    case = CASES["a constant"].replace("k = s32[]", "unused = s32[5] parameter(1)\n k = s32[]")
+    module = parse_hlo(f"{FUSED}ENTRY main {{\n p = s32[6] parameter(0)\n {case}\n}}")
+    fuse_entry(module)
+    assert [op.instruction_name.data for op in entry_of(module).parameters] == ["p", "unused"]
+    assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "parameter", "fusion"]
+
+
 def test_what_says_whose_buffers_it_writes_keeps_its_operands() -> None:
     case = CASES["a constant"] + ", output_to_operand_aliasing={{}: (0, {})}"
     module = parse_hlo(f"{FUSED}ENTRY main {{\n p = s32[6] parameter(0)\n {case}\n}}")

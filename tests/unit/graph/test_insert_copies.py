@@ -74,6 +74,21 @@ def test_an_update_goes_into_what_a_fusion_makes_for_it_alone() -> None:
     assert flow(UPDATE + MADE) == [("n", (P,), (R,)), ("fusion", (R, U, AT), (R,))]
 
 
+def test_what_a_fusion_makes_for_several_is_not_overwritten() -> None:
+    wanted_too = MADE.replace("ROOT fusion", "fusion").replace(
+        "calls=update\n",
+        """calls=update
+  ROOT all = (s32[9], s32[9]) tuple(n, fusion)
+""",
+    )
+    made, updated = Slot("result", 0), Slot("result", 1)
+    assert flow(UPDATE + wanted_too) == [
+        ("n", (P,), (made,)),
+        ("fusion.copy", (made,), (updated,)),
+        ("fusion", (updated, U, AT), (updated,)),
+    ]
+
+
 def test_results_that_are_parameters_or_others_too_are_copied() -> None:
     text = f"""{UPDATE}
 ENTRY main {{

@@ -56,6 +56,7 @@ def only_fusion(of: ModuleOp) -> FusionOp:
     ("roots", "parts"),
     [
         (("row", "column"), ["row", "column"]),
+        (("row", "corner"), ["row", "corner"]),
         # An epilogue of two operands is no reduction's, so it is as any result of its size.
         (("twice", "scaled"), ["twice", "scaled"]),
         (("row", "column", "scaled"), ["row scaled", "column"]),

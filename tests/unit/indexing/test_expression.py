@@ -20,6 +20,7 @@ from xla_emitters.indexing.expression import (
     MOD,
     MUL,
     compare,
+    divided_by_constants,
     make,
     postorder,
 )
@@ -264,3 +265,11 @@ def test_text_keeps_the_structure():
     assert str(X + Y * -3) == "v0 - v1 * 3"
     assert str((X // 8) * 2) == "(v0 floordiv 8) * 2"
     assert (X // 8).to_text("ab".__getitem__, "/") == "a / 8"
+
+
+def test_summands_with_constant_divisors_come_in_one_order():
+    """The order of two and of three is that of `compare`, not that in which they were added; other kinds are left out."""
+    ordered = [X % 3, X % 5, Y % 3]
+    for count in (2, 3):
+        for bases in itertools.permutations(ordered[:count]):
+            assert divided_by_constants([X // 2, *bases, X % Y, Y % -4], MOD) == ordered[:count]

@@ -89,6 +89,8 @@ def test_nothing_is_known_of_values_that_do_not_exist():
     assert (EMPTY >= Interval(0, 1)) is None
     assert EMPTY.is_equal_to(EMPTY) is None
     assert EMPTY == Interval(3, 2)  # structural
+    for a, b in ((EMPTY, Interval(1, 2)), (Interval(1, 2), EMPTY), (EMPTY, EMPTY)):
+        assert a // b == a % b == Interval(0, -1)  # empty, as [l, l - 1]
 
 
 def test_intersection_and_containment():
@@ -133,6 +135,26 @@ def test_size():
 )
 def test_saturation(got, wanted):
     assert got == wanted
+
+
+FAR = [Interval(a, b) for a, b in itertools.combinations((MIN, -3, -1, 0, 1, 2, MAX), 2)] + [Interval(2, 2)]
+
+
+@pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.floordiv])
+def test_no_bound_is_what_a_far_bound_tends_to(operation):
+    """An end of the answer that grows with the bound is without one; the others do not depend on it."""
+
+    def ends(a: Interval, b: Interval, bound: int) -> Interval:
+        corners = [[{MIN: -bound, MAX: bound}.get(end, end) for end in (i.lower, i.upper)] for i in (a, b)]
+        return hull(operation(x, y) for x, y in itertools.product(*corners))
+
+    for a, b in itertools.product(FAR, FAR):
+        if operation is operator.floordiv and b.contains(0):
+            continue
+        near, far = ends(a, b, 10**6), ends(a, b, 10**7)
+        lower = near.lower if near.lower == far.lower else MIN
+        upper = near.upper if near.upper == far.upper else MAX
+        assert operation(a, b) == Interval(lower, upper), (a, b)
 
 
 def test_is_saturated():

@@ -202,6 +202,14 @@ def test_rescaling_leaves_dims_and_runtime_variables_alone():
     assert m.rescale_symbols() is m
 
 
+def test_rescaling_takes_constraints_of_no_variable():
+    """Their sum cancels: they say nothing of a variable, and stay."""
+    m = parse("()[s0] -> (s0), domain: s0 in [0, 7], (s0 - s0) mod 2 in [0, 0], s0 mod 2 in [1, 1]")
+    rescaled = m.rescale_symbols()
+    assert str(rescaled.simplify()) == "()[s0] -> (s0 * 2 + 1), domain: s0 in [0, 3]"
+    assert sorted(answers(rescaled).values()) == sorted(answers(m).values()) == [(1,), (3,), (5,), (7,)]
+
+
 def test_fixing_runtime_variables():
     text = "(d0)[s0]{a, b} -> (d0 * 4 + a, s0 + b), domain: d0 in [0, 3], s0 in [0, 1], a in [0, 25], b in [-8, 1]"
     fixed = parse(f"{text}, a mod 2 in [1, 1], d0 + b in [0, 9]").with_runtime_vars_fixed()

@@ -212,8 +212,21 @@ def test_bitcast_reads_the_same_place_in_memory():
         (((32,), (0,)), ((4, 8), (1, 0)), "(d0) -> (d0 / 8, d0 mod 8), domain: d0 in [0, 31]"),
         (((32,), (0,)), ((4, 8), (0, 1)), "(d0) -> (d0 mod 4, d0 / 4), domain: d0 in [0, 31]"),
         (((), ()), ((1,), (0,)), "() -> (0)"),
+        (((1, 2), (0, 1)), ((2, 1), (1, 0)), "(d0, d1) -> (d1, d0), domain: d0 in [0, 0], d1 in [0, 1]"),
     ],
     ids=str,
 )
 def test_bitcast_is_decomposed(output, input, text):
     assert bitcast_map(*output, *input).to_text("upstream") == text
+
+
+def test_a_bitcast_in_row_major_order_is_a_reshape():
+    """Whatever place sizes of one have in the order: the map is that of the reshape, not only one of the same values."""
+    memory = np.arange(24)
+    reshapes = 0
+    for output, output_order, input, input_order in bitcasts():
+        source = laid_out(memory, input, input_order)
+        if len(output) != len(input) and np.array_equal(laid_out(memory, output, output_order), source.reshape(output)):
+            assert bitcast_map(output, output_order, input, input_order) == reshape_map(output, input)
+            reshapes += 1
+    assert reshapes > 10

@@ -488,3 +488,20 @@ def test_sharing_costs_nothing(step):
     for _ in range(30):
         e = step(e)
     Simplifier(Ranges(box_of((0, 9), (0, 9)), {}), True).simplify(e)
+
+
+def test_a_quotient_that_cancels_while_another_is_turned_is_gone():
+    """-3 * (x floordiv 3) becomes x mod 3 - x, and that x has the sum's other quotient in it."""
+    m = IndexingMap.parse(
+        "(d0, d1) -> ((d0 / 4) * 2 - ((d0 / 4 * 2 + d1) / 3) * 3), domain: d0 in [0, 30], d1 in [0, 9]"
+    )
+    simplified = m.simplify()
+    assert str(simplified.results[0]) == "-v1 + ((v0 floordiv 4) * 2 + v1) mod 3"
+    assert [simplified.evaluate(*p) for p in m.points()] == [m.evaluate(*p) for p in m.points()]
+
+
+def test_a_remainder_without_a_common_divisor_stays_one():
+    """3 and 5 have none: a variable of one value is not taken out of the mod (M4), as no other one would be."""
+    domain = "domain: d0 in [0, 99], d1 in [0, 99], d2 in [0, 0]"
+    m = IndexingMap.parse(f"(d0, d1, d2) -> ((d0 * 3 + d1 * 5 + d2) mod 8), {domain}")
+    assert m.simplify(replace_points=False).results == m.results

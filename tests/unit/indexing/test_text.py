@@ -182,3 +182,9 @@ def test_absurd_nesting_and_numbers_are_errors_not_crashes():
         IndexingMap.parse(f"(d0) -> ({'- ' * 5000}d0), domain: d0 in [0, 1]")
     with pytest.raises(ParseError, match="64 bits"):
         IndexingMap.parse(f"(d0) -> ({'9' * 10_000}), domain: d0 in [0, 1]")
+
+
+@pytest.mark.parametrize("text", ["-(2 + d0)", "-d0", "-2", "--2", "d0 - 2", "d0 - (2 - d0)", "-(d0)", "3 - -d0"])
+def test_a_minus_before_a_number_a_variable_and_parentheses(text):
+    m = IndexingMap.parse(f"(d0) -> ({text}), domain: d0 in [0, 5]")
+    assert [m.evaluate((d0,))[0] for d0 in range(6)] == [eval(text, {"d0": d0}) for d0 in range(6)]

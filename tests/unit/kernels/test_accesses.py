@@ -272,3 +272,19 @@ def test_accesses_without_one_index_may_be_anywhere():
     assert isinstance(access.op, tensor.ExtractOp)
     assert access.index is None
     assert not never_meet(access, access)
+
+
+def test_indices_of_which_nothing_is_known_may_be_equal():
+    """Without a range, two numbers may be one; a number and its neighbour are two, whatever it is."""
+    module = parse_ir("""
+        func.func @f(%t: tensor<8xf32>, %i: index, %j: index) -> (f32, f32, f32) {
+          %c1 = arith.constant 1 : index
+          %k = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 + 1), domain: d0 in [0, 6]">(%i)
+          %x = tensor.extract %t[%i] : tensor<8xf32>
+          %y = tensor.extract %t[%j] : tensor<8xf32>
+          %z = tensor.extract %t[%k] : tensor<8xf32>
+          return %x, %y, %z : f32, f32, f32
+        }""")
+    x, y, z = accesses_in(function_of(module))
+    assert not never_meet(x, y)
+    assert never_meet(x, z)

@@ -42,6 +42,8 @@ def test_numbers_of_arguments() -> None:
     assert argument_number(module, 0, "llvm.align") == 16
     assert argument_number(module, 1, "llvm.align") is None
     assert argument_number(module, 7, "llvm.align") is None
+    bare = parse_ir(TENSORS.replace("{llvm.align = 16 : index, xla.slice_index = 3 : index}", ""))
+    assert argument_number(bare, 0, "llvm.align") is None
 
 
 @pytest.mark.parametrize(

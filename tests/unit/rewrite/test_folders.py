@@ -10,9 +10,10 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, cf, func, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -21,11 +22,19 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
+    VectorType,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xla_emitters.rewrite.folders import ConstantPool, constant_value, float_attr, fold_op, integer_attr
+from xla_emitters.rewrite.folders import (
+    ConstantPool,
+    constant_op,
+    constant_value,
+    float_attr,
+    fold_op,
+    integer_attr,
+)
 
 I4, I8, I32 = IntegerType(4), IntegerType(8), IntegerType(32)
 INDEX = IndexType()
@@ -159,6 +168,22 @@ def test_index_folds_only_what_does_not_depend_on_its_width():
     assert fold(arith.IndexCastOp, [large], I32) is None
     assert fold(arith.IndexCastOp, [IntegerAttr(7, INDEX)], I8) == IntegerAttr(7, I8)
     assert fold(arith.IndexCastOp, [IntegerAttr(-3, I8)], INDEX) == IntegerAttr(-3, INDEX)
+    for op_type in (arith.MinSIOp, arith.MaxSIOp, arith.MaxUIOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp):
+        assert fold(op_type, [large, one]) is None
+        assert fold(op_type, [IntegerAttr(5, INDEX), one]) is not None
+
+
+@pytest.mark.parametrize(("bits", "folds"), [(8, True), (32, True), (33, False), (64, False)])
+def test_an_integer_goes_through_index_and_back_where_every_index_holds_it(bits: int, folds: bool):
+    value_type = IntegerType(bits)
+    block = Block(arg_types=[value_type])
+    there = arith.IndexCastOp(block.args[0], INDEX)
+    back = arith.IndexCastOp(there.result, value_type)
+    other = arith.IndexCastOp(there.result, IntegerType(16))
+    block.add_ops([there, back, other, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((value_type,), ()), Region(block))])
+    assert (fold_op(back, ConstantPool(), None) == [block.args[0]]) == folds
+    assert fold_op(other, ConstantPool(), None) is None
 
 
 def test_integer_casts():
@@ -319,8 +344,13 @@ def test_conversions_between_integers_and_floats():
     assert fold(arith.UIToFPOp, [IntegerAttr(-3, I8)], Float32Type()) == FloatAttr(253.0, Float32Type())
     assert fold(arith.FPToSIOp, [FloatAttr(-3.9, Float32Type())], I8) == IntegerAttr(-3, I8)
     assert fold(arith.FPToUIOp, [FloatAttr(253.9, Float32Type())], I8) == IntegerAttr(-3, I8)
-    for outside in (128.0, math.nan, math.inf):
+    for inside in (-128.9, -128.0, 127.9):
+        assert fold(arith.FPToSIOp, [FloatAttr(inside, Float32Type())], I8) == IntegerAttr(math.trunc(inside), I8)
+    for outside in (-129.0, 128.0, math.nan, math.inf):
         assert fold(arith.FPToSIOp, [FloatAttr(outside, Float32Type())], I8) is None
+    assert fold(arith.FPToUIOp, [FloatAttr(-0.9, Float32Type())], I8) == IntegerAttr(0, I8)
+    for outside in (-1.0, 256.0):
+        assert fold(arith.FPToUIOp, [FloatAttr(outside, Float32Type())], I8) is None
     # 2^60 + 1 to f32 would be rounded twice
     assert fold(arith.SIToFPOp, [IntegerAttr(2**60 + 1, IntegerType(64))], Float32Type()) is None
 
@@ -328,25 +358,108 @@ def test_conversions_between_integers_and_floats():
 # What only hands an operand on -------------------------------------------------------------------------------------------
 
 
-def folds_to_argument(op_type: type[Operation], value_type: Attribute, constant: Attribute) -> bool:
-    """Whether `op_type %x, constant` is %x."""
+def folded_with(op_type: type[Operation], value_type: Attribute, constant: Attribute) -> str | Attribute | None:
+    """What `op_type %x, constant` is: "x", an attribute, or None."""
     block = Block(arg_types=[value_type])
     right = arith.ConstantOp(constant)
     op = op_type(block.args[0], right)
     block.add_ops([right, op, func.ReturnOp()])
     ModuleOp([func.FuncOp("f", ((value_type,), ()), Region(block))])
+    if (folded := fold_op(op, ConstantPool(), None)) is None:
+        return None
+    return "x" if folded[0] is block.args[0] else constant_value(folded[0])
+
+
+def folds_to_argument(op_type: type[Operation], value_type: Attribute, constant: Attribute) -> bool:
+    return folded_with(op_type, value_type, constant) == "x"
+
+
+def divided(a: int, b: int, rounded) -> int | None:
+    return None if b == 0 or (a, b) == (-8, -1) else rounded(Fraction(a, b))
+
+
+def shifted(a: int, b: int, shift) -> int | None:
+    return shift(a, b) if 0 <= b < 4 else None
+
+
+OF_FOUR_BITS = {
+    **{op: (lambda a, b, f=f: int(f(np.int64(a), np.int64(b)))) for op, f in NUMPY_INTEGER.items()},
+    arith.MinUIOp: lambda a, b: min(a % 16, b % 16),
+    arith.MaxUIOp: lambda a, b: max(a % 16, b % 16),
+    arith.DivUIOp: lambda a, b: a % 16 // (b % 16) if b else None,
+    arith.CeilDivUIOp: lambda a, b: -(-(a % 16) // (b % 16)) if b else None,
+    arith.RemUIOp: lambda a, b: a % 16 % (b % 16) if b else None,
+    arith.DivSIOp: lambda a, b: divided(a, b, math.trunc),
+    arith.FloorDivSIOp: lambda a, b: divided(a, b, math.floor),
+    arith.CeilDivSIOp: lambda a, b: divided(a, b, math.ceil),
+    arith.RemSIOp: lambda a, b: None if b == 0 or (a, b) == (-8, -1) else int(math.fmod(a, b)),
+    arith.ShLIOp: lambda a, b: shifted(a, b, lambda a, b: a << b),
+    arith.ShRSIOp: lambda a, b: shifted(a, b, lambda a, b: a >> b),
+    arith.ShRUIOp: lambda a, b: shifted(a, b, lambda a, b: a % 16 >> b),
+}
+"""What every op of two integers computes, not yet wrapped to four bits; None where it is undefined."""
+NOT_FOLDED = {(arith.MinSIOp, 7), (arith.MaxSIOp, -8), (arith.MinUIOp, -1), (arith.MaxUIOp, 0)}
+
+
+@pytest.mark.parametrize("op_type", OF_FOUR_BITS, ids=lambda op: op.name)
+def test_an_op_of_a_value_and_a_constant(op_type: type[Operation]):
+    """All 16 constants on the right: what it folds to is right for all 16 values, and no fold to %x is missed but with extrema."""
+    for constant in range(-8, 8):
+        folded = folded_with(op_type, I4, IntegerAttr(constant, I4))
+        computed = [OF_FOUR_BITS[op_type](x, constant) for x in range(-8, 8)]
+        results = [None if result is None else wrapped(result, 4) for result in computed]
+        if results == list(range(-8, 8)):
+            assert folded == "x" or (folded is None and (op_type, constant) in NOT_FOLDED), constant
+        elif isinstance(folded, IntegerAttr):
+            assert results == [folded.value.data] * 16, constant
+        else:
+            assert folded is None, constant
+
+
+@pytest.mark.parametrize("op_type", OF_FOUR_BITS, ids=lambda op: op.name)
+def test_an_op_of_a_value_and_itself(op_type: type[Operation]):
+    """It folds to the value or to zero only where it is that for all 16 values."""
+    block = Block(arg_types=[I4])
+    (x,) = block.args
+    op = op_type(x, x)
+    block.add_ops([op, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((I4,), ()), Region(block))])
     folded = fold_op(op, ConstantPool(), None)
-    return folded is not None and folded[0] is block.args[0]
+    results = [OF_FOUR_BITS[op_type](a, a) for a in range(-8, 8)]
+    if folded is not None:
+        value = constant_value(folded[0])
+        wanted = range(-8, 8) if folded[0] is x else [0] * 16
+        assert value is None or value == IntegerAttr(0, I4)
+        assert [None if r is None else wrapped(r, 4) for r in results] == list(wanted)
+    else:
+        assert op_type not in (arith.SubiOp, arith.XOrIOp, arith.AndIOp, arith.OrIOp, arith.MinSIOp, arith.MaxUIOp)
 
 
-@pytest.mark.parametrize(
-    ("op_type", "unit"),
-    [(arith.AddiOp, 0), (arith.SubiOp, 0), (arith.MuliOp, 1), (arith.AndIOp, -1), (arith.OrIOp, 0), (arith.XOrIOp, 0),
-     (arith.DivUIOp, 1), (arith.DivSIOp, 1), (arith.ShLIOp, 0)],
-)  # fmt: skip
-def test_units(op_type: type[Operation], unit: int):
-    assert folds_to_argument(op_type, I32, IntegerAttr(unit, I32))
-    assert not folds_to_argument(op_type, I32, IntegerAttr(2, I32))
+def test_constants_stand_first_in_the_function():
+    """A fold in a later block is a constant of the first: it is there for all blocks below."""
+    first, later = Block(), Block()
+    a, b = arith.ConstantOp(IntegerAttr(3, I8)), arith.ConstantOp(IntegerAttr(4, I8))
+    op = arith.AddiOp(a, b)
+    first.add_ops([a, b, cf.BranchOp(later)])
+    later.add_ops([op, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((), ()), Region([first, later]))])
+    folded = fold_op(op, ConstantPool(), None)
+    assert folded is not None
+    assert constant_value(folded[0]) == IntegerAttr(7, I8)
+    assert folded[0].owner is first.first_op
+
+
+def test_constants_before_what_they_are_taken_from_stay():
+    """0 - x is not x, and x - x is zero."""
+    block = Block(arg_types=[I32])
+    zero = arith.ConstantOp(IntegerAttr(0, I32))
+    negated, nothing = arith.SubiOp(zero, block.args[0]), arith.SubiOp(block.args[0], block.args[0])
+    block.add_ops([zero, negated, nothing, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((I32,), ()), Region(block))])
+    assert fold_op(negated, ConstantPool(), None) is None
+    folded = fold_op(nothing, ConstantPool(), None)
+    assert folded is not None
+    assert constant_value(folded[0]) == IntegerAttr(0, I32)
 
 
 @pytest.mark.parametrize(
@@ -369,3 +482,73 @@ def test_narrow_floats_are_not_computed():
 
     a = FloatAttr(1.0, Float8E4M3FNType())
     assert fold(arith.AddfOp, [a, a]) is None
+
+
+def test_negation_changes_the_sign_alone():
+    for name, (float_type, dtype) in FLOATS.items():
+        for value in np.array([0.0, -0.0, 1.5, -2.0, math.inf, math.nan], dtype):
+            assert same_bits(fold(arith.NegfOp, [FloatAttr(float(value), float_type)]), -value), name
+
+
+def test_vectors_of_constants_are_not_computed():
+    a = DenseIntOrFPElementsAttr.from_list(VectorType(Float32Type(), [2]), [1.0, 2.0])
+    assert fold(arith.AddfOp, [a, a]) is None
+    assert fold(arith.NegfOp, [a]) is None
+
+
+@pytest.mark.parametrize(("shape", "folds"), [([3], True), ([2, 3], False)])
+def test_elements_of_vectors_of_one_dimension_are_looked_up(shape: list[int], folds: bool):
+    """Rows of a matrix are left alone."""
+    whole = VectorType(Float32Type(), shape)
+    part = Float32Type() if len(shape) == 1 else VectorType(Float32Type(), shape[1:])
+    block = Block(arg_types=[whole, part])
+    vectors, element = block.args
+    put = vector.InsertOp(element, vectors, [1])
+    taken = vector.ExtractOp(put.result, [1], part)
+    block.add_ops([put, taken, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((whole, part), ()), Region(block))])
+    assert (fold_op(taken, ConstantPool(), None) == [element]) == folds
+
+
+@pytest.mark.parametrize("predicate", [*SIGNED_PREDICATES, *UNSIGNED_PREDICATES])
+@pytest.mark.parametrize("constant", [0, 1])
+def test_a_truth_value_compared_with_a_constant(predicate: str, constant: int):
+    """It is folded to itself where that is so for both of its values: x == true, x != false."""
+    block = Block(arg_types=[i1])
+    right = arith.ConstantOp(integer_attr(constant, i1))
+    op = arith.CmpiOp(block.args[0], right, predicate)
+    block.add_ops([right, op, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((i1,), ()), Region(block))])
+    is_itself = (predicate, constant) in (("eq", 1), ("ne", 0))
+    assert (fold_op(op, ConstantPool(), None) == [block.args[0]]) == is_itself
+
+
+@pytest.mark.parametrize(("true", "false"), list(itertools.product((0, 1), repeat=2)))
+def test_a_select_of_truth_values(true: int, false: int):
+    """select(c, true, false) is c; equal sides are a matter of equal operands."""
+    block = Block(arg_types=[i1])
+    sides = [arith.ConstantOp(integer_attr(value, i1)) for value in (true, false)]
+    op = arith.SelectOp(block.args[0], *sides)
+    block.add_ops([*sides, op, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((i1,), ()), Region(block))])
+    assert (fold_op(op, ConstantPool(), None) == [block.args[0]]) == ((true, false) == (1, 0))
+
+
+def test_vectors_of_integers_are_left_alone():
+    whole = VectorType(I32, [2])
+    block = Block(arg_types=[whole])
+    op = arith.SubiOp(block.args[0], block.args[0])
+    block.add_ops([op, func.ReturnOp()])
+    ModuleOp([func.FuncOp("f", ((whole,), ()), Region(block))])
+    assert fold_op(op, ConstantPool(), None) is None
+
+
+def test_constants_have_the_names_of_mlir():
+    values = {
+        "c7": IntegerAttr(7, INDEX),
+        "c-3_i32": IntegerAttr(-3, I32),
+        "true": integer_attr(1, i1),
+        "false": integer_attr(0, i1),
+        "cst": FloatAttr(1.0, Float32Type()),
+    }
+    assert [constant_op(value).result.name_hint for value in values.values()] == list(values)

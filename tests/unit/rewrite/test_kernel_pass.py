@@ -8,15 +8,17 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import PassFailedException
 
 from xla_emitters.device import DEVICES, device
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import InternalError, UsageError
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
-from xla_emitters.rewrite.kernel_pass import DevicePass, KernelPass
+from xla_emitters.rewrite.kernel_pass import DevicePass, KernelPass, run_pass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.trace import Remark
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
@@ -121,3 +123,25 @@ def test_a_refusal_of_an_op_from_nowhere_has_no_place():
     )
     error = DeclinePass().refuse(loop, "no code")
     assert (error.place, error.details, error.help) == (None, (), "")
+
+
+@dataclass(frozen=True)
+class FailPass(KernelPass):
+    name = "fail"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise PassFailedException("not today")
+
+
+class StockFailPass(ModulePass):
+    name = "stock-fail"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise PassFailedException("not today")
+
+
+def test_a_pass_of_ours_that_fails_unasked_is_our_bug_and_one_of_xdsl_may_refuse():
+    with pytest.raises(InternalError, match="fail: PassFailedException: not today"):
+        run_pass(FailPass(), make_context(), parse_ir(LOOP))
+    with pytest.raises(PassFailedException, match="not today"):
+        run_pass(StockFailPass(), make_context(), parse_ir(LOOP))

@@ -158,3 +158,42 @@ def test_vectors_and_flat_tensors_are_left_alone():
         }"""
     ops: list[Operation] = list(flattened(text).walk())
     assert [op.name for op in ops] == ["builtin.module", "func.func", "tensor.extract", "func.return"]
+
+
+def test_what_replaces_an_access_keeps_its_attributes_and_location():
+    module = flattened("""
+        func.func @f(%t: tensor<4x8xf32>, %v: vector<2x2xf32>, %i: index, %x: f32) -> (f32, tensor<4x8xf32>, vector<2x2xf32>) {
+          %0 = vector.transfer_read %t[%i, %i], %x {in_bounds = [true], mark = 0 : i8} : tensor<4x8xf32>, vector<4xf32> loc("0")
+          %1 = vector.transfer_write %0, %t[%i, %i] {in_bounds = [true], mark = 1 : i8} : vector<4xf32>, tensor<4x8xf32> loc("1")
+          %2 = vector.insert %x, %v[0, 1] {mark = 2 : i8} : f32 into vector<2x2xf32> loc("2")
+          %3 = vector.extract %2[1, 0] {mark = 3 : i8} : f32 from vector<2x2xf32> loc("3")
+          return %3, %1, %2 : f32, tensor<4x8xf32>, vector<2x2xf32>
+        }""")
+    marked = [op for op in module.walk() if "mark" in op.attributes]
+    assert [str(op.attributes["mark"]) for op in marked] == ["0 : i8", "1 : i8", "2 : i8", "3 : i8"]
+    assert [str(op.location) for op in marked] == [f'loc("{number}")' for number in range(4)]
+
+
+def test_a_constant_of_one_value_stays_one_value():
+    """Whatever the order in memory: its elements are not written out."""
+    array = encoded((3, 4), (0, 1))
+    module = flattened(f"""
+        func.func @f() -> {array} {{
+          %0 = arith.constant dense<7> : {array}
+          return %0 : {array}
+        }}""")
+    [constant] = [op for op in module.walk() if isinstance(op, arith.ConstantOp)]
+    assert str(constant.value) == "dense<7> : tensor<12xi32>"
+    assert constant.value.is_splat()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_maps_that_only_indices_of_size_one_needed_go():
+    """The row is 0 whatever %i is: %i goes, and so does %k, which only %i read."""
+    module = flattened("""
+        func.func @f(%a: tensor<1x16xi32>, %t: index) -> i32 {
+          %k = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p) -> (p + 1), domain: p in [0, 9]">(%t)
+          %i = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(p) -> (p floordiv 20), domain: p in [1, 10]">(%k)
+          %0 = tensor.extract %a[%i, %t] : tensor<1x16xi32>
+          return %0 : i32
+        }""")
+    assert [op.name for op in module.walk()] == ["builtin.module", "func.func", "tensor.extract", "func.return"]

@@ -116,3 +116,20 @@ def test_regions_stay_within_the_limit():
     """What walks over IR is recursive: a thousand pads in a row must not become a thousand branches in one another."""
     assert calls_left(4, MAX_NESTING - 4) == 0
     assert calls_left(4, MAX_NESTING - 3) == 1
+
+
+def test_where_nothing_is_inlined_nothing_is_merged():
+    """Equal ops are merged between rounds, so that calls with equal operands can be; a call that stays is no reason."""
+    text = """
+        func.func @kernel(%x: f32) -> (f32, f32, f32) {
+          %0 = arith.negf %x : f32
+          %1 = arith.negf %x : f32
+          %2 = xla_gpu.pure_call @f(%x) {noinline} : (f32) -> f32
+          return %0, %1, %2 : f32, f32, f32
+        }
+        func.func private @f(%a: f32) -> f32 {
+          return %a : f32
+        }"""
+    module = parse_ir(text)
+    InlinePass().apply(make_context(), module)
+    assert module.is_structurally_equivalent(parse_ir(text))
