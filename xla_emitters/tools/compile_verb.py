@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compilation(parser)
     add_dumps(parser)
     parser.add_argument("-o", "--output", metavar="OUT", default="-", help="where to; default standard output")
-    parser.add_argument("--stage", default="ptx", help="hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)")
+    parser.add_argument(
+        "--stage", default="ptx", help="hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default)"
+    )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
     )
