@@ -203,7 +203,7 @@ def measure(file: str) -> Row | str:
         theirs = ptx_of_xla(path.read_text())
         if not theirs:
             return f"{file}: XLA makes no kernel of it"
-        ours = machine_code([kernel.ptx for kernel in compile(path, target=TARGET, record="none").kernels])
+        ours = machine_code([compile(path, target=TARGET, record="none").code])
         return Row(file, ours, machine_code(theirs))
     except XlaEmittersError as error:
         return f"{file}: {error.message}"

@@ -92,11 +92,10 @@ def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) 
 def assembled(path: Path, architecture: str, problems: list[str]) -> int:
     """The most registers that a kernel takes there; spills are problems."""
     most = 0
-    for kernel in compile(path, target=architecture, record="none").kernels:
-        for entry in assemble(kernel.ptx, architecture).entries:
-            most = max(most, entry.registers)
-            if entry.spill_bytes:
-                problems.append(f"{architecture}: {entry.spill_bytes} bytes spilled")
+    for entry in assemble(compile(path, target=architecture, record="none").code, architecture).entries:
+        most = max(most, entry.registers)
+        if entry.spill_bytes:
+            problems.append(f"{architecture}: {entry.spill_bytes} bytes spilled")
     return most
 
 

@@ -61,10 +61,11 @@ def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str], verif
     verdict = check(fusion.text, target=TARGET, stages=stages, inputs=fusion.inputs, verify=verify)
     problems = [] if verdict.ok else [verdict.summary, *verdict.details]
     for architecture in architectures:
-        for kernel in compile(fusion.text, target=architecture, record="none").kernels:
-            (entry,) = assemble(kernel.ptx, architecture).entries
-            if entry.name != kernel.name:
-                problems.append(f"{architecture}: the entry is {entry.name}, and the kernel {kernel.name}")
+        program = compile(fusion.text, target=architecture, record="none")
+        entries = sorted(entry.name for entry in assemble(program.code, architecture).entries)
+        kernels = sorted(kernel.name for kernel in program.kernels)
+        if entries != kernels:
+            problems.append(f"{architecture}: the entries are {entries}, and the kernels {kernels}")
     return problems
 
 

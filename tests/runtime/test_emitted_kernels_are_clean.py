@@ -58,7 +58,7 @@ def test_a_missing_barrier_is_found_at_every_stage(name: str) -> None:
     """Threads in lockstep compute the right numbers without it: only the sanitizer sees that it is missing."""
     slots = slots_for(text_of(name))
     modules = stages_of(text_of(name))
-    assert list(modules) == STAGES
+    assert tuple(modules) == STAGES
     for stage, (planned, module) in modules.items():
         wanted = results(planned, module, slots, Sanitizer())
         count = len(ops_named(module, *BARRIERS))

@@ -63,10 +63,10 @@ def test_ptxas_takes_the_code_of_ops(path: Path) -> None:
     """
     if "RUN: not " in path.read_text():
         return
-    for kernel in compiled(path, "sm_75").kernels:
-        assert ".extern" not in kernel.ptx
-        (entry,) = (found for found in assemble(kernel.ptx, "sm_75").entries if found.name == kernel.name)
-        assert (entry.name, entry.spill_bytes, entry.shared_bytes) == (kernel.name, 0, kernel.shared_bytes)
+    program = compiled(path, "sm_75")
+    assert ".extern" not in program.code
+    found = {(entry.name, entry.spill_bytes, entry.shared_bytes) for entry in assemble(program.code, "sm_75").entries}
+    assert found == {(kernel.name, 0, kernel.shared_bytes) for kernel in program.kernels}
 
 
 TRANSPOSES = (

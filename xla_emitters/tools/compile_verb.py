@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         default="ptx",
-        help="the stage to print: hlo, partition, xla_gpu, inlined, scf, flat, ... ptx (default)",
+        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default)",
     )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"

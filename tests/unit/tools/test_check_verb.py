@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runtime.small_programs import PROGRAMS
-from unit.explore.test_check import TWO_KERNELS
+from unit.explore.test_check import TWO_KERNELS, calling_tan_for
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.functions import BY_OP
-from xla_emitters.lowering import libdevice_calls
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, KERNEL
 from xla_emitters.tools.main import main
 
@@ -75,7 +73,7 @@ def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monk
     assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
     assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
     assert len(rows) == 4
-    monkeypatch.setitem(libdevice_calls._CALLED, "math.cbrt", BY_OP["math.tan"])
+    calling_tan_for("math.cbrt", monkeypatch)
     code, rows, err = run(capsys, path, "--stages", "passes")
     assert code == 3
     blamed = "xla-convert-math-to-libdevice changes 20 results: temporary 0"

@@ -255,6 +255,13 @@ def test_remarks(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
 # ---- passes on HLO ----
 
 
+COLUMN_ALONE = """
+ENTRY main {
+  %x = f32[4100,3] parameter(0)
+  %k = f32[] parameter(1)
+  ROOT %c = f32[3] fusion(%x, %k), kind=kInput, calls=column
+}
+"""
 GRAPH_NAMES = [row.make(CompileOptions()).name for row in GRAPH]
 CHANGING = [name for name in GRAPH_NAMES if name not in ("xla-flatten-parameters", "xla-select-fusion")]
 KERNELS = ["c.partial", "c", "s.0", "s.1", "w.arrays", "w", "copy"]
@@ -346,14 +353,17 @@ def test_diffs_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[s
 
 
 def test_remarks_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where they leave everything as it is."""
-    text = EVERY_PASS_ON_HLO.replace("f32[] add(%a, %b)", "f32[] subtract(%a, %b)")
-    Path(every_pass).write_text(text)
-    for words in ([], ["--fusion", "c"]):
-        code, _, err = run(capsys, every_pass, "--stage", "graph", "--remarks", *words)
+    """Also where they leave everything as it is, and of such a module nothing else is shown."""
+    every = EVERY_PASS_ON_HLO.replace("f32[] add(%a, %b)", "f32[] subtract(%a, %b)")
+    alone = every[: every.index("sizes {")] + COLUMN_ALONE
+    for text, is_changed in ((every, True), (alone, False)):
+        Path(every_pass).write_text(text)
+        code, _, err = run(capsys, every_pass, "--stage", "graph", "--remarks", "--time-passes")
         assert code == 0
-        assert err.startswith("xla-split-reductions: skipped hlo.reduce: the initial value of %r would count once")
-        assert err.rstrip().endswith("at r (every.hlo:16:3)")
+        remark = err.splitlines()[-1]
+        assert remark.startswith("xla-split-reductions: skipped hlo.reduce: the initial value of %r would count once")
+        assert remark.endswith("at r (every.hlo:16:3)")
+        assert ("xla-insert-copies" in err) == is_changed
 
 
 # ---- what cannot be compiled ----

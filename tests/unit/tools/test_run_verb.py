@@ -287,8 +287,9 @@ def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
 def test_only_threads_on_the_cpu_are_watched(flag: str, capsys: pytest.CaptureFixture[str], cupy: ModuleType) -> None:
     code, _, err = run(capsys, NEGATE, "--platform", "cuda", flag)
     assert (code, f"{flag} works only on the CPU" in err) == (2, True)
-    code, _, err = run(capsys, NEGATE, "--stage", "hlo", flag)
-    assert (code, f"{flag} needs threads, and stage hlo has none" in err) == (2, True)
+    for stage in ("hlo", "graph"):
+        code, _, err = run(capsys, NEGATE, "--stage", stage, flag)
+        assert (code, f"{flag} needs threads, and stage {stage} has none" in err) == (2, True)
     code, out, _ = run(capsys, NEGATE, flag)
     assert (code, "ran on the CPU at stage llvm-dialect" in out) == (0, True)
 

@@ -25,7 +25,7 @@ import xla_emitters
 package = types.ModuleType("xla_emitters.dialects")
 package.__path__ = [str(Path(xla_emitters.__file__).parent / "dialects")]
 sys.modules[package.__name__] = package
-from xdsl.dialects import affine, arith, cf, func, gpu, llvm, memref, scf, tensor, vector
+from xdsl.dialects import affine, arith, cf, dlti, func, gpu, llvm, memref, scf, tensor, vector
 modules = {name: module for name, module in sys.modules.items() if name.startswith("xdsl.")}
 classes = {held for module in modules.values() for held in vars(module).values() if isinstance(held, type)}
 classes |= {held for one in list(classes) for held in vars(one).values() if isinstance(held, type)}
