@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from xla_emitters.errors import UsageError
+from xla_emitters.shapes import Size, parse_size
 from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained
 
@@ -56,8 +57,48 @@ class Launch:
         axes += [(f"bl_{axis}", extent) for axis, extent in zip("xyz", self.grid, strict=True)]
         return tuple((name, extent) for name, extent in axes if extent > 1)
 
+    def at(self, sizes: Mapping[str, int]) -> Launch:
+        """The launch itself: it depends on no sizes."""
+        return self
+
     def __str__(self) -> str:
         return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
+
+
+Extent = int | Size
+"""A number, or an expression over sizes that a run knows."""
+
+
+@dataclass(frozen=True)
+class SizedLaunch:
+    """A launch whose grid depends on sizes that a run knows; threads of a block are part of the code."""
+
+    grid: tuple[Extent, Extent, Extent]
+    block: tuple[int, int, int]
+
+    def at(self, sizes: Mapping[str, int]) -> Launch:
+        """The launch for these values of symbols. raises DataError for a symbol without a value, and for a size that is undefined."""
+        x, y, z = (extent_at(extent, sizes) for extent in self.grid)
+        return Launch((x, y, z), self.block)
+
+    def __str__(self) -> str:
+        return f"{' x '.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
+
+
+def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int:
+    """The number that an extent is for these values of symbols. raises DataError as `Size.evaluate`."""
+    return extent if isinstance(extent, int) else extent.evaluate(sizes)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that a kernel takes behind its pointers: a size of the program.
+
+    dtype   HLO's name of its type
+    """
+
+    dtype: str
+    value: Extent
 
 
 @dataclass(frozen=True)
@@ -131,24 +172,27 @@ class Kernel:
     architecture    what it was compiled for, e.g. "sm_90"
     shared_bytes    static shared memory of one block
     arguments       in the order of the entry's parameters
+    scalars         what the entry takes behind them
     """
 
     name: str
     ptx: str = field(repr=False)
     architecture: str
-    launch: Launch
+    launch: Launch | SizedLaunch
     shared_bytes: int
     arguments: tuple[Argument, ...]
+    scalars: tuple[Scalar, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; not the PTX, which all kernels of a program share."""
         return {
             "name": self.name,
-            "grid": list(self.launch.grid),
+            "grid": list(map(_extent_json, self.launch.grid)),
             "block": list(self.launch.block),
             "shared_bytes": self.shared_bytes,
             "architecture": self.architecture,
             "arguments": [asdict(argument) for argument in self.arguments],
+            "scalars": [{"dtype": scalar.dtype, "value": _extent_json(scalar.value)} for scalar in self.scalars],
         }
 
     @staticmethod
@@ -158,9 +202,10 @@ class Kernel:
             name=data["name"],
             ptx=ptx,
             architecture=data["architecture"],
-            launch=Launch(_triple(data["grid"]), _triple(data["block"])),
+            launch=_launch(data["grid"], _triple(data["block"])),
             shared_bytes=data["shared_bytes"],
             arguments=tuple(_argument(argument) for argument in data["arguments"]),
+            scalars=tuple(Scalar(scalar["dtype"], _extent(scalar["value"])) for scalar in data["scalars"]),
         )
 
 
@@ -436,6 +481,21 @@ def _argument(data: Mapping[str, Any]) -> Argument:
     fields = dict(data)
     array = array_from_json(fields.pop("array"))
     return Argument(array=array, **fields)
+
+
+def _extent_json(extent: Extent) -> int | str:
+    return extent if isinstance(extent, int) else str(extent)
+
+
+def _extent(value: int | str) -> Extent:
+    return value if isinstance(value, int) else parse_size(value)
+
+
+def _launch(grid: Sequence[int | str], block: tuple[int, int, int]) -> Launch | SizedLaunch:
+    x, y, z = map(_extent, grid)
+    if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
+        return Launch((x, y, z), block)
+    return SizedLaunch((x, y, z), block)
 
 
 def _triple(values: list[int]) -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ import xla_emitters as xe
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import VerifyError
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import KERNEL
+from xla_emitters.pipelines.passes import FOR_TOOLS, KERNEL
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.cpu_launcher import run_program
@@ -128,7 +128,7 @@ def test_what_xla_emits_goes_down_our_road_too():
     x, wanted = gelu()
     blocks = [0, 1, 12345, 24575]
     module = module_of(ALL["gelu"][0])
-    for kernel_pass in (FromUpstreamSpellingPass(), *(row.make(CompileOptions()) for row in KERNEL)):
+    for kernel_pass in (FromUpstreamSpellingPass(), *(row.make(CompileOptions()) for row in (*KERNEL, *FOR_TOOLS))):
         run_pass(kernel_pass, make_context(), module)
         out = np.full(x.shape, -1, np.int16).view(BF16)
         execute(module, [x, out], blocks=blocks)

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(xla_emitters.__file__).parent
 TABLE, HLO_ROWS = "functions.py", "dialects/hlo/elementwise.py"
 
+ERRORS = ("runtime/complex_bounds.py", "runtime/elementwise_bounds.py", "runtime/sensitivity_bounds.py")
 NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
@@ -37,8 +38,8 @@ NAMED_ELSEWHERE = {
     # Intrinsics that are not functions of floats alone: abs of integers, sincos, lrint and lround, powi, vector reductions.
     "runtime/simt/llvm.py": {"abs"},
     "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
-    # How an error of a complex function grows.
-    "runtime/tolerance.py": {"atan2", "divide", "logistic", "power"},
+    # How an error of its operand grows through each function: a rule an opcode.
+    **dict.fromkeys(ERRORS, set(BY_OPCODE)),
 }
 """File of the package -> names of the table that it may repeat, beside the table and HLO's rows.
 

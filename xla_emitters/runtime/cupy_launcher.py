@@ -169,7 +169,8 @@ def _launch(cupy: Any, kernel: Kernel, buffers: dict[tuple[str, int], Any]) -> N
         pointers.append(buffer)
     if any(argument.written and argument.array.elements for argument in kernel.arguments):
         function = _function(kernel, cupy.cuda.Device().id)
-        function(kernel.launch.grid, kernel.launch.block, tuple(pointers))
+        launch = kernel.launch.at({})
+        function(launch.grid, launch.block, tuple(pointers))
 
 
 def _cupy() -> Any:

@@ -57,7 +57,7 @@ def test_calls_compute_the_ids() -> None:
 def test_ranges_are_still_promises() -> None:
     """A launch in which a thread's number leaves the range of its function is an error, as with the op."""
     module = converted(KERNEL)
-    with pytest.raises(ExecutionError, match="outside of the range that it promises, 0 to 7") as raised:
+    with pytest.raises(ExecutionError, match="outside the range that it promises, 0 to 7") as raised:
         execute(module, [np.zeros(80, np.int32)], launch=Launch((5, 1, 1), (16, 1, 1)))
     assert "k.hlo:1:2" in raised.value.render()
 
