@@ -39,7 +39,7 @@ NAMED_ELSEWHERE = {
     "runtime/simt/llvm.py": {"abs"},
     "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
     # How an error of its operand grows through each function: a rule an opcode.
-    **dict.fromkeys(ERRORS, set(BY_OPCODE)),
+    **{file: set(BY_OPCODE) for file in ERRORS},
 }
 """File of the package -> names of the table that it may repeat, beside the table and HLO's rows.
 
