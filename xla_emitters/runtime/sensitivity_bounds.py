@@ -109,8 +109,10 @@ class Tape:
         self.steps.append(step)
 
     def _step(self, op: HloOp, operands: Sequence[Bounds], found: Bounds, chain: int | None) -> _Step:
-        centers = [self.center_of(bounds) for bounds in operands]
-        rule = _rule_of(op, operands, centers, chain) if all(map(self.has, operands)) else None
+        rule = None
+        # The derivatives here are of real numbers: what is made of complex ones begins anew.
+        if all(bounds.low.dtype.kind != "c" and self.has(bounds) for bounds in operands):
+            rule = _rule_of(op, operands, [self.center_of(bounds) for bounds in operands], chain)
         if rule is not None:
             center, off, slopes = rule
             box = found if isinstance(op, MoveOp) else outward(outward(found))

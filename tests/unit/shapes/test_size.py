@@ -212,7 +212,7 @@ def test_ten_thousand_sizes_in_a_second():
     work(40)
     start = time.process_time()
     work(10_000)
-    assert time.process_time() - start < 1  # it takes 0.26 s
+    assert time.process_time() - start < 5  # 0.26 s on a calm machine; what is quadratic takes minutes
 
 
 def test_copies_and_pickles_are_equal():
