@@ -143,7 +143,7 @@ func.func @kept(%c: i1, %x: f32, %y: f32, %n: index) -> (f32, f32) {
 // CHECK-NEXT:      scf.if
 // CHECK-NOT:     gpu.barrier
 // CHECK:         return
-// REMARK:      xla-unswitch-loops: skipped scf.for: there is more in its body than the branch (gpu.barrier)
+// REMARK:      xla-unswitch-loops: skipped scf.for: its body has more than the branch (gpu.barrier)
 func.func @effect_beside(%c: i1, %x: f32, %y: f32, %n: index) -> f32 {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
