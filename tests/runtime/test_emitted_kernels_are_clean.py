@@ -15,10 +15,10 @@ from xdsl.ir import Operation
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import drawn_for
-from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel

@@ -23,7 +23,7 @@ LAYERS = (
     ("hlo_text",),
     ("fusions", "kernels"),
     ("rewrite",),
-    ("graph",),
+    ("graph", "planning"),
     ("emitters", "transforms", "lowering", "runtime"),
     ("pipelines", "universe"),
     ("explore",),

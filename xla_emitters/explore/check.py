@@ -8,14 +8,15 @@
       ... every pass ...  executed: the same bits as before the pass, but for the passes in `TOLERANT`
       llvm-dialect
 
-Each kernel of a program is compared by itself, with the reference on the arrays that reach it, so temporaries are compared like results;
-and the program's results with the reference of the whole. After a kernel that is wrong, later ones get the reference's values.
+Each kernel of a program is compared by itself, with the reference on the arrays that reach it when all steps before are right, so
+temporaries are compared like results, and the kernels of loops and branches too. Then all steps run, and the program's results are
+compared with the reference of the whole.
 Large grids can be sampled: some blocks run, and only what they write is compared. Source: docs/reference/contracts "Passes" and "Numbers".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,23 +28,25 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.xla_gpu import LoopOp
-from xla_emitters.dtypes import Array
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
-from xla_emitters.fusions.program_plan import PlannedKernel, called_by, entry_of
+from xla_emitters.fusions.program_plan import called_by, entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import Program
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
 from xla_emitters.runtime.bundle import Case
-from xla_emitters.runtime.cpu_launcher import Slots, allocate, run_kernel, run_program
+from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference_run import Reaching, reaching
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.tolerance import Bounds
 
@@ -122,7 +125,7 @@ class Reference:
     _bounds: list[Bounds] | None = None
 
     def __post_init__(self) -> None:
-        self.values = evaluate(self.computation, self.inputs)
+        self.values = self.values or evaluate(self.computation, self.inputs)
 
     @property
     def bounds(self) -> list[Bounds]:
@@ -147,28 +150,25 @@ class Reference:
         self,
         results: Sequence[Array],
         written: Sequence[Array] | None = None,
-        numbers: Sequence[int] | None = None,
         names: Sequence[str] | None = None,
     ) -> Verdict:
         """Bit by bit first; what differs must be within the bounds.
 
         written  per result, which elements (flat, logical) were computed; None: all
-        numbers  which results these are; None: all, in order
         names    what messages call them; None: r0, r1, ... by number
         """
         exact = total = 0
         details: list[str] = []
-        chosen = range(len(self.values)) if numbers is None else numbers
-        for at, (result, number) in enumerate(zip(results, chosen, strict=True)):
+        for number, result in enumerate(results):
             different = differing(result, self.values[number])
             if written is not None:
-                different = different & written[at].reshape(different.shape)
-            count = different.size if written is None else int(np.count_nonzero(written[at]))
+                different = different & written[number].reshape(different.shape)
+            count = different.size if written is None else int(np.count_nonzero(written[number]))
             wrong = different & ~self.bounds[number].admits(result) if different.any() else different
             total += count
             exact += count - int(np.count_nonzero(different))
             if wrong.any():
-                details += self._differences(names[at] if names else f"r{number}", number, result, wrong)
+                details += self._differences(names[number] if names else f"r{number}", number, result, wrong)
         if details:
             return Verdict(False, f"differs from the NumPy reference: {details[0]}", tuple(details))
         bounds = "the ops' bounds" if self.atol is None and self.rtol is None else "the given tolerance"
@@ -279,11 +279,19 @@ def check(
         drawn = drawn_for(module, options.fusion)
         arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
     reference = reference_for(module, arrays, options.fusion, atol, rtol)
-    comparison = StageComparison(reference, shapes, allocate(shapes, arrays), how, len(plan.kernels))
+    computations = [planned.view.computation for planned in plan.kernels]
+    comparison = StageComparison(
+        reference,
+        shapes,
+        reaching(plan.steps, computations, shapes, arrays),
+        how,
+        len(plan.steps) == 1 == len(plan.kernels),
+        seed,
+    )
     if how.wants("hlo"):
         comparison.compare_hlo(run_program(shapes, arrays, "hlo"))
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
-    return replace(comparison.verdict(), program=program)
+    return replace(comparison.verdict(program), program=program)
 
 
 class StageComparison:
@@ -291,51 +299,66 @@ class StageComparison:
 
     reference  of the whole program
     program    as planned: its arrays, without code
-    slots      the program's buffers; parameters are filled in
-    kernels    how many kernels the program has
+    reaching   number of a kernel -> its first launch, by the reference alone; see `reference_run`
+    is_alone   the program is one kernel and nothing else
+    seed       draws the arrays of kernels that are not reached
     """
 
-    def __init__(self, reference: Reference, program: Program, slots: Slots, how: Comparison, kernels: int = 1) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        program: Program,
+        reaching: Mapping[int, Reaching],
+        how: Comparison,
+        is_alone: bool = True,
+        seed: int = 0,
+    ) -> None:
         self.reference = reference
         self.program = program
-        self.slots = slots
+        self.reaching = reaching
         self.how = how
-        self.written: Slots = {}
-        self._is_one_kernel = kernels == 1
+        self.seed = seed
+        self.is_alone = is_alone
         self._kernels: list[KernelComparison] = []
         self._hlo = _GraphComparison(self)
 
-    def verdict(self) -> Verdict:
-        """The first wrong stage of the first wrong kernel, or what was compared last."""
+    def verdict(self, compiled: Program) -> Verdict:
+        """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else what was compared last."""
         own = tuple(kernel.verdict() for kernel in self._kernels)
         before = self._hlo.problem
         wrong = next((verdict for verdict in own if not verdict.ok), None)
         if before is not None:
-            return before if self._is_one_kernel else replace(before, kernels=own)
-        if wrong is not None and self._is_one_kernel:
+            return before if self.is_alone else replace(before, kernels=own)
+        if wrong is not None and self.is_alone:
             return replace(wrong, name="")
         if wrong is not None:
             details = [line for verdict in own if not verdict.ok for line in (verdict.summary, *verdict.details)]
             return Verdict(False, f"kernel {wrong.name}: {wrong.summary}", tuple(details[1:]), kernels=own)
         counted = self._hlo.executed + max((kernel.executed for kernel in self._kernels), default=0)
         unit = "executions after passes" if self.how.stages == "passes" else "stage" if counted == 1 else "stages"
-        if self._is_one_kernel or not self._kernels:
+        if self.is_alone:
             last = self._kernels[-1].last if self._kernels and self._kernels[-1].executed else self._hlo.last
             return Verdict(True, f"ok  {counted} {unit}: {last.summary}")
-        whole = self._whole() if self._kernels[-1].executed else self._hlo.last
+        has_code = all(kernel.module is not None for kernel in self._kernels)
+        whole = self._whole(compiled) if has_code and compiled.steps else self._hlo.last
         if not whole.ok:
             return replace(whole, summary=f"each kernel is right by itself, but the whole {whole.summary}", kernels=own)
-        return Verdict(True, f"ok  {counted} {unit} of {len(own)} kernels: {whole.summary}", kernels=own)
+        kernels = f"{len(own)} kernel{'' if len(own) == 1 else 's'}"
+        return Verdict(True, f"ok  {counted} {unit} of {kernels}: {whole.summary}", kernels=own)
 
-    def _whole(self) -> Verdict:
-        """The program's results after the last stage."""
-        specs = self.program.results
-        arrays = [from_buffer(self.slots["result", number], spec) for number, spec in enumerate(specs)]
-        written = None
-        if self.written:
-            everywhere = [self.written.get(("result", n), np.ones(spec.elements, bool)) for n, spec in enumerate(specs)]
-            written = [from_buffer(part, spec) for part, spec in zip(everywhere, specs, strict=True)]
-        return self.reference.compare(arrays, written)
+    def _whole(self, compiled: Program) -> Verdict:
+        """The program's results when all its steps run, each kernel as the last pass left it."""
+        if self.how.blocks:
+            return Verdict(
+                True,
+                f"{len(self._kernels)} kernels equal to their references; blocks are sampled, so the whole was not run",
+            )
+        modules = [kernel.module for kernel in self._kernels if kernel.module is not None]
+        try:
+            results = run_program(compiled, self.reference.inputs, self.how.last_stage, modules=modules)
+        except ExecutionError as error:
+            return Verdict(False, f"fails: {error.message}", tuple(error.render().splitlines()))
+        return self.reference.compare(results)
 
     def compare_hlo(self, results: Sequence[Array]) -> None:
         """The stage `hlo`: HLO has one meaning, so these are the reference's bits."""
@@ -347,7 +370,7 @@ class StageComparison:
 
     def observer(self, planned: PlannedKernel) -> Observer:
         """What `compile_module` calls after each pass over one kernel."""
-        kernel = KernelComparison(planned, self, self.reference if self._is_one_kernel else None)
+        kernel = KernelComparison(planned, self, self.reaching.get(len(self._kernels)))
         self._kernels.append(kernel)
         return kernel.observe
 
@@ -396,48 +419,56 @@ class _GraphComparison:
 class KernelComparison:
     """One kernel: what each pass leaves of it is executed on the arrays that reach it.
 
-    reference  of what the kernel computes; None: made of its own computation when its inputs are there
+    given   its first launch; None: nothing reaches it, and arrays are drawn
+    module  of a program of more steps, the kernel as the last pass leaves it
     """
 
-    def __init__(self, planned: PlannedKernel, whole: StageComparison, reference: Reference | None) -> None:
+    def __init__(self, planned: PlannedKernel, whole: StageComparison, given: Reaching | None) -> None:
         self.planned = planned
         self.whole = whole
         self.executed = 0
         self.problem: Verdict | None = None
         self.last = Verdict(True, "nothing executed")
-        self._reference = reference
+        self.module: ModuleOp | None = None
         self._arguments = planned.arguments
-        # The program may give its results other shapes than the kernel does, and another order.
-        if reference is not None:
-            self._numbers = [slot.index for slot in planned.results]
-            self._specs = [whole.program.results[number] for number in self._numbers]
+        count = len(planned.operands)
+        self._specs = [argument.array for argument in self._arguments[count:]]
+        operands, computation = self._arguments[:count], planned.view.computation
+        if given is None:
+            inputs = draw_inputs(computation, [argument.array for argument in operands], whole.seed)
+            empty = [np.zeros(spec.elements, dtype(spec.dtype).numpy) for spec in self._specs]
+            buffers = [*(to_buffer(array, a.array) for array, a in zip(inputs, operands, strict=True)), *empty]
+            self._reached = ", on arrays that are drawn: nothing reaches it"
         else:
-            self._specs = [argument.array for argument in self._arguments[len(planned.operands) :]]
-            self._numbers = list(range(len(self._specs)))
-        self._given: Slots | None = None
+            buffers = list(given.buffers)
+            inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
+            self._reached = ""
+        values = evaluate(computation, inputs) if given is None else list(given.results)
+        self.reference = Reference(computation, inputs, whole.reference.atol, whole.reference.rtol, values)
+        self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self._arguments, buffers, strict=True)}
         self._before: Slots | None = None
         # By the first stage: behind pointers, elements that share a byte or a word are written together.
         self._sampled: Slots | None = None
         self._tolerant = False
-        # Of what later kernels read nothing may be missing; nor of what several blocks write to one element.
-        is_last = all(slot.kind == "result" for slot in planned.results) and not planned.overwritten
-        is_scatter = any(isinstance(op, ScatterOp) for op in planned.view.computation.instructions)
-        self._blocks = whole.how.blocks if is_last and not is_scatter else 0
+        # Several blocks may write to one element.
+        is_scatter = any(isinstance(op, ScatterOp) for op in computation.instructions)
+        self._blocks = 0 if is_scatter else whole.how.blocks
 
     def verdict(self) -> Verdict:
         """The first wrong stage, or what was compared last."""
-        return replace(self.problem or self.last, name=self.planned.name)
+        verdict = self.problem or self.last
+        return replace(verdict, name=self.planned.name, summary=verdict.summary + self._reached)
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """Executes the kernel where this pass is to be looked at, and after the passes that only the tools need."""
         self._execute(name, stage, module)
+        if stage == self.whole.how.last_stage and not self.whole.is_alone:
+            self.module = module.clone()
         if self.whole.how.stages == "passes" and stage == EXECUTABLE_STAGES[-1]:
             lower_for_tools(module.clone(), CompileOptions(target=self.whole.program.target), self._execute)
 
     def _execute(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """Executes the kernel as a pass leaves it, if that is to be looked at; at the first wrong pass it ends."""
-        if self._given is None:
-            self._given = dict(self.whole.slots)
         self._tolerant |= name in TOLERANT and TOLERANT[name].applies(module)
         if self.problem is not None or not self.whole.how.wants(stage):
             return
@@ -448,18 +479,13 @@ class KernelComparison:
         try:
             written = run_kernel(module, self._arguments, slots, chosen, watchers)
         except ExecutionError as error:
-            self._fail(Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines())))
+            self.problem = Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
             return
         made = {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
         self.executed += 1
         self._sampled = self._sampled or written
-        found = self._compare(label, made)
-        if found is not None:
-            self._fail(found)
-            return
+        self.problem = self._compare(label, made)
         self._before, self._tolerant = made, False
-        self.whole.slots |= made
-        self.whole.written |= self._sampled or {}
 
     def _compare(self, label: str, made: Slots) -> Verdict | None:
         """What is wrong with the arrays that the kernel made."""
@@ -480,29 +506,9 @@ class KernelComparison:
         if self._sampled is not None:
             sampled = self._sampled
             parts = [from_buffer(sampled[slot.kind, slot.index], spec) for slot, spec in pairs]
-        verdict = self.reference.compare(arrays, parts, self._numbers, [str(slot) for slot, _ in pairs])
+        verdict = self.reference.compare(arrays, parts, [str(slot) for slot, _ in pairs])
         self.last = verdict
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
-
-    @property
-    def reference(self) -> Reference:
-        """What the kernel computes of the arrays that reach it."""
-        if self._reference is None:
-            assert self._given is not None
-            given = self._given
-            inputs = [
-                from_buffer(given[argument.kind, argument.index], argument.array)
-                for argument in self._arguments[: len(self.planned.operands)]
-            ]
-            whole = self.whole.reference
-            self._reference = Reference(self.planned.view.computation, inputs, whole.atol, whole.rtol)
-        return self._reference
-
-    def _fail(self, problem: Verdict) -> None:
-        """Those after it are judged by themselves: they get what the reference says."""
-        self.problem = problem
-        for number, slot, spec in zip(self._numbers, self.planned.results, self._specs, strict=True):
-            self.whole.slots[slot.kind, slot.index] = to_buffer(self.reference.values[number], spec)
 
 
 def blocks_to_run(total: int, most: int) -> list[int] | None:

@@ -21,6 +21,22 @@ from xla_emitters.fusions.program_plan import entry_of
 CONTROL = frozenset({"while", "conditional", "call", "async-start"})
 """Opcodes of instructions that run other computations on the host."""
 
+HOST_ONLY = CONTROL | {
+    "custom-call",
+    "sort",
+    "top-k",
+    "fft",
+    "cholesky",
+    "triangular-solve",
+    "rng",
+    "rng-bit-generator",
+    "rng-get-and-update-state",
+    "batch-norm-training",
+    "batch-norm-inference",
+    "batch-norm-grad",
+}
+"""Opcodes of instructions that no kernel computes."""
+
 
 def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
     """The computations that run on the host, each once, callees before their callers; ENTRY is the last. raises VerifyError without one."""
@@ -48,3 +64,8 @@ def called_on_host(computation: ComputationOp) -> Iterator[ComputationOp]:
 def is_control(op: HloOp) -> bool:
     """Whether an instruction runs other computations on the host."""
     return op.opcode in CONTROL
+
+
+def is_host_only(op: HloOp) -> bool:
+    """Whether no kernel can compute an instruction."""
+    return op.opcode in HOST_ONLY

@@ -14,74 +14,20 @@ Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import ModuleOp, TupleType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
     GetTupleElementOp,
-    ParameterOp,
     TupleOp,
     find_computation,
 )
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
-from xla_emitters.errors import Unsupported, UsageError, VerifyError
-from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
-from xla_emitters.fusions.refusals import refuse_unsupported
-from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.program import Argument, Slot
-
-
-@dataclass(frozen=True)
-class PlannedKernel:
-    """What becomes a kernel, with the arrays it reads, one per operand, and those it writes, one per leaf of its result.
-
-    view         of a fusion instruction, or of an ENTRY without fusions, which is emitted as if a fusion called it
-    overwritten  those of the results that a later kernel goes on with in place
-    """
-
-    view: FusionView
-    operands: tuple[Slot, ...]
-    results: tuple[Slot, ...]
-    overwritten: frozenset[Slot] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """The fusion instruction's name, or the computation's."""
-        return self.view.name
-
-    @property
-    def arguments(self) -> tuple[Argument, ...]:
-        """The pointers that the kernel takes: its operands, then its results."""
-        return kernel_arguments(self.view, (*self.operands, *self.results))
-
-
-@dataclass(frozen=True)
-class ProgramPlan:
-    """Kernels in launch order, and the array types of all slots."""
-
-    parameters: tuple[Attribute, ...]
-    results: tuple[Attribute, ...]
-    temporaries: tuple[Attribute, ...]
-    kernels: tuple[PlannedKernel, ...]
-
-
-def plan_program(module: ModuleOp) -> ProgramPlan:
-    """The plan for a module.
-
-    raises   Unsupported for instructions between fusions that are not compiled, for parameters that are tuples, and for results that no
-             fusion computes
-    """
-    entry = entry_of(module)
-    if not any(isinstance(op, FusionOp) for op in entry.instructions):
-        return _plan_alone(entry)
-    return _plan_entry(entry)
+from xla_emitters.errors import UsageError, VerifyError
 
 
 def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionOp | ComputationOp, ...]:
@@ -119,105 +65,6 @@ def fusion_named(entry: ComputationOp, name: str) -> FusionOp:
     return fusions[name]
 
 
-def _plan_alone(entry: ComputationOp) -> ProgramPlan:
-    parameters = tuple(parameter.result.type for parameter in entry.parameters)
-    results = leaf_types(entry.root.type)
-    kernel = PlannedKernel(
-        view_of(entry),
-        tuple(Slot("parameter", i) for i in range(len(parameters))),
-        tuple(Slot("result", i) for i in range(len(results))),
-    )
-    return ProgramPlan(parameters, results, (), (kernel,))
-
-
-def _plan_entry(entry: ComputationOp) -> ProgramPlan:
-    parameters = entry.parameters
-    for parameter in parameters:
-        if isinstance(parameter.result.type, TupleType):
-            raise parameter.unsupported("no buffer for a tuple")
-    results = leaf_types(entry.root.type)
-    slots: dict[SSAValue, tuple[Slot, ...]] = {}
-    written = _result_numbers(entry)
-    temporaries: list[Attribute] = []
-    kernels: list[PlannedKernel] = []
-    views = {op: view_of(op) for op in entry.instructions if isinstance(op, FusionOp)}
-    goes_on = _overwriting(views)
-    made_in: dict[tuple[HloOp, int], Slot] = {}
-    for op in entry.instructions:
-        match op:
-            case ParameterOp():
-                slots[op.result] = (Slot("parameter", op.number.value.data),)
-            case TupleOp():
-                slots[op.result] = tuple(slot for operand in op.operands for slot in slots[operand])
-            case GetTupleElementOp():
-                first, count = _leaves_of_element(op)
-                slots[op.result] = slots[op.operands[0]][first : first + count]
-            case BitcastOp() if is_same_memory(op):
-                slots[op.result] = slots[op.operands[0]]
-            case FusionOp():
-                operands: list[Slot] = []
-                for operand in op.operands:
-                    if len(slots[operand]) != 1:
-                        raise op.unsupported("no kernel with a tuple operand")
-                    operands += slots[operand]
-                made: list[Slot] = []
-                for leaf, type in enumerate(leaf_types(op.result.type)):
-                    last = (op, leaf)
-                    while last in goes_on:
-                        last = goes_on[last]
-                    if last not in made_in:
-                        number = written.get(last)
-                        if number is None:
-                            temporaries.append(type)
-                        is_result = number is not None
-                        made_in[last] = Slot("result", number) if is_result else Slot("temporary", len(temporaries) - 1)
-                    made.append(made_in[last])
-                slots[op.result] = tuple(made)
-                overwritten = frozenset(slot for leaf, slot in enumerate(made) if (op, leaf) in goes_on)
-                kernels.append(PlannedKernel(views[op], tuple(operands), tuple(made), overwritten))
-            case _:
-                raise _outside(op)
-    return ProgramPlan(
-        tuple(parameter.result.type for parameter in parameters), results, tuple(temporaries), tuple(kernels)
-    )
-
-
-def _overwriting(views: Mapping[FusionOp, FusionView]) -> dict[tuple[HloOp, int], tuple[HloOp, int]]:
-    """What a fusion makes, by leaf of its result -> the fusion that goes on with it in place, and which leaf of its result it is there."""
-    found: dict[tuple[HloOp, int], tuple[HloOp, int]] = {}
-    for op, view in views.items():
-        if op.output_to_operand_aliasing is None:
-            continue
-        refuse_unsupported(view)
-        for leaf, operand in aliases_of(view).items():
-            (producer,) = producers_of(operand)
-            if isinstance(producer[0], FusionOp):
-                found[producer] = (op, leaf)
-    return found
-
-
-def _outside(op: HloOp) -> Unsupported:
-    return op.unsupported("no kernel outside fusions", "put it into a fusion, or compile it alone")
-
-
-def _result_numbers(entry: ComputationOp) -> dict[tuple[HloOp, int], int]:
-    """(fusion, leaf of its result) -> number of the program's result that it is."""
-    numbers: dict[tuple[HloOp, int], int] = {}
-    for number, (owner, leaf) in enumerate(producers_of(entry.root)):
-        if isinstance(owner, ParameterOp):
-            raise owner.unsupported("no kernel for a result that is passed through")
-        if not isinstance(owner, FusionOp):
-            raise _outside(owner)
-        if (owner, leaf) in numbers:
-            raise Unsupported(
-                f"results {numbers[owner, leaf]} and {number} of '{entry.sym_name.data}' are one value",
-                stage="plan",
-                place=written_at(owner),
-            )
-        numbers[owner, leaf] = number
-    return numbers
-
-
 def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
     """Per leaf of a value: the instruction, looking through tuples and bitcasts, that makes it, and which leaf of its result it is."""
     op = value.owner
@@ -226,7 +73,7 @@ def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
         case TupleOp():
             return [producer for operand in op.operands for producer in producers_of(operand)]
         case GetTupleElementOp():
-            first, count = _leaves_of_element(op)
+            first, count = leaves_of_element(op)
             return producers_of(op.operands[0])[first : first + count]
         case BitcastOp() if is_same_memory(op):
             return producers_of(op.operands[0])
@@ -239,7 +86,7 @@ def is_same_memory(op: BitcastOp) -> bool:
     return element_of(op.operands[0]) == element_of(op.result)
 
 
-def _leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
+def leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
     """Where the leaves of a tuple's element begin among those of the tuple, and how many there are."""
     whole = op.operands[0].type
     assert isinstance(whole, TupleType)

@@ -23,7 +23,7 @@ from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ParseError, ToolError, UsageError
 from xla_emitters.fusions.buffers import array_spec
-from xla_emitters.fusions.program_plan import PlannedKernel, ProgramPlan, plan_program
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import (
@@ -35,6 +35,8 @@ from xla_emitters.lowering.toolchain import (
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, rows_until
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Kernel, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
@@ -147,12 +149,12 @@ def compile_module(
         with start_compile(chip.architecture) if options.stage == "ptx" else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     return Program(
-        name=named or plan.kernels[0].name,
+        name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
         target=chip.name,
         parameters=tuple(array_spec(type) for type in plan.parameters),
         results=tuple(array_spec(type) for type in plan.results),
         temporaries=tuple(array_spec(type) for type in plan.temporaries),
-        steps=kernels,
+        steps=plan.with_code(kernels) if kernels or not plan.kernels else (),
         stage=options.stage,
         code=code,
         graph=graph.trace,

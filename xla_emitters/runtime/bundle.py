@@ -26,7 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.program import ArraySpec, Kernel, Program
+from xla_emitters.program import ArraySpec, Kernel, Program, kernel_json
 from xla_emitters.runtime import bundle_main, draws, packing
 from xla_emitters.runtime.arrays import bit_pattern
 from xla_emitters.runtime.draws import Places
@@ -100,7 +100,7 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
         for number, kernel in enumerate(kernels):
             entry = f"{name}/{label}-{number}.ptx"
             archive.writestr(entry, kernel.ptx)
-            rows.append({**kernel.to_json(), "ptx": entry})
+            rows.append({**kernel_json(kernel), "ptx": entry})
         codes.append({"label": label, "kernels": rows})
     return {
         "name": name,

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters import library
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, Unsupported, UsageError
+from xla_emitters.errors import DataError, InternalError, UsageError
 from xla_emitters.fusions.program_plan import called_by, entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
@@ -73,7 +74,10 @@ class Executor(Platform):
         run_kernel(self.modules[kernel.name], kernel.arguments, self.slots, watchers=self.watchers(kernel))
 
     def call(self, call: LibraryCall) -> None:
-        raise Unsupported(f"no function '{call.name}' on the CPU", stage="run")
+        operands = [from_buffer(buffer_in(self.slots, operand.slot), operand.array) for operand in call.operands]
+        wanted = [(result.array.dtype, result.array.shape) for result in call.results]
+        for result, made in zip(call.results, library.call(call.name, call.config, operands, wanted), strict=True):
+            self.slots[result.slot.kind, result.slot.index] = to_buffer(made, result.array)
 
     def allocate(self, slot: Slot) -> None:
         spec = self.program.array(slot)
@@ -81,16 +85,24 @@ class Executor(Platform):
         self.slots[slot.kind, slot.index] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
 
     def release(self, slot: Slot) -> None:
+        buffer_in(self.slots, slot)
         del self.slots[slot.kind, slot.index]
 
     def copy(self, source: Slot, target: Slot) -> None:
-        self.slots[target.kind, target.index] = self.slots[source.kind, source.index].copy()
+        self.slots[target.kind, target.index] = buffer_in(self.slots, source).copy()
 
     def read(self, slot: Slot) -> int:
-        return int(self.slots[slot.kind, slot.index][0])
+        return int(buffer_in(self.slots, slot)[0])
 
     def is_predicate(self, slot: Slot) -> bool:
         return self.program.array(slot).dtype == "pred"
+
+
+def buffer_in(slots: Slots, slot: Slot) -> Array:
+    """The flat buffer of a slot. raises InternalError where it has no memory now."""
+    if (buffer := slots.get((slot.kind, slot.index))) is None:
+        raise InternalError(f"{slot} is used where it has no memory", stage="run")
+    return buffer
 
 
 def _recorded(trace: Trace, stage: str) -> str:
@@ -105,16 +117,15 @@ def _recorded(trace: Trace, stage: str) -> str:
 
 
 def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
-    """Buffers of all parameters (views of the caller's arrays where possible, never written), results and temporaries."""
+    """Buffers of all parameters (views of the caller's arrays where possible, never written) and results. Steps allocate temporaries."""
     if len(inputs) != len(program.parameters):
         raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
     slots: Slots = {}
     for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
         slots["parameter", number] = to_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
-    for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
-        for number, spec in enumerate(specs):
-            refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"{kind} {number}")
-            slots[kind, number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
+    for number, spec in enumerate(program.results):
+        refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"result {number}")
+        slots["result", number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
     return slots
 
 
@@ -133,7 +144,7 @@ def run_kernel(
     fresh: dict[int, Array] = {}
     arrays: list[Array] = []
     for argument in kernel_arguments:
-        source = slots[argument.kind, argument.index]
+        source = buffer_in(slots, argument.slot)
         if argument.slice_index not in fresh:
             shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
             fresh[argument.slice_index] = source.copy() if shared else source

@@ -77,9 +77,8 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
     buffers: dict[tuple[str, int], Any] = {}
     for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
         buffers["parameter", number] = _parameter(cupy, array, spec, number)
-    for kind, specs in (("result", program.results), ("temporary", program.temporaries)):
-        for number, spec in enumerate(specs):
-            buffers[kind, number] = _empty(cupy, spec)
+    for number, spec in enumerate(program.results):
+        buffers["result", number] = _empty(cupy, spec)
     run_steps(program.steps, Gpu(cupy, program, buffers))
     results: list[Any] = []
     for number, spec in enumerate(program.results):

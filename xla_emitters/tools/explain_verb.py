@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
-from xla_emitters.trace.explain import explained, explained_json
+from xla_emitters.trace.explain import explained_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,5 +26,5 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(data, indent=2))
     else:
         print(f"target {program.target}")
-        print("\n".join(map(explained, program.traces)))
+        print(program.explain())
     return 0

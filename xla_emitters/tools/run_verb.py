@@ -30,7 +30,7 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from xla_emitters.fusions.program_plan import PlannedKernel
+    from xla_emitters.planning.host_steps import PlannedKernel
     from xla_emitters.program import Kernel
     from xla_emitters.rewrite.recorder import Observer
     from xla_emitters.runtime.simt.memory import Watcher

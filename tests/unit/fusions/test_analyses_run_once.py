@@ -15,7 +15,7 @@ from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.heroes import find_transposes
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.program_plan import entry_of, plan_program
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.reductions import find_reductions
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
 from xla_emitters.fusions.view import view_of
@@ -23,6 +23,7 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import GRAPH
+from xla_emitters.planning.plan import plan_program
 
 ANALYSES: tuple[Callable[..., object], ...] = (
     aliases_of,

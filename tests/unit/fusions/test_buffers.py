@@ -12,10 +12,10 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.fusions.buffers import kernel_arguments
-from xla_emitters.fusions.program_plan import plan_program
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.kernels.kernel_entry import entry_of_kernel
+from xla_emitters.planning.plan import plan_program
 
 
 def buffers(text: str) -> list[tuple[int, int, int, bool]]:

@@ -8,9 +8,9 @@ import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.fusions.heroes import TransposeHeroes, find_non_trivial_hero, find_transposes, place_map
-from xla_emitters.fusions.program_plan import plan_program
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.planning.plan import plan_program
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 OTHER_KINDS = ("concatenate", "dynamic_update_slice", "loop", "memcpy", "reduction", "scatter")

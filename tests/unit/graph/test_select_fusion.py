@@ -7,9 +7,11 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.program_plan import Slot, called_by, entry_of, plan_program
+from xla_emitters.fusions.program_plan import called_by, entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass, select_fusion
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.planning.plan import plan_program
+from xla_emitters.program import Slot
 from xla_emitters.runtime.reference import evaluate
 
 TEXT = """

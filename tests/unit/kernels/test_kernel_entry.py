@@ -7,10 +7,10 @@ from runtime.small_programs import GELU, TARGET
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import VerifyError
-from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.kernels.kernel_entry import argument_number, entry_of_kernel, launch_of, shared_bytes
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.recorder import Observer
 

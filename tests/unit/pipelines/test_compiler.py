@@ -14,12 +14,12 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
-from xla_emitters.fusions.program_plan import PlannedKernel
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipelines import passes
 from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL, STAGES, Row, rows_until
+from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer
 

@@ -11,11 +11,11 @@ from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion
-from xla_emitters.fusions.program_plan import plan_program
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, GRAPH, KERNEL, STAGES, rows_until
+from xla_emitters.planning.plan import plan_program
 from xla_emitters.tools import opt
 from xla_emitters.universe import PASSES as PASS_FILES
 

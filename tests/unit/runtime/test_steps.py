@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from unit.runtime.fake_gpu import fake_cupy
 
-from xla_emitters.errors import ExecutionError, Unsupported, XlaEmittersError
+from xla_emitters.errors import ExecutionError, InternalError, Unsupported, XlaEmittersError
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import (
     Allocation,
@@ -27,8 +27,10 @@ from xla_emitters.program import (
     Program,
     Release,
     Slot,
+    SlotArray,
     Step,
     kernels_in,
+    on_slots,
 )
 from xla_emitters.runtime import steps as steps_file
 from xla_emitters.runtime.cpu_launcher import Executor, allocate, run_program
@@ -105,8 +107,15 @@ def program(*steps: Step) -> Program:
         temporaries=TEMPORARIES,
         steps=steps,
         stage="llvm-dialect",
-        traces=tuple(traces[made.name] for made in kernels_in(steps)),
+        traces=tuple(traces[name] for name in dict.fromkeys(made.name for made in kernels_in(steps))),
     )
+
+
+def with_memory(made: Program) -> Program:
+    """The program with memory for every temporary that it does not allocate itself."""
+    allocated = {step.slot for step in made.steps if isinstance(step, Allocation)}
+    slots = [slot for slot in map(t, range(len(TEMPORARIES))) if slot not in allocated]
+    return replace(made, steps=(*map(Allocation, slots), *made.steps))
 
 
 Runner = Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
@@ -116,10 +125,10 @@ Runner = Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
 @pytest.fixture(params=["cpu", "gpu"])
 def run(request: pytest.FixtureRequest) -> Iterator[Runner]:
     if request.param == "cpu":
-        yield lambda made, inputs: run_program(made, inputs, "llvm-dialect")
+        yield lambda made, inputs: run_program(with_memory(made), inputs, "llvm-dialect")
     else:
         with fake_cupy():
-            yield launch_program
+            yield lambda made, inputs: launch_program(with_memory(made), inputs)
 
 
 def inputs(n: int = 0, m: int = 0) -> list[np.ndarray]:
@@ -132,7 +141,7 @@ X = inputs()[0]
 def times(limit: Slot, counter: Slot, spare: Slot, proceeds: Slot, *body: Step) -> tuple[Step, ...]:
     """`body` as often as `limit` says."""
     more = (kernel("next", counter, spare), Copy(spare, counter))
-    loop = Loop((kernel("less", counter, limit, proceeds),), proceeds, (*body, *more))
+    loop = Loop("times", (kernel("less", counter, limit, proceeds),), proceeds, (*body, *more))
     return Copy(p(3), counter), loop
 
 
@@ -156,14 +165,14 @@ def test_a_loop_in_a_loop(n: int, m: int, run: Runner) -> None:
 @pytest.mark.parametrize(("n", "m", "wanted"), [(1, 2, -X), (2, 2, 2 * X)])
 def test_a_predicate_chooses_the_first_of_two(n: int, m: int, wanted: np.ndarray, run: Runner) -> None:
     branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),))
-    (result,) = run(program(kernel("less", p(1), p(2), t(3)), Branch(t(3), branches)), inputs(n, m))
+    (result,) = run(program(kernel("less", p(1), p(2), t(3)), Branch("chosen", t(3), branches)), inputs(n, m))
     assert result.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(("n", "wanted"), [(0, -X), (1, 2 * X), (2, X), (3, X), (-1, X), (2**31 - 1, X), (-(2**31), X)])
 def test_a_number_chooses_its_branch_and_out_of_range_the_last(n: int, wanted: np.ndarray, run: Runner) -> None:
     branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),), (Copy(p(0), R),))
-    (result,) = run(program(Branch(p(1), branches)), inputs(n))
+    (result,) = run(program(Branch("chosen", p(1), branches)), inputs(n))
     assert result.tolist() == wanted.tolist()
 
 
@@ -196,34 +205,44 @@ def test_a_copy_is_another_array(run: Runner) -> None:
 def test_memory_comes_and_goes(run: Runner) -> None:
     """A temporary may be given memory again and again."""
     use = (Allocation(t(5)), kernel("double", R, t(5)), Copy(t(5), R), Release(t(5)))
-    (result,) = run(program(Release(t(5)), Copy(p(0), R), *use, *use), inputs())
+    (result,) = run(program(Copy(p(0), R), *use, *use), inputs())
     assert result.tolist() == (4 * X).tolist()
     made = program()
     slots = allocate(made, inputs())
     executor = Executor(made, slots, {}, lambda kernel: ())
-    steps_file.run_steps((Release(t(5)),), executor)
-    assert ("temporary", 5) not in slots
     steps_file.run_steps((Allocation(t(5)),), executor)
     assert slots["temporary", 5].shape == (4,)
+    steps_file.run_steps((Release(t(5)),), executor)
+    assert ("temporary", 5) not in slots
+    with pytest.raises(InternalError, match="t5 is used where it has no memory"):
+        steps_file.run_steps((Copy(t(5), R),), executor)
 
 
 def test_a_function_that_no_library_has(run: Runner) -> None:
-    call = LibraryCall("__cublas$gemm", (p(0),), (R,), {"epilogue": "BIAS"})
-    with pytest.raises(Unsupported, match=r"no function '__cublas\$gemm' on (the CPU|a GPU)") as raised:
+    call = LibraryCall("unheard-of", "c", (SlotArray(p(0), ARRAY),), (SlotArray(R, ARRAY),), {"epilogue": "BIAS"})
+    with pytest.raises(Unsupported, match=r"no function 'unheard-of' on (the CPU|a GPU)") as raised:
         run(program(call), inputs())
     assert isinstance(raised.value, XlaEmittersError)
 
 
 def test_steps_survive_json() -> None:
-    """Every kind, one in the other; a kernel that several steps launch is one."""
+    """Every kind, one in the other; a kernel that several steps launch, on whatever arrays, is one."""
     double, less = (replace(made, ptx="// code") for made in (DOUBLE[0], kernel("less", t(0), p(1), t(3))))
+    elsewhere = on_slots(double, [t(5), R])
     steps: tuple[Step, ...] = (
         Allocation(t(5)),
-        LibraryCall("sort", (p(0), p(1)), (R,), {"dimension": 0, "is_stable": True, "names": ["a", "b"]}),
+        LibraryCall(
+            "sort",
+            "s",
+            (SlotArray(p(0), ARRAY),),
+            (SlotArray(R, ARRAY),),
+            {"dimension": 0, "is_stable": True, "names": ["a", "b"]},
+        ),
         Loop(
+            "outer",
             (less,),
             t(3),
-            (Branch(p(2), ((double,), (Copy(p(0), R), double), ())), Loop((), t(4), ())),
+            (Branch("b", p(2), ((double,), (Copy(p(0), R), elsewhere), ())), Loop("inner", (), t(4), ())),
             trips=7,
         ),
         Release(t(5)),
@@ -236,9 +255,9 @@ def test_steps_survive_json() -> None:
     loop = again.steps[2]
     assert isinstance(loop, Loop)
     branch, inner = loop.body
-    assert (loop.trips, loop.proceeds, inner) == (7, t(3), Loop((), t(4), ()))
+    assert (loop.trips, loop.proceeds, inner) == (7, t(3), Loop("inner", (), t(4), ()))
     assert isinstance(branch, Branch)
-    assert branch.branches[0][0] is branch.branches[1][1] is again.steps[-1]
+    assert branch.branches[0][0] == again.steps[-1] != branch.branches[1][1] == elsewhere
     assert again.steps[1] == steps[1]
     assert [step["step"] for step in made.to_json()["steps"]] == [
         *("allocation", "library call", "loop", "release", "launch")

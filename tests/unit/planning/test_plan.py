@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.program_plan import ProgramPlan, Slot, plan_program
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.planning.plan import ProgramPlan, plan_program
+from xla_emitters.program import Slot
 
 BODIES = """
 one {

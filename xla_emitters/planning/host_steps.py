@@ -1,0 +1,261 @@
+"""What a host computation does, as steps: instructions in program order, and memory for the arrays between them.
+
+    fusion                   a kernel
+    while                    a loop over steps of its condition and its body
+    conditional              a branch, one list of steps for each computation
+    what a library computes  a library call
+
+A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
+the one and released after the other. A buffer that ends as a result is where results are wanted, if it can be, and is then the caller's.
+
+A loop's state is one slot for each leaf that the body changes. The body makes a new value there at once where nothing reads the old one
+then or later; elsewhere in a temporary, which is copied at the end of the body. Branches make their results where the instruction's
+results are. Results that are one buffer, or parameters, are copied at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
+from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
+from xla_emitters.program import (
+    Allocation,
+    Argument,
+    Branch,
+    Copy,
+    Kernel,
+    Launch,
+    LibraryCall,
+    Loop,
+    Release,
+    Slot,
+    SlotArray,
+    Step,
+)
+
+
+@dataclass(frozen=True)
+class PlannedKernel:
+    """What becomes a kernel, with the arrays it reads, one per operand, and those it writes, one per leaf of its result.
+
+    view               of a fusion instruction, or of an ENTRY without fusions, which is emitted as if a fusion called it
+    operands, results  at its first launch; a computation that several instructions run launches it with other arrays too
+    """
+
+    view: FusionView
+    operands: tuple[Slot, ...]
+    results: tuple[Slot, ...]
+
+    @property
+    def name(self) -> str:
+        """The fusion instruction's name, or the computation's."""
+        return self.view.name
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The pointers that the kernel takes: its operands, then its results."""
+        return kernel_arguments(self.view, (*self.operands, *self.results))
+
+
+class Planner:
+    """Makes the steps of a program's host computations; numbers its temporaries and kernels.
+
+    temporaries  their types, by number
+    kernels      each once, in the order of their first launch
+    """
+
+    def __init__(self) -> None:
+        self.temporaries: list[Attribute] = []
+        self.kernels: list[PlannedKernel] = []
+        self.values = ModuleValues(self.view)
+        self._numbers: dict[FusionOp | ComputationOp, int] = {}
+        self._views: dict[FusionOp, FusionView] = {}
+
+    def view(self, fusion: FusionOp) -> FusionView:
+        """The view of a fusion, always the same one: analyses keep on it what they found."""
+        if fusion not in self._views:
+            self._views[fusion] = view_of(fusion)
+        return self._views[fusion]
+
+    def temporary(self, type: Attribute) -> Slot:
+        """A new slot."""
+        self.temporaries.append(type)
+        return Slot("temporary", len(self.temporaries) - 1)
+
+    def launch(
+        self, source: FusionOp | ComputationOp, view: FusionView, operands: Sequence[Slot], results: Sequence[Slot]
+    ) -> Kernel:
+        """The step of a kernel that has no code yet, named by its number."""
+        planned = PlannedKernel(view, tuple(operands), tuple(results))
+        number = self._numbers.setdefault(source, len(self.kernels))
+        if number == len(self.kernels):
+            self.kernels.append(planned)
+        return Kernel(str(number), "", "", Launch((0, 0, 0), (0, 0, 0)), 0, planned.arguments)
+
+    def steps_of(
+        self, values: HostValues, given: Sequence[Slot], wanted: Sequence[Slot], *, is_loop_body: bool = False
+    ) -> tuple[Step, ...]:
+        """What a host computation does.
+
+        given         the slots of its parameters' leaves, in order
+        wanted        where its results are to be; the caller gives them memory
+        is_loop_body  `given` and `wanted` are the loop's state: parameter and result of one number share a slot
+        """
+        return tuple(_HostSteps(self, values, given, wanted, is_loop_body=is_loop_body).all())
+
+
+@dataclass
+class _HostSteps:
+    """The steps of one host computation; arguments as those of `Planner.steps_of`.
+
+    slots  buffer -> where it is
+    own    the buffers whose memory comes and goes with steps here
+    """
+
+    planner: Planner
+    values: HostValues
+    given: Sequence[Slot]
+    wanted: Sequence[Slot]
+    is_loop_body: bool
+    slots: dict[Leaf, Slot] = field(default_factory=dict[Leaf, Slot])
+    own: set[Leaf] = field(default_factory=set[Leaf])
+
+    def __post_init__(self) -> None:
+        self.last = self.values.last_reads()
+        parameters = sorted(self.values.computation.parameters, key=lambda p: p.number.value.data)
+        leaves = [leaf for parameter in parameters for leaf in self.values.leaves[parameter.result]]
+        self.slots.update(zip(leaves, self.given, strict=True))
+        self.places = {op: place for place, op in enumerate(self.values.instructions)}
+        for number, (leaf, slot) in enumerate(zip(self.values.root, self.wanted, strict=True)):
+            buffer = self.values.buffers[leaf]
+            if buffer not in self.slots and (not self.is_loop_body or self._is_free(leaves[number], buffer)):
+                self.slots[buffer] = slot
+
+    def _is_free(self, old: Leaf, buffer: Leaf) -> bool:
+        """Whether a buffer can be where a loop's state has another value when the body begins."""
+        return self.last[old] < self.places[buffer[0]]
+
+    def all(self) -> Iterator[Step]:
+        dying: dict[int, list[Leaf]] = {}
+        for buffer, place in self.last.items():
+            dying.setdefault(place, []).append(buffer)
+        for place, op in enumerate(self.values.instructions):
+            if isinstance(op, ParameterOp) or is_name(op):
+                continue
+            for number, type in enumerate(leaf_types(op.result.type)):
+                if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
+                    self.slots[op, number] = slot = self.planner.temporary(type)
+                    self.own.add((op, number))
+                    yield Allocation(slot)
+            yield from self._steps_for(op)
+            yield from (Release(self.slots[buffer]) for buffer in dying.get(place, ()) if buffer in self.own)
+        yield from self._moves()
+        yield from (Release(self.slots[buffer]) for buffer in dying.get(self.values.end, ()) if buffer in self.own)
+
+    def _moves(self) -> Iterator[Step]:
+        """Copies results to where they are wanted, all at once: what one copy overwrites, another may read."""
+        pairs = [(self._slot(leaf), slot) for leaf, slot in zip(self.values.root, self.wanted, strict=True)]
+        pairs = [(source, target) for source, target in pairs if source != target]
+        overwritten = {target for _, target in pairs}
+        saved: dict[Slot, Slot] = {}
+        types = dict(zip(self.wanted, leaf_types(self.values.computation.root.type), strict=True))
+        for source, target in pairs:
+            if source in overwritten and source not in saved:
+                saved[source] = self.planner.temporary(types[target])
+                yield from (Allocation(saved[source]), Copy(source, saved[source]))
+        yield from (Copy(saved.get(source, source), target) for source, target in pairs)
+        yield from map(Release, saved.values())
+
+    def _slot(self, leaf: Leaf) -> Slot:
+        return self.slots[self.values.buffers[leaf]]
+
+    def _slots_of(self, value: SSAValue) -> list[Slot]:
+        return [self._slot(leaf) for leaf in self.values.leaves[value]]
+
+    def _results(self, op: HloOp) -> list[Slot]:
+        return [self._slot(leaf) for leaf in self.values.leaves[op.result]]
+
+    def _steps_for(self, op: HloOp) -> Iterator[Step]:
+        """The steps of one instruction, when the buffers of its results have memory."""
+        match op.opcode:
+            case "fusion":
+                assert isinstance(op, FusionOp)
+                yield from self._kernel(op)
+            case "while":
+                yield from self._loop(op)
+            case "conditional":
+                yield from self._branch(op)
+            case _:
+                yield self._library_call(op)
+
+    def _kernel(self, fusion: FusionOp) -> Iterator[Step]:
+        if any(len(self.values.leaves[operand]) != 1 for operand in fusion.operands):
+            raise fusion.unsupported("no kernel with a tuple operand")
+        view = self.planner.view(fusion)
+        slots = {operand: self._slots_of(operand)[0] for operand in fusion.operands}
+        for number, operand in aliases_of(view).items():
+            # The caller's arrays stay as they are: launchers copy them.
+            if (fusion, number) in self.values.starts and slots[operand].kind != "parameter":
+                target = self._slot((fusion, number))
+                yield Copy(slots[operand], target)
+                slots[operand] = target
+        yield self.planner.launch(fusion, view, [slots[operand] for operand in fusion.operands], self._results(fusion))
+
+    def _loop(self, op: HloOp) -> Iterator[Step]:
+        (initial,), (condition, body) = op.operands, called_by(op)
+        state = self._results(op)
+        for (number, leaf), slot in zip(enumerate(self.values.leaves[initial]), state, strict=True):
+            if (op, number) in self.values.starts:
+                yield Copy(self._slot(leaf), slot)
+        deciding, repeating = self.planner.values.of(condition), self.planner.values.of(body, is_state=True)
+        proceeds = self.planner.temporary(condition.root.type)
+        yield Allocation(proceeds)
+        yield Loop(
+            op.instruction_name.data,
+            self.planner.steps_of(deciding, state, [proceeds]),
+            proceeds,
+            self.planner.steps_of(repeating, state, state, is_loop_body=True),
+            known_trip_count(op),
+        )
+        yield Release(proceeds)
+
+    def _branch(self, op: HloOp) -> Iterator[Step]:
+        selector, *operands = op.operands
+        results = self._results(op)
+        branches = [
+            self.planner.steps_of(self.planner.values.of(branch), self._slots_of(operand), results)
+            for branch, operand in zip(called_by(op), operands, strict=True)
+        ]
+        yield Branch(op.instruction_name.data, self._slots_of(selector)[0], tuple(branches))
+
+    def _library_call(self, op: HloOp) -> LibraryCall:
+        name, config = library_call_of(op)
+
+        def arrays(value: SSAValue) -> list[SlotArray]:
+            types = leaf_types(value.type)
+            return [SlotArray(slot, array_spec(type)) for slot, type in zip(self._slots_of(value), types, strict=True)]
+
+        operands = [array for operand in op.operands for array in arrays(operand)]
+        return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(arrays(op.result)), config)
+
+
+def known_trip_count(loop: HloOp) -> int | None:
+    """How often XLA says that the body of a `while` runs: `backend_config={"known_trip_count":{"n":"10"}}`."""
+    config = loop.attributes.get("backend_config")
+    try:
+        found: Any = json.loads(config.data) if isinstance(config, StringAttr) else {}
+        return int(found["known_trip_count"]["n"])
+    except (ValueError, KeyError, TypeError):
+        return None

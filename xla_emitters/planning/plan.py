@@ -1,0 +1,88 @@
+"""The steps of a program, from a module of which each fusion is one kernel.
+
+    ENTRY main {                                     parameters  p0 p1        temporaries  t0       results  r0
+      %x = f32[8] parameter(0)
+      %y = f32[8] parameter(1)                       allocate t0
+      %a = f32[8] fusion(%x, %y), calls=first        kernel a: reads p0 p1, writes t0
+      ROOT %b = f32[8] fusion(%a), calls=second      kernel b: reads t0, writes r0
+    }                                                release t0
+
+`host_steps` makes the steps of one computation. An ENTRY of emittable instructions alone is itself one kernel, named after the computation.
+Results of a tuple are numbered by leaf.
+Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fusion wrapper"; XLA buffer_assignment.cc and while_thunk.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import ModuleOp, TupleType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.fusions.host import is_host_only
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.view import view_of
+from xla_emitters.planning.host_steps import PlannedKernel, Planner
+from xla_emitters.program import Branch, Kernel, Loop, Slot, Step
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """The steps of a program before its kernels have code, and the array types of all slots.
+
+    kernels  in the order of their first launch
+    steps    kernels in it are named by their number in `kernels`, and have no code: see `with_code`
+    """
+
+    parameters: tuple[Attribute, ...]
+    results: tuple[Attribute, ...]
+    temporaries: tuple[Attribute, ...]
+    kernels: tuple[PlannedKernel, ...]
+    steps: tuple[Step, ...]
+
+    def with_code(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+        """The steps with compiled kernels, one for each of `self.kernels`, on the arrays of each launch."""
+        return tuple(_with_code(step, kernels) for step in self.steps)
+
+
+def plan_program(module: ModuleOp) -> ProgramPlan:
+    """The plan for a module.
+
+    raises   Unsupported for instructions that no step is for, and for parameters that are tuples
+    """
+    entry = entry_of(module)
+    for parameter in entry.parameters:
+        if isinstance(parameter.result.type, TupleType):
+            raise parameter.unsupported("no buffer for a tuple")
+    planner, results = Planner(), leaf_types(entry.root.type)
+    given = [Slot("parameter", parameter.number.value.data) for parameter in entry.parameters]
+    wanted = [Slot("result", number) for number in range(len(results))]
+    if is_one_kernel(entry):
+        steps: tuple[Step, ...] = (planner.launch(entry, view_of(entry), given, wanted),)
+    else:
+        steps = planner.steps_of(planner.values.of(entry), given, wanted)
+    types = tuple(parameter.result.type for parameter in entry.parameters)
+    return ProgramPlan(types, results, tuple(planner.temporaries), tuple(planner.kernels), steps)
+
+
+def is_one_kernel(entry: ComputationOp) -> bool:
+    """Whether ENTRY is itself what a kernel computes: it has neither fusions nor instructions that only the host can run."""
+    return not any(isinstance(op, FusionOp) or is_host_only(op) for op in entry.instructions)
+
+
+def _with_code(step: Step, kernels: Sequence[Kernel]) -> Step:
+    def within(steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(_with_code(inner, kernels) for inner in steps)
+
+    match step:
+        case Kernel():
+            return replace(kernels[int(step.name)], arguments=step.arguments)
+        case Loop():
+            return replace(step, condition=within(step.condition), body=within(step.body))
+        case Branch():
+            return replace(step, branches=tuple(map(within, step.branches)))
+        case _:
+            return step

@@ -1,0 +1,154 @@
+"""Values that steps are made of: launches, arrays, the slots that arrays are in, the arguments of a kernel.
+
+Sizes that are known when the program runs, not when it is compiled, are `Size` values of `shapes`: in a kernel's grid, and in its scalar
+arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xla_emitters.shapes import Size
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Blocks of the grid and threads of a block, in x, y, z."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the whole grid."""
+        return math.prod(self.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return math.prod(self.block)
+
+    @property
+    def ids(self) -> tuple[tuple[str, int], ...]:
+        """(name, extent) of the thread and block ids that take more than one value, in the order of maps over them."""
+        axes = [(f"th_{axis}", extent) for axis, extent in zip("xyz", self.block, strict=True)]
+        axes += [(f"bl_{axis}", extent) for axis, extent in zip("xyz", self.grid, strict=True)]
+        return tuple((name, extent) for name, extent in axes if extent > 1)
+
+    def at(self, sizes: Mapping[str, int]) -> Launch:
+        """The launch itself: it depends on no sizes."""
+        return self
+
+    def __str__(self) -> str:
+        return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
+
+
+Extent = int | Size
+"""A number, or an expression over sizes that a run knows."""
+
+
+@dataclass(frozen=True)
+class SizedLaunch:
+    """A launch whose grid depends on sizes that a run knows; threads of a block are part of the code."""
+
+    grid: tuple[Extent, Extent, Extent]
+    block: tuple[int, int, int]
+
+    def at(self, sizes: Mapping[str, int]) -> Launch:
+        """The launch for these values of symbols. raises DataError for a symbol without a value, and for a size that is undefined."""
+        x, y, z = (extent_at(extent, sizes) for extent in self.grid)
+        return Launch((x, y, z), self.block)
+
+    def __str__(self) -> str:
+        return f"{' x '.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
+
+
+def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int:
+    """The number that an extent is for these values of symbols. raises DataError as `Size.evaluate`."""
+    return extent if isinstance(extent, int) else extent.evaluate(sizes)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that a kernel takes behind its pointers: a size of the program.
+
+    dtype   HLO's name of its type
+    """
+
+    dtype: str
+    value: Extent
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """A logical array of the caller: HLO's name of its element type, its shape, its physical layout.
+
+    minor_to_major   HLO's layout: the fastest varying dimension first; row-major is (rank-1, ..., 0)
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    minor_to_major: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def is_row_major(self) -> bool:
+        return self.minor_to_major == tuple(reversed(range(len(self.shape))))
+
+    def __str__(self) -> str:
+        layout = "" if self.is_row_major else "{" + ",".join(map(str, self.minor_to_major)) + "}"
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]{layout}"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One array of a program: `kind` is "parameter", "result" or "temporary", `index` its number among those."""
+
+    kind: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.kind[0]}{self.index}"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One pointer that a kernel takes.
+
+    kind, index  the program's array, as in `Slot`
+    bytes        size of the buffer slice; sub-byte types are packed
+    alignment    bytes that the kernel promises the compiler
+    slice_index  arguments with equal numbers are the same memory
+    written      whether the kernel writes it
+    """
+
+    kind: str
+    index: int
+    array: ArraySpec
+    bytes: int
+    alignment: int
+    slice_index: int
+    written: bool
+
+    @property
+    def slot(self) -> Slot:
+        return Slot(self.kind, self.index)
+
+
+@dataclass(frozen=True)
+class SlotArray:
+    """What one step reads or writes: the slot, and the array that the step takes its elements to be."""
+
+    slot: Slot
+    array: ArraySpec
+
+    def __str__(self) -> str:
+        return f"{self.slot} {self.array}"

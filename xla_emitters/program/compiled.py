@@ -1,0 +1,163 @@
+"""A compiled program: its arrays, its steps, and how it came to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from textwrap import indent
+from typing import Any
+
+from xla_emitters.dtypes import dtype
+from xla_emitters.errors import UsageError
+from xla_emitters.program.arrays import ArraySpec, Slot
+from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json, step_json, steps_from_json
+from xla_emitters.program.memory import peak_of_temporaries
+from xla_emitters.program.steps import Kernel, Step, kernels_in
+from xla_emitters.program.text import steps_text
+from xla_emitters.trace import Trace
+from xla_emitters.trace.explain import explained
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps in order, and the arrays that go in, come out, and live in between.
+
+    parameters   one spec per parameter of ENTRY
+    results      one spec per leaf of ENTRY's result
+    temporaries  buffers that one step writes and a later one reads
+    steps        what to do; of a module of fusions, a kernel each
+    stage        where the compilation stopped, "ptx" for the whole road
+    code         the program at that stage as one text: HLO, a module of MLIR with all kernels, LLVM IR, or PTX
+    graph        what passes on HLO did before kernels were planned; not part of what a program is
+    traces       what each kernel's compilation did, likewise
+    hlo          the module it was compiled from, as text
+    fusion       the one fusion instruction that was chosen; None: all that ENTRY computes
+    """
+
+    name: str
+    target: str
+    parameters: tuple[ArraySpec, ...]
+    results: tuple[ArraySpec, ...]
+    temporaries: tuple[ArraySpec, ...]
+    steps: tuple[Step, ...]
+    stage: str = "ptx"
+    code: str = field(default="", repr=False)
+    graph: Trace = field(default_factory=Trace, compare=False, repr=False)
+    traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
+    hlo: str = field(default="", repr=False)
+    fusion: str | None = None
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Every kernel among the steps, also those inside loops and branches; one that is launched in several places once."""
+        return tuple({kernel.name: kernel for kernel in reversed(list(kernels_in(self.steps)))}.values())[::-1]
+
+    def array(self, slot: Slot) -> ArraySpec:
+        """What is in a slot."""
+        return {"parameter": self.parameters, "result": self.results, "temporary": self.temporaries}[slot.kind][
+            slot.index
+        ]
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of a program of one kernel. raises UsageError when there are several: see `traces`."""
+        if len(self.traces) != 1:
+            raise UsageError(f"{self.name} has {len(self.traces)} traces; use .traces[i]", stage="program")
+        return self.traces[0]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Runs the program on the GPU: NumPy arrays in, NumPy arrays out; CuPy or DLPack arrays in, CuPy arrays out.
+
+        returns  the result, or a tuple of them when there are several
+        raises   DataError for arrays that do not fit, ToolError without CuPy or a device
+        """
+        return _one_or_all(_launcher("cuda")(self, inputs))
+
+    def run_cpu(self, *inputs: Any, stage: str = "llvm-dialect") -> Any:
+        """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`.
+
+        raises   DataError for arrays that do not fit, UsageError when the trace does not hold the stage's IR,
+                 ExecutionError where the kernel does what a GPU would silently do wrong
+        """
+        return _one_or_all(_launcher("cpu")(self, inputs, stage))
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes of device memory that a run needs at once: parameters, results, and the temporaries that are there together."""
+        arguments = sum(map(_bytes, (*self.parameters, *self.results)))
+        return arguments + peak_of_temporaries(self.steps, lambda slot: _bytes(self.array(slot)))
+
+    def explain(self) -> str:
+        """What runs in which order, where that is more than one kernel; and why each kernel is as it is: emitter, launch, accesses ..."""
+        parts = [explained(self.graph)] if self.graph.remarks else []
+        if len(self.steps) > 1:
+            arguments = sum(map(_bytes, (*self.parameters, *self.results)))
+            memory = f"memory: {arguments} bytes of parameters and results, {self.peak_bytes - arguments} of temporaries at once"
+            parts += [f"steps\n{indent(steps_text(self.steps, self.array), '  ')}", memory]
+        return "\n".join([*parts, *map(explained, self.traces)])
+
+    def __str__(self) -> str:
+        arrays = [", ".join(map(str, specs)) for specs in (self.parameters, self.results)]
+        kernels = (f"\n  {kernel.name}: {kernel.launch}, {kernel.architecture}" for kernel in self.kernels)
+        return f"{self.name}: ({arrays[0]}) -> ({arrays[1]})" + "".join(kernels)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: each kernel's HLO and every stage, side by side."""
+        from xla_emitters.trace.html import trace_html
+
+        return "".join(map(trace_html, self.traces))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says; without traces."""
+        kernels = self.kernels
+        return {
+            "name": self.name,
+            "target": self.target,
+            "parameters": [asdict(spec) for spec in self.parameters],
+            "results": [asdict(spec) for spec in self.results],
+            "temporaries": [asdict(spec) for spec in self.temporaries],
+            "kernels": [kernel_json(kernel) for kernel in kernels],
+            "steps": [step_json(step, kernels) for step in self.steps],
+            "stage": self.stage,
+            "code": self.code,
+            "hlo": self.hlo,
+            "fusion": self.fusion,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], graph: Trace | None = None, traces: tuple[Trace, ...] = ()) -> Program:
+        """The inverse of `to_json`, with the traces that are stored beside it."""
+        ptx = data["code"] if data["stage"] == "ptx" else ""
+        kernels = [kernel_from_json(kernel, ptx) for kernel in data["kernels"]]
+        return Program(
+            name=data["name"],
+            target=data["target"],
+            parameters=tuple(array_from_json(spec) for spec in data["parameters"]),
+            results=tuple(array_from_json(spec) for spec in data["results"]),
+            temporaries=tuple(array_from_json(spec) for spec in data["temporaries"]),
+            steps=steps_from_json(data["steps"], kernels),
+            stage=data["stage"],
+            code=data["code"],
+            graph=graph or Trace(),
+            traces=traces,
+            hlo=data["hlo"],
+            fusion=data["fusion"],
+        )
+
+
+def _bytes(spec: ArraySpec) -> int:
+    return dtype(spec.dtype).size_bytes(spec.elements)
+
+
+LAUNCHERS: dict[str, Callable[..., Sequence[Any]]] = {}
+"""What runs a program, by platform: "cuda" takes (program, inputs), "cpu" (program, inputs, stage). `runtime` registers both."""
+
+
+def _launcher(platform: str) -> Callable[..., Sequence[Any]]:
+    if platform not in LAUNCHERS:
+        raise UsageError(f"no launcher for {platform}", stage="program", help="import xla_emitters.runtime")
+    return LAUNCHERS[platform]
+
+
+def _one_or_all(results: Sequence[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)

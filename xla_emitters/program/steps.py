@@ -1,0 +1,122 @@
+"""What a program does, one value for each step; steps of loops and branches hold other steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from xla_emitters.program.arrays import Argument, Launch, Scalar, SizedLaunch, Slot, SlotArray
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Code of one entry function, what it is launched with, and the arrays that it is given.
+
+    ptx             text of the module that holds the entry, and those of the program's other kernels; "" when the compilation stopped
+                    before PTX
+    architecture    what it was compiled for, e.g. "sm_90"
+    shared_bytes    static shared memory of one block
+    arguments       in the order of the entry's parameters
+    scalars         what the entry takes behind them
+    """
+
+    name: str
+    ptx: str = field(repr=False)
+    architecture: str
+    launch: Launch | SizedLaunch
+    shared_bytes: int
+    arguments: tuple[Argument, ...]
+    scalars: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A call of a function that a library has.
+
+    name         of the function, in `library.FUNCTIONS`
+    instruction  the HLO instruction that asks for it
+    operands     arrays that are read
+    results      arrays that are written
+    config       what the call says besides its operands, as plain data
+    """
+
+    name: str
+    instruction: str
+    operands: tuple[SlotArray, ...]
+    results: tuple[SlotArray, ...]
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A temporary has memory from here on; what it holds is not known."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True)
+class Release:
+    """A temporary has no memory from here on."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True)
+class Copy:
+    """`target` gets the elements of `source`, an array of the same type."""
+
+    source: Slot
+    target: Slot
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Runs `condition`; while the predicate `proceeds` is true then, `body` and `condition` again.
+
+    name    of the HLO instruction
+    trips   how often the body runs, where that is known
+    """
+
+    name: str
+    condition: tuple[Step, ...]
+    proceeds: Slot
+    body: tuple[Step, ...]
+    trips: int | None = None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Runs one of `branches`, as `selector` says.
+
+    name      of the HLO instruction
+    selector  a predicate: true is the first of two; or an s32: the number of a branch, the last one for all numbers out of range
+    """
+
+    name: str
+    selector: Slot
+    branches: tuple[tuple[Step, ...], ...]
+
+
+Step = Kernel | LibraryCall | Allocation | Release | Copy | Loop | Branch
+
+
+def on_slots(kernel: Kernel, slots: Sequence[Slot]) -> Kernel:
+    """The launch of a kernel on other arrays of the same types, one for each argument."""
+    pairs = zip(kernel.arguments, slots, strict=True)
+    return replace(kernel, arguments=tuple(replace(a, kind=slot.kind, index=slot.index) for a, slot in pairs))
+
+
+def kernels_in(steps: Sequence[Step]) -> Iterator[Kernel]:
+    """The kernels of steps and of the steps inside them, in the order in which they are written down."""
+    for step in steps:
+        match step:
+            case Kernel():
+                yield step
+            case Loop():
+                yield from kernels_in((*step.condition, *step.body))
+            case Branch():
+                for branch in step.branches:
+                    yield from kernels_in(branch)
+            case _:
+                pass
