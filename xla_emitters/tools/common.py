@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from xla_emitters.runtime.arrays import StandardInput
 
 
-def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     parser.add_argument(
         "files" if several else "file",
         metavar="FILE.hlo",
         nargs="+" if several else None,
         help="HLO text; '-' is standard input",
     )
+
+
+def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    add_file(parser, several=several)
     parser.add_argument("--fusion", metavar="NAME", help="use only the fusion instruction of this name")
 
 

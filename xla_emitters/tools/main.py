@@ -21,6 +21,10 @@ from xla_emitters.tools.failures import reported
 from xla_emitters.tools.terminal import marked_error
 
 VERBS = {
+    "list": (
+        "list the fusions and library calls of a module: emitter, launch, or why one is not supported",
+        "xla-emitters list examples/gelu.hlo",
+    ),
     "compile": ("print the IR or code of a fusion at a stage", "xla-emitters compile examples/gelu.hlo --stage flat"),
     "run": (
         "run a program, on the GPU or on the CPU at any stage",

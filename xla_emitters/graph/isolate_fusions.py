@@ -1,0 +1,77 @@
+"""A module of fusions that have nothing to do with each other: each gets parameters of its own, whatever computation it was in.
+
+    ENTRY main, a body of a loop ...             ENTRY main
+      %a = fusion(%x, %y), calls=first             %p0, %p1, %p2 = parameters
+      %c = custom-call(%a)               ->        %a = fusion(%p0, %p1), calls=first
+      %b = fusion(%c), calls=second                %b = fusion(%p2), calls=second
+                                                   ROOT %fusions = tuple(%a, %b)
+
+For kernels of a module that cannot run as a whole, and to look at one fusion without the rest. Only the computations that the fusions
+call are in the new module. What the old one says of ENTRY's parameters is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    ComputationOp,
+    FusionOp,
+    ParameterOp,
+    ReturnOp,
+    TupleOp,
+    find_computation,
+)
+from xla_emitters.dialects.hlo.types import tuple_type
+from xla_emitters.graph.fusion_parts import fresh_name, rename
+
+
+def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:
+    """A new module whose ENTRY calls these fusions of `module`, which stays as it is; see the file's head.
+
+    The result is a tuple, one element a fusion; of one fusion it is that fusion's result. Names that two fusions share get a number.
+    """
+    called = _called_by(module, fusions)
+    names = set[str]()
+    parameters, calls = list[ParameterOp](), list[FusionOp]()
+    for fusion in fusions:
+        call = fusion.clone()
+        rename(call, names)
+        given = dict[SSAValue, SSAValue]()
+        for operand in dict.fromkeys(fusion.operands):
+            parameter = ParameterOp(len(parameters), operand.type, f"{call.instruction_name.data}.{len(given)}")
+            rename(parameter, names)
+            parameter.location = fusion.location
+            parameters.append(parameter)
+            given[operand] = parameter.result
+        call.operands = [given[operand] for operand in fusion.operands]
+        call.location = fusion.location
+        calls.append(call)
+    results = [call.result for call in calls]
+    made = list[HloOp]([*parameters, *calls])
+    if len(results) > 1:
+        made.append(TupleOp(results, tuple_type([result.type for result in results]), fresh_name("fusions", names)))
+    block = Block([*made, ReturnOp(made[-1].result)])
+    entry = ComputationOp(fresh_name("main", {op.sym_name.data for op in called}), block, entry=True)
+    alone = ModuleOp([*(computation.clone() for computation in called), entry], {}, module.sym_name)
+    for op in (made[-1], entry, alone):
+        op.location = module.location
+    return alone
+
+
+def _called_by(module: ModuleOp, fusions: Sequence[FusionOp]) -> list[ComputationOp]:
+    """The computations that the fusions call, and those that these call, in the module's order."""
+    found = set[ComputationOp]()
+    pending = [find_computation(fusion, fusion.calls) for fusion in fusions]
+    while pending:
+        computation = pending.pop()
+        if computation not in found:
+            found.add(computation)
+            calling = (op for op in computation.instructions if isinstance(op, CallingOp))
+            pending += [find_computation(op, callee.symbol) for op in calling for callee in op.callees()]
+    return [op for op in module.ops if isinstance(op, ComputationOp) and op in found]
