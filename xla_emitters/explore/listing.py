@@ -9,7 +9,6 @@ Fusions are looked at one by one, up to emission, so one that is refused does no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import LibraryCall, Program
+from xla_emitters.program import LibraryCall
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,15 @@ def _listed_kernel(
         program = compile_module(isolate_fusions(module, [fusion]), alone)
     except XlaEmittersError as error:
         return ListedKernel(*where, None, hero, (), (), False, False, error.message, view.other_compiler)
-    emitters = [str(decision.data["name"]) for trace in program.traces for decision in trace.decisions if decision.topic == "emitter"]
-    launches = tuple({"grid": list(kernel.launch.at({}).grid), "block": list(kernel.launch.block)} for kernel in program.kernels)
+    emitters = [
+        str(decision.data["name"])
+        for trace in program.traces
+        for decision in trace.decisions
+        if decision.topic == "emitter"
+    ]
+    launches = tuple(
+        {"grid": list(kernel.launch.at({}).grid), "block": list(kernel.launch.block)} for kernel in program.kernels
+    )
     calls = tuple(step.name for step in program.steps if isinstance(step, LibraryCall))
     return ListedKernel(
         *where, "+".join(dict.fromkeys(emitters)), hero, launches, calls, True, bool(launches), "", view.other_compiler

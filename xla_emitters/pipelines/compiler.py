@@ -43,6 +43,9 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.runtime.program_cache import key_of, open_cache
 
+NO_KERNELS = "// no kernels\n"
+"""What is printed for a program without kernels, where that is not MLIR."""
+
 
 def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
@@ -146,7 +149,8 @@ def compile_module(
         code = text if options.stage == "hlo" else print_hlo(planned_module)
     else:
         # The tool takes longer to start than to work: it starts now and waits for the module.
-        with start_compile(chip.architecture) if options.stage == "ptx" else nullcontext() as pending:
+        needs_tool = options.stage == "ptx" and plan.kernels
+        with start_compile(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
@@ -154,7 +158,7 @@ def compile_module(
         parameters=tuple(array_spec(type) for type in plan.parameters),
         results=tuple(array_spec(type) for type in plan.results),
         temporaries=tuple(array_spec(type) for type in plan.temporaries),
-        steps=plan.with_code(kernels) if kernels or not plan.kernels else (),
+        steps=plan.with_code(kernels) if len(kernels) == len(plan.kernels) else (),
         stage=options.stage,
         code=code,
         graph=graph.trace,
@@ -186,6 +190,8 @@ def _compile_kernels(
 ) -> tuple[str, tuple[Kernel, ...]]:
     """Every kernel as far as the stage that is wanted: all of them as one text, and each as a step. Before "xla_gpu" there are no steps."""
     chip, stage = options.device, options.stage
+    if not plan.kernels:
+        return NO_KERNELS if stage in ("partition", "llvm", "ptx") else print_ir(ModuleOp([])), ()
     pairs = list(zip(plan.kernels, recorders, strict=True))
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from xla_emitters import library
 from xla_emitters.device import device_running
 from xla_emitters.dtypes import Array, NumpyType, dtype
 from xla_emitters.errors import DataError, ToolError, Unsupported
@@ -104,7 +105,13 @@ class Gpu(Platform):
         _launch(self.cupy, kernel, self.buffers)
 
     def call(self, call: LibraryCall) -> None:
-        raise Unsupported(f"no function '{call.name}' on a GPU", stage="launch")
+        operands = [_logical(self.buffers[o.slot.kind, o.slot.index], o.array) for o in call.operands]
+        wanted = [(result.array.dtype, result.array.shape) for result in call.results]
+        made = library.call(call.name, call.config, operands, wanted, self.cupy)
+        for result, array in zip(call.results, made, strict=True):
+            physical = array.transpose(tuple(reversed(result.array.minor_to_major)))
+            buffer = self.buffers[result.slot.kind, result.slot.index]
+            buffer[...] = self.cupy.ascontiguousarray(physical).reshape(-1).view(buffer.dtype)
 
     def allocate(self, slot: Slot) -> None:
         self.buffers[slot.kind, slot.index] = _empty(self.cupy, self.program.array(slot))
@@ -120,6 +127,15 @@ class Gpu(Platform):
 
     def is_predicate(self, slot: Slot) -> bool:
         return self.program.array(slot).dtype == "pred"
+
+
+def _logical(buffer: Any, spec: ArraySpec) -> Any:
+    """A flat buffer as the array that it holds. raises Unsupported for elements below eight bits."""
+    if dtype(spec.dtype).bits < 8:
+        raise Unsupported(f"no library function for {spec.dtype} on a GPU", stage="launch")
+    physical = tuple(reversed(spec.minor_to_major))
+    shape = tuple(spec.shape[dim] for dim in physical)
+    return buffer.reshape(shape).transpose([physical.index(dim) for dim in range(len(physical))])
 
 
 def _empty(cupy: Any, spec: ArraySpec) -> Any:

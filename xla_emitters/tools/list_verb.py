@@ -48,7 +48,12 @@ def kernel_row(kernel: ListedKernel) -> tuple[str, str, str, str]:
         return kernel.name, kernel.computation, made, f"not supported: {kernel.reason}"
     launches = [f"{'x'.join(map(str, each['grid']))} of {'x'.join(map(str, each['block']))}" for each in kernel.launch]
     split = f"; XLA: {kernel.other_compiler}" if kernel.other_compiler else ""
-    return kernel.name, kernel.computation, made, ", ".join([*launches, *(f"call {call}" for call in kernel.calls)]) + split
+    return (
+        kernel.name,
+        kernel.computation,
+        made,
+        ", ".join([*launches, *(f"call {call}" for call in kernel.calls)]) + split,
+    )
 
 
 def call_row(call: ListedCall) -> tuple[str, str, str, str]:
