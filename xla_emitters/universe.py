@@ -34,11 +34,13 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-gpu-convert-float-nvidia": ("lowering", "convert_float_nvidia"),
     "xla-gpu-convert-index-type": ("lowering", "convert_index_type"),
     "xla-gpu-optimize-loops": ("transforms", "optimize_loops"),
+    "xla-inline-calls": ("graph", "inline_calls"),
     "xla-insert-copies": ("graph", "insert_copies"),
     "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
     "xla-lower-affine": ("lowering", "lower_affine"),
     "xla-lower-tensors": ("lowering", "lower_tensors"),
     "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
+    "xla-remove-no-ops": ("graph", "remove_no_ops"),
     "xla-select-fusion": ("graph", "select_fusion"),
     "xla-split-reductions": ("graph", "split_reductions"),
     "xla-split-results": ("graph", "split_results"),
@@ -52,7 +54,9 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-simplify-arith": ("transforms", "simplify_arith"),
     "xla-to-upstream-spelling": ("transforms", "to_upstream_spelling"),
     "xla-unswitch-loops": ("transforms", "unswitch_loops"),
+    "xla-unwrap-async": ("graph", "unwrap_async"),
     "xla-vectorize-loads-stores": ("transforms", "vectorize_loads_stores"),
+    "xla-wrap-instructions": ("graph", "wrap_instructions"),
 }
 
 

@@ -92,7 +92,8 @@ ENTRY main {
 PROGRAMS = {"gelu": GELU, "ragged": RAGGED, "bytes": BYTES, "two_results": TWO_RESULTS}
 
 # Every pass on HLO but the choice of one fusion changes something of this one: a tuple goes in; a constant is an operand; no one kernel
-# makes both sums; 4,100 rows are more than one block adds up; the scattered array is wanted elsewhere; a parameter is a result.
+# makes both sums; 4,100 rows are more than one block adds up; the scattered array is wanted elsewhere; a parameter is a result; there is a
+# call, and an instruction outside fusions.
 EVERY_PASS_ON_HLO = """
 HloModule every_pass_on_hlo
 add {
@@ -125,6 +126,10 @@ scattered {
   ROOT %s = s32[9] scatter(%p, %rows, %u), update_window_dims={}, inserted_window_dims={0},
       scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=more
 }
+turned {
+  %x = f32[3] parameter(0)
+  ROOT %back = f32[3] reverse(%x), dimensions={0}
+}
 ENTRY main {
   %pair = (f32[4100,3], f32[8,6]) parameter(0)
   %large = f32[4100,3] get-tuple-element(%pair), index=0
@@ -134,8 +139,9 @@ ENTRY main {
   %u = s32[5] parameter(3)
   %k = f32[] constant(3)
   %c = f32[3] fusion(%large, %k), kind=kInput, calls=column
+  %turn = f32[3] call(%c), to_apply=turned
   %s = (f32[8], f32[6]) fusion(%small), kind=kInput, calls=sizes
   %w = s32[9] fusion(%array, %rows, %u), kind=kInput, calls=scattered
-  ROOT %all = (f32[3], (f32[8], f32[6]), s32[9], s32[9]) tuple(%c, %s, %w, %array)
+  ROOT %all = (f32[3], (f32[8], f32[6]), s32[9], s32[9]) tuple(%turn, %s, %w, %array)
 }
 """

@@ -5,7 +5,9 @@
       %f = fusion(%x), calls=g                 g: one kernel, not host
       %r = reduce(%x, %z), to_apply=add        add: part of a kernel, not host
 
-Passes on HLO treat each of these as they treat ENTRY: its fusions become kernels, the rest becomes other steps of the program.
+Passes on HLO treat each of these as they treat ENTRY: its fusions become kernels, the rest becomes other steps of the program. Only an
+ENTRY without fusions, in which nothing runs other computations or a library, is one kernel itself (`is_one_kernel`).
+Fusions are found by name in all of them: ENTRY's first, then in the order of the text.
 """
 
 from __future__ import annotations
@@ -14,42 +16,71 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, find_computation
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, FusionOp, find_computation
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import same_shape
+from xla_emitters.errors import UsageError, VerifyError
+from xla_emitters.fusions.program_plan import computation_of, entry_of
 
 CONTROL = frozenset({"while", "conditional", "call", "async-start"})
 """Opcodes of instructions that run other computations on the host."""
 
-HOST_ONLY = CONTROL | {
-    "custom-call",
-    "sort",
-    "top-k",
-    "fft",
-    "cholesky",
-    "triangular-solve",
-    "rng",
-    "rng-bit-generator",
-    "rng-get-and-update-state",
-    "batch-norm-training",
-    "batch-norm-inference",
-    "batch-norm-grad",
-}
-"""Opcodes of instructions that no kernel computes."""
+MARKERS = frozenset(
+    {
+        "AssumeGatherIndicesInBound",
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "PinToDevice",
+        "PinToDeviceSram",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "annotate_device_placement",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.PropagationBarrier",
+    }
+)
+"""Targets of custom-calls that compute nothing: they tell XLA's passes where their operand is, or how it is divided or laid out."""
 
 
 def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
-    """The computations that run on the host, each once, callees before their callers; ENTRY is the last. raises VerifyError without one."""
+    """The computations that run on the host, each once, callees before their callers; ENTRY is the last.
+
+    raises VerifyError without an ENTRY, and for a computation that runs itself
+    """
+    return _run_by(entry_of(module))
+
+
+def _run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
     found = dict[ComputationOp, None]()
+    running = dict[ComputationOp, None]()
 
     def visit(computation: ComputationOp) -> None:
+        if computation in running:
+            raise runs_itself((*running, computation))
+        running[computation] = None
         for callee in called_on_host(computation):
             if callee not in found:
                 visit(callee)
+        del running[computation]
         found[computation] = None
 
-    visit(entry_of(module))
+    visit(entry)
     return tuple(found)
+
+
+def runs_itself(path: tuple[ComputationOp, ...]) -> VerifyError:
+    """The error for a computation, the last of `path`, that comes twice among those that run each other."""
+    names = [computation.sym_name.data for computation in path]
+    return VerifyError(
+        f"computation '{names[-1]}' runs itself",
+        stage="plan",
+        place=written_at(path[-1]),
+        details=(" -> ".join(names[names.index(names[-1]) :]),),
+        help="HLO has no recursion: a loop is a 'while'",
+    )
 
 
 def called_on_host(computation: ComputationOp) -> Iterator[ComputationOp]:
@@ -66,6 +97,70 @@ def is_control(op: HloOp) -> bool:
     return op.opcode in CONTROL
 
 
-def is_host_only(op: HloOp) -> bool:
-    """Whether no kernel can compute an instruction."""
-    return op.opcode in HOST_ONLY
+def is_marker(op: HloOp) -> bool:
+    """Whether an instruction is a custom-call that gives its one operand as it is."""
+    if not isinstance(op, RuleOp) or op.opcode != "custom-call" or len(op.operands) != 1:
+        return False
+    return op.word("custom_call_target").strip('"') in MARKERS and same_shape(op.operands[0].type, op.result.type)
+
+
+def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
+    """The bodies of the module's loops that nothing else runs: their parameter is the loop's state. `entry` is the module's ENTRY."""
+    bodies, others = set[ComputationOp](), set[ComputationOp]()
+    for computation in _run_by(entry):
+        for op in filter(is_control, computation.instructions):
+            assert isinstance(op, CallingOp)
+            *rest, last = (find_computation(op, callee.symbol) for callee in op.callees())
+            others.update(rest)
+            (bodies if op.opcode == "while" else others).add(last)
+    return frozenset(bodies - others)
+
+
+def is_one_kernel(entry: ComputationOp) -> bool:
+    """Whether an ENTRY is a kernel itself: it has no fusions, and no instructions that no kernel computes."""
+    return not any(isinstance(op, FusionOp | CallOp | RuleOp) for op in entry.instructions)
+
+
+def host_fusions(entry: ComputationOp) -> tuple[FusionOp, ...]:
+    """The fusions of all host computations of the module with that ENTRY: each becomes a kernel, or several."""
+    return tuple(fusion for computation in _run_by(entry) for fusion in fusions_of(computation))
+
+
+def fusions_of(computation: ComputationOp) -> list[FusionOp]:
+    return [op for op in computation.instructions if isinstance(op, FusionOp)]
+
+
+def fusion_named(module: ModuleOp, name: str) -> FusionOp:
+    """The fusion instruction of that name in any host computation. raises UsageError, with the names that there are."""
+    *others, entry = host_computations(module)
+    in_order = (op for op in module.ops if isinstance(op, ComputationOp) and op in others)
+    named = dict[str, FusionOp]()
+    for computation in (entry, *in_order):
+        for fusion in fusions_of(computation):
+            named.setdefault(fusion.instruction_name.data, fusion)
+    if name not in named:
+        raise UsageError(
+            f"no fusion instruction '{name}' in ENTRY or in a computation that it runs",
+            stage="plan",
+            help=f"there are: {', '.join(map(_listed, named.values()))}",
+        )
+    return named[name]
+
+
+def _listed(fusion: FusionOp) -> str:
+    around = fusion.parent_op()
+    assert isinstance(around, ComputationOp)
+    return fusion.instruction_name.data + ("" if around.is_entry else f" (in '{around.sym_name.data}')")
+
+
+def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
+    """The computation that the fusion instruction named `fusion` calls. raises UsageError when there is none."""
+    return computation_of(fusion_named(module, fusion))
+
+
+def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionOp | ComputationOp, ...]:
+    """What becomes kernels: one fusion, all that there are, or ENTRY if it is one. raises UsageError where there is no such fusion."""
+    if fusion is not None:
+        return (fusion_named(module, fusion),)
+    entry = entry_of(module)
+    return (entry,) if is_one_kernel(entry) else host_fusions(entry)

@@ -11,10 +11,10 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.fusions.view import FusionView, HloFusion, view_of
 
 
-def supported_view(source: FusionOp | ComputationOp) -> FusionView | None:
+def supported_view(source: FusionOp | ComputationOp) -> HloFusion | None:
     """The view of what becomes a kernel; None for what `refuse_unsupported` refuses."""
     view = view_of(source)
     try:

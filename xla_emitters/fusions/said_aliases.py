@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.computation import (
     enclosing_module,
 )
 from xla_emitters.dialects.hlo.types import AliasAttr, leaf_types, tuple_types
+from xla_emitters.fusions.overwrites import is_callers, is_last_use
 
 
 def said_aliases(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
@@ -38,9 +39,9 @@ def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[i
     """What `input_output_alias` says of the fusion's results and operands."""
     module, entry = enclosing_module(call), call.parent_op()
     aliases = module and module.attributes.get("hlo.input_output_alias")
-    if aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
+    assert entry is None or isinstance(entry, ComputationOp)
+    if entry is None or not entry.is_entry or aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
         return {}
-    assert isinstance(entry, ComputationOp)
     wanted = dict[int, SSAValue]()
     for alias in aliases:
         if alias.index:
@@ -66,8 +67,7 @@ def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
     wanted = dict[int, SSAValue]()
     for output, operand, inside in aliased_operands(call.output_to_operand_aliasing):
         result, value = _leaf_at(call.result, output, call), call.operands[operand]
-        # A parameter is the caller's, and kept for others; what a fusion makes is gone when another one goes on with it.
-        if result is not None and not inside and (isinstance(value.owner, ParameterOp) or value.has_one_use()):
+        if result is not None and not inside and (is_callers(value) or is_last_use(value, call)):
             wanted[result] = value
     return wanted
 

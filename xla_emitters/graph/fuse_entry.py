@@ -1,12 +1,13 @@
-"""ENTRY's copies become fusions; its constants, and bitcasts of what fusions read, become part of the fusions that use them. On HLO.
+"""What stands beside fusions: copies become fusions; constants, and bitcasts that fusions read, go into the fusions that use them. On HLO.
 
     k = f32[] constant(2)                                   inside:  k = f32[] constant(2)
     b = f32[1200] bitcast(p)                                         b = f32[1200] bitcast(p)
     f = f32[1200] fusion(b, k), calls=scaled        ->      f = f32[1200] fusion(p), calls=scaled.whole
     c = f32[1200] copy(q)                                   c = f32[1200] fusion(q), calls=c.computation
 
-So a constant needs no buffer, and a bitcast no kernel; those that are results of ENTRY are copied by a fusion. A bitcast of a fusion's
-result that is a result of ENTRY stays, if the element type does: planning looks through it.
+So a constant needs no buffer, and a bitcast no kernel. A constant that something else uses (a tuple, a loop, a library call) is written by
+a fusion, another one for each use: what a loop is given is then its own. A bitcast that something else uses stays if the element type
+does, for planning looks through it, else a fusion copies.
 Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares or fills when it loads a program.
 """
 
@@ -24,7 +25,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.fusions.program_plan import entry_of, is_same_memory
+from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kernel
+from xla_emitters.fusions.program_plan import is_same_memory
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
@@ -41,29 +43,31 @@ class FuseEntryPass(KernelPass):
 
 
 def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """See the file's head. An ENTRY without fusions is one kernel, and stays as it is. `skip` is told what else stays, and why."""
-    entry = entry_of(module)
-    if not _fusions(entry):
+    """See the file's head. An ENTRY that is one kernel stays as it is. `skip` is told what else stays, and why."""
+    computations = host_computations(module)
+    if is_one_kernel(computations[-1]):
         return
-    copies = [op for op in entry.instructions if isinstance(op, CopyOp) and not isinstance(op.result.type, TupleType)]
+    for computation in computations:
+        _fuse(module, computation, skip)
+
+
+def _fuse(module: ModuleOp, around: ComputationOp, skip: Skip) -> None:
+    """The pass in one host computation."""
+    copies = [op for op in around.instructions if isinstance(op, CopyOp) and not isinstance(op.result.type, TupleType)]
     for op in copies:
         copied = copying(module, op.operands[0], op.result.type, op, op.instruction_name.data)
         Rewriter.replace_op(op, (), [copied])
-    for op in list(entry.instructions):
+    for op in list(around.instructions):
         if isinstance(op, ConstantOp) or (isinstance(op, BitcastOp) and not is_same_memory(op)):
             for use in [use for use in op.result.uses if not isinstance(use.operation, FusionOp | BitcastOp)]:
                 made = copying(module, op.result, op.result.type, use.operation, op.instruction_name.data)
                 use.operation.operands[use.index] = made
-    for fusion in _fusions(entry):
+    for fusion in fusions_of(around):
         if any(isinstance(operand.owner, ConstantOp | BitcastOp) for operand in fusion.operands):
             _take_in(module, fusion, skip)
-    for op in reversed(list(entry.instructions)):
+    for op in reversed(list(around.instructions)):
         if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
-
-
-def _fusions(entry: ComputationOp) -> list[FusionOp]:
-    return [op for op in entry.instructions if isinstance(op, FusionOp)]
 
 
 def _take_in(module: ModuleOp, fusion: FusionOp, skip: Skip) -> None:
@@ -84,7 +88,7 @@ def _take_in(module: ModuleOp, fusion: FusionOp, skip: Skip) -> None:
 
 
 def _inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
-    """What a value of ENTRY is inside: what is neither constant nor bitcast becomes a parameter, and one of `given`."""
+    """What a value of the host computation is inside: what is neither constant nor bitcast becomes a parameter, and one of `given`."""
     op = value.owner
     assert isinstance(op, HloOp)
     match op:

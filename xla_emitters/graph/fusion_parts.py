@@ -6,7 +6,7 @@ y = part.insert(CopyOp(...), root)        a new instruction
 computation = part.finish("first", [y], callee)
 call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.first")
 
-`Parting` does this for ENTRY's fusions, whose results then come from the new ones.
+`Parting` does this for fusions of host computations, which then use the results of the new ones.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import tuple_type
+from xla_emitters.fusions.overwrites import is_callers, may_overwrite
+from xla_emitters.fusions.view import HloFusion
 
 
 @dataclass(eq=False)
@@ -96,7 +98,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Parting:
-    """A fusion of ENTRY on its way to several."""
+    """A fusion of a host computation on its way to several."""
 
     module: ModuleOp
     fusion: FusionOp
@@ -120,7 +122,7 @@ class Parting:
         return made
 
     def before(self, op: HloOp) -> SSAValue:
-        """Adds an instruction to ENTRY before the fusion."""
+        """Adds an instruction before the fusion."""
         around = self.fusion.parent_op()
         assert isinstance(around, ComputationOp)
         rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
@@ -141,7 +143,7 @@ class Parting:
         ]
 
     def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
-        """ENTRY uses new values for the fusion's: one for each root of what the fusion called, also where an instruction is several."""
+        """The fusion's users get new values: one for each root of what the fusion called, also where an instruction is several."""
         values = {root: [value for other, value in found if other is root] for root, _ in found}
 
         def together(value: SSAValue) -> SSAValue:
@@ -182,10 +184,10 @@ def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -
 
 
 def copying(module: ModuleOp, value: SSAValue, type: Attribute, before: Operation, name: str) -> SSAValue:
-    """What a new fusion makes of an array of ENTRY: a copy.
+    """What a new fusion makes of an array of a host computation: a copy.
 
     type    the copy's: the array's, perhaps in another layout
-    before  what it comes before in ENTRY, and whose place it has
+    before  what it comes before, and whose place it has
     """
     array = ParameterOp(0, value.type, "array")
     copy = CopyOp([array.result], type, "copied")
@@ -194,10 +196,10 @@ def copying(module: ModuleOp, value: SSAValue, type: Attribute, before: Operatio
     fusion = new_fusion([value], callee, name)
     for op in (array, copy, callee, fusion):
         op.location = before.location
-    entry = before.parent_op()
-    assert isinstance(entry, ComputationOp)
-    rename(fusion, {op.instruction_name.data for op in entry.instructions if op is not before})
-    Rewriter.insert_op(callee, InsertPoint.before(entry))
+    around = before.parent_op()
+    assert isinstance(around, ComputationOp)
+    rename(fusion, {op.instruction_name.data for op in around.instructions if op is not before})
+    Rewriter.insert_op(callee, InsertPoint.before(around))
     Rewriter.insert_op(fusion, InsertPoint.before(before))
     return fusion.result
 
@@ -210,6 +212,20 @@ def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
         if operand is not None
     ]
     return StringAttr("{" + ", ".join(pairs) + "}")
+
+
+def may_write(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> dict[int, SSAValue]:
+    """Number of a result -> the operand in whose buffer HLO says that it is; of those that may be written over, and the caller's.
+
+    bodies  as in `may_overwrite`
+    """
+    if view.call is None:
+        return {}
+    return {
+        number: value
+        for number, value in view.wanted_aliases.items()
+        if is_callers(value) or may_overwrite(value, view.call, bodies)
+    }
 
 
 def rename(op: HloOp, names: set[str]) -> None:

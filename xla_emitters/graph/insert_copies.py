@@ -3,26 +3,39 @@
     ROOT all = tuple(f, p, f)               p and the second f become results of fusions that copy
     u = fusion(p, ...), an update of p      fusion(c, ...), output_to_operand_aliasing={{}: (0, {})}; c is a fusion that copies p
 
-An update goes in place where the result lies in the updated array's buffer, as the module's `input_output_alias` says. Where it does
-not, the update goes into a copy; an array that another fusion makes for this one alone needs none.
+An update goes in place where the result lies in the updated array's buffer, as the module's `input_output_alias` says, and where the array
+is the program's own and nothing needs it any more (`fusions/overwrites.py`): so a loop's body updates the loop's state without a copy.
+Elsewhere the update goes into a copy.
+
+What holds afterwards, and planning relies on:
+- ENTRY's results are arrays that instructions make, each another one. Loops and conditionals may still give one array twice, or one that
+  they were given: their bodies and branches are left as they are.
+- An `output_to_operand_aliasing` of a fusion names arrays that it may write over, and the result then has that buffer: results of fusions
+  and of library calls, and state that a loop's body is given. Only for parameters of ENTRY it is a wish: the caller keeps these.
+- An array that is written over was read by no later instruction of its computation under any name, by no loop, conditional or call at all,
+  and is not a result of the computation; so what these are given may be shared with what they give.
 Source: XLA copy_insertion.cc, and what the real XLA does without any HLO pass: a copy, then the update in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
+from xdsl.ir import Operation
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
+from xla_emitters.fusions.overwrites import may_overwrite
 from xla_emitters.fusions.program_plan import entry_of, producers_of
 from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.view import FusionView
-from xla_emitters.graph.fusion_parts import aliasing, copying, wrap_entry
+from xla_emitters.fusions.view import HloFusion
+from xla_emitters.graph.fusion_parts import aliasing, copying, may_write, wrap_entry
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -37,32 +50,39 @@ class InsertCopiesPass(KernelPass):
 
 
 def insert_copies(module: ModuleOp) -> None:
-    """Copies what ENTRY passes through, and what its fusions, or ENTRY itself, update elsewhere."""
+    """Copies what ENTRY passes through, and what fusions, or an ENTRY that is a kernel itself, update elsewhere."""
     entry = entry_of(module)
-    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+    if is_one_kernel(entry):
         view = supported_view(entry)
-        if view is None or not _updates_elsewhere(view):
+        if view is None or not _updates_elsewhere(view, frozenset()):
             return
         entry = wrap_entry(entry)
     for user, number in list(_results_of_others(entry)):
         user.operands[number] = copying(module, user.operands[number], user.operands[number].type, user, "copy")
-    for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
+    bodies = loop_bodies(entry)
+    for fusion in host_fusions(entry):
         view = supported_view(fusion)
-        if view is not None and (updated := _updates_elsewhere(view)):
-            _update_copies(module, fusion, view, updated)
+        if view is None:
+            continue
+        if updated := _updates_elsewhere(view, bodies):
+            _update_copies(module, fusion, view, updated, bodies)
+        elif may_write(view, bodies) != view.wanted_aliases:
+            fusion.output_to_operand_aliasing = None
 
 
-def _results_of_others(entry: ComputationOp) -> Iterator[tuple[HloOp, int]]:
-    """What is in the root, but is a parameter, or another result too: the tuple, and the number of its operand."""
+def _results_of_others(entry: ComputationOp) -> Iterator[tuple[Operation, int]]:
+    """What is in the root, but is a parameter, or another result too: the tuple or the return, and the number of its operand."""
     made = set[tuple[HloOp, int]]()
-    pending = [entry.root]
+    terminator = entry.body.block.last_op
+    pending = [terminator]
     while pending:
-        owner = pending.pop(0).owner
-        if not isinstance(owner, TupleOp):
+        owner = pending.pop(0)
+        if not isinstance(owner, TupleOp | ReturnOp):
             continue
         for number, operand in enumerate(owner.operands):
             if isinstance(operand.type, TupleType):
-                pending.append(operand)
+                assert isinstance(operand.owner, Operation)
+                pending.append(operand.owner)
                 continue
             (producer,) = producers_of(operand)
             if isinstance(producer[0], ParameterOp) or producer in made:
@@ -70,7 +90,7 @@ def _results_of_others(entry: ComputationOp) -> Iterator[tuple[HloOp, int]]:
             made.add(producer)
 
 
-def _updates_elsewhere(view: FusionView) -> tuple[int, ...]:
+def _updates_elsewhere(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> tuple[int, ...]:
     """Per result, the number of the parameter that it updates; none where all lie there, or some are no updates in place."""
     updates = find_in_place_updates(view)
     if isinstance(updates, str):
@@ -78,21 +98,27 @@ def _updates_elsewhere(view: FusionView) -> tuple[int, ...]:
     numbers = tuple(update.parameter.number.value.data for update in updates)
     # Of one of them HLO may say that its elements are packed: then they are not one array in memory.
     is_one = all(view.operands[number].type == view.parameters[number].result.type for number in numbers)
-    return () if not is_one or all(_in_place(view, numbers)) else numbers
+    return () if not is_one or all(_in_place(view, numbers, bodies)) else numbers
 
 
-def _in_place(view: FusionView, numbers: tuple[int, ...]) -> list[bool]:
+def _in_place(view: HloFusion, numbers: tuple[int, ...], bodies: AbstractSet[ComputationOp]) -> list[bool]:
     """Per result, whether it lies in the buffer of that operand, and of no other."""
-    wanted = view.wanted_aliases
+    wanted = may_write(view, bodies)
     operands = [view.operands[number] for number in numbers]
     return [wanted.get(at) is value and view.operands.count(value) == 1 for at, value in enumerate(operands)]
 
 
-def _update_copies(module: ModuleOp, fusion: FusionOp, view: FusionView, updated: tuple[int, ...]) -> None:
-    """Lets results lie where these operands do, which become copies but for those that are in place already or are this fusion's own."""
-    for number, is_there in zip(updated, _in_place(view, updated), strict=True):
+def _update_copies(
+    module: ModuleOp,
+    fusion: FusionOp,
+    view: HloFusion,
+    updated: tuple[int, ...],
+    bodies: AbstractSet[ComputationOp],
+) -> None:
+    """Lets results lie where these operands do, which become copies but for those that are in place already or may be written over."""
+    for number, is_there in zip(updated, _in_place(view, updated, bodies), strict=True):
         operand = fusion.operands[number]
-        if not (is_there or (isinstance(operand.owner, FusionOp) and operand.has_one_use())):
+        if not (is_there or may_overwrite(operand, fusion, bodies)):
             name = f"{fusion.instruction_name.data}.copy"
             fusion.operands[number] = copying(module, operand, operand.type, fusion, name)
     fusion.output_to_operand_aliasing = aliasing(updated, is_tuple=isinstance(fusion.result.type, TupleType))

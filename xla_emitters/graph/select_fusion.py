@@ -1,11 +1,12 @@
-"""ENTRY becomes a call of one of its fusions, with a parameter for each operand. On HLO.
+"""ENTRY becomes a call of one fusion, with a parameter for each operand. On HLO.
 
     %a = f32[8] fusion(%p), calls=first                  p0 = f32[8] parameter(0)
     ROOT %b = f32[8] fusion(%a, %p), calls=second   ->   p1 = f32[8] parameter(1)
                                                          ROOT %b = f32[8] fusion(p0, p1), calls=second
                                               fusion=b
 
-What the module says of ENTRY's parameters by number is left out.
+The fusion may be in ENTRY, in a loop, in a branch or in a called computation; of equal names ENTRY's is taken. What the module says of
+ENTRY's parameters by number is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
-from xla_emitters.fusions.program_plan import entry_of, fusion_named
+from xla_emitters.fusions.host import fusion_named
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -39,9 +41,9 @@ class SelectFusionPass(KernelPass):
 
 
 def select_fusion(module: ModuleOp, name: str) -> None:
-    """See the file's head. raises UsageError where ENTRY has no fusion of that name."""
+    """See the file's head. raises UsageError where no host computation has a fusion of that name."""
     entry = entry_of(module)
-    called = fusion_named(entry, name)
+    called = fusion_named(module, name)
     module.attributes.pop("hlo.input_output_alias", None)
     parameters = [ParameterOp(number, value.type, f"p{number}") for number, value in enumerate(called.operands)]
     alone = called.clone()

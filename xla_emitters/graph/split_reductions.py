@@ -40,6 +40,7 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
     tuple_type,
 )
+from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
@@ -87,15 +88,18 @@ def _is_uniform(hero: ReduceOp) -> bool:
 
 
 def split_reductions(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """Splits what ENTRY's fusions, or ENTRY itself, reduce, until each block can do its part; `skip` is told what stays, and why."""
+    """Splits what fusions, or an ENTRY that is a kernel itself, reduce, until each block can do its part.
+
+    skip  is told what stays, and why
+    """
     entry = entry_of(module)
-    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+    if is_one_kernel(entry):
         if (found := needs_split(entry, skip)) is None:
             return
-        (fusion,) = (op for op in wrap_entry(entry).instructions if isinstance(op, FusionOp))
+        (fusion,) = fusions_of(wrap_entry(entry))
         pending = _Splitting(module, fusion, entry, found).split()
     else:
-        pending = [op for op in entry.instructions if isinstance(op, FusionOp)]
+        pending = list(host_fusions(entry))
     while pending:
         fusion = pending.pop()
         callee = computation_of(fusion)

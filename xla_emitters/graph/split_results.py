@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
+from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.program_plan import computation_of, entry_of
@@ -51,15 +52,15 @@ class SplitResultsPass(KernelPass):
 
 
 def split_results(module: ModuleOp) -> None:
-    """Splits ENTRY's fusions, or ENTRY itself, where no one kernel makes all results."""
+    """Splits fusions, or an ENTRY that is a kernel itself, where no one kernel makes all results."""
     entry = entry_of(module)
-    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+    if is_one_kernel(entry):
         if not (parts := parts_of(entry)):
             return
-        (fusion,) = (op for op in wrap_entry(entry).instructions if isinstance(op, FusionOp))
+        (fusion,) = fusions_of(wrap_entry(entry))
         _split(Parting(module, fusion, entry), parts)
         return
-    for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
+    for fusion in host_fusions(entry):
         if parts := parts_of(fusion):
             _split(Parting(module, fusion, computation_of(fusion)), parts)
 

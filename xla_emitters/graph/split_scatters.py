@@ -4,13 +4,15 @@
                                               rest:    s = scatter(a, rows, u), output_to_operand_aliasing={{}: (0, {})}
 
 In place means: the result lies in the buffer of a parameter that nothing else reads, as the module's `input_output_alias` or the fusion's
-`output_to_operand_aliasing` say. An array that another fusion makes for this one alone needs no copy: it says so, and is updated there.
+`output_to_operand_aliasing` say. An array of the program's own that nothing else needs any more (`overwrites.py`) needs no copy: the
+fusion says so, and it is updated there. So is the state of a loop by the loop's body.
 Source: docs/reference/2 2.7.3 "The output buffer is assumed to already contain the operand"; XLA copy_insertion.cc does the like.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,14 +27,17 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
 from xla_emitters.fusions.buffers import aliases_of
+from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
+from xla_emitters.fusions.overwrites import may_overwrite
 from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.fusion_parts import (
     Part,
     aliasing,
     fresh_name,
+    may_write,
     new_fusion,
     rename,
     wrap_entry,
@@ -53,40 +58,42 @@ class SplitScattersPass(KernelPass):
 
 
 def split_scatters(module: ModuleOp) -> None:
-    """Splits ENTRY's fusions, or ENTRY itself, where they scatter and cannot do so in place."""
+    """Splits fusions, or an ENTRY that is a kernel itself, where they scatter and cannot do so in place."""
     entry = entry_of(module)
-    if not any(isinstance(op, FusionOp) for op in entry.instructions):
+    if is_one_kernel(entry):
         view = supported_view(entry)
-        if view is None or not _not_in_place(view):
+        if view is None or not _not_in_place(view, frozenset()):
             return
         entry = wrap_entry(entry)
-    for fusion in [op for op in entry.instructions if isinstance(op, FusionOp)]:
+    bodies = loop_bodies(entry)
+    for fusion in host_fusions(entry):
         view = supported_view(fusion)
-        if view is None or not (numbers := _not_in_place(view)):
+        if view is None or not (numbers := _not_in_place(view, bodies)):
             continue
-        if not _claim_operands(fusion, view):
+        if not _claim_operands(fusion, view, bodies):
             _split(module, fusion, numbers)
 
 
-def _not_in_place(view: FusionView) -> list[int]:
+def _not_in_place(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> list[int]:
     """The numbers of the arrays that a scatter cannot update where they are."""
     scatter = scatter_of(view)
     if isinstance(scatter, str):
         return []
-    aliases, arrays = aliases_of(view), arrays_in_place(view)
+    said, arrays = may_write(view, bodies), arrays_in_place(view)
+    aliases = {number: value for number, value in aliases_of(view).items() if number in said}
     if isinstance(arrays, str):
         return [number for number in range(len(scatter.arrays)) if number not in aliases]
     given = [view.operands[array.number.value.data] for array in arrays]
     return [number for number, operand in enumerate(given) if aliases.get(number) is not operand]
 
 
-def _claim_operands(fusion: FusionOp, view: FusionView) -> bool:
-    """Says that the results lie in the arrays, and whether it does: only where other fusions make all of these for this one alone."""
+def _claim_operands(fusion: FusionOp, view: HloFusion, bodies: AbstractSet[ComputationOp]) -> bool:
+    """Says that the results lie in the arrays, and whether it does: only where it may write over all of these."""
     arrays = arrays_in_place(view)
     if isinstance(arrays, str):
         return False
     places = [array.number.value.data for array in arrays]
-    if not all(isinstance(fusion.operands[n].owner, FusionOp) and fusion.operands[n].has_one_use() for n in places):
+    if not all(may_overwrite(fusion.operands[n], fusion, bodies) for n in places):
         return False
     fusion.output_to_operand_aliasing = aliasing(places, is_tuple=isinstance(fusion.result.type, TupleType))
     return True

@@ -14,11 +14,15 @@ from dataclasses import dataclass
 
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
+from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.insert_copies import InsertCopiesPass
+from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.graph.split_reductions import SplitReductionsPass
 from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_scatters import SplitScattersPass
+from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
+from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -64,13 +68,17 @@ def _row(make: Callable[[], KernelPass], reason: str, stage: str | None = None) 
     return Row(lambda _: make(), reason, stage)
 
 
-# HLO to HLO: afterwards each fusion of ENTRY is one kernel.
+# HLO to HLO: afterwards each fusion of ENTRY, and of what that runs on the host, is one kernel.
 GRAPH: tuple[Row, ...] = (
     _row(FlattenParametersPass, "kernels take arrays: everything after knows parameters by number", "hlo"),
     Row(lambda o: SelectFusionPass(o.fusion or ""), "of what was not asked for, nothing is looked at or refused"),
+    _row(RemoveNoOpsPass, "barriers and markers are between what the rows below must see side by side"),
+    _row(UnwrapAsyncPass, "what is started runs in place; it may be a call"),
     _row(
-        FuseEntryPass, "constants, bitcasts and copies of ENTRY go into fusions, so that only fusions are left to split"
+        InlineCallsPass, "a host computation is then run by a loop or a branch alone: known is what it may write over"
     ),
+    _row(WrapInstructionsPass, "each step is a fusion or has no kernel; constants then have fusions to go into"),
+    _row(FuseEntryPass, "constants, bitcasts and copies go into fusions, so that only fusions are left to split"),
     Row(lambda o: SplitResultsPass(o.hero_rules), "results that no one kernel makes; what is left has one hero"),
     _row(
         SplitReductionsPass, "a reduction that one block cannot do, in two; its parts are as the rows above leave them"

@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import leaf_types
-from xla_emitters.fusions.host import is_host_only
+from xla_emitters.fusions.host import is_one_kernel
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
@@ -66,11 +65,6 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
         steps = planner.steps_of(planner.values.of(entry), given, wanted)
     types = tuple(parameter.result.type for parameter in entry.parameters)
     return ProgramPlan(types, results, tuple(planner.temporaries), tuple(planner.kernels), steps)
-
-
-def is_one_kernel(entry: ComputationOp) -> bool:
-    """Whether ENTRY is itself what a kernel computes: it has neither fusions nor instructions that only the host can run."""
-    return not any(isinstance(op, FusionOp) or is_host_only(op) for op in entry.instructions)
 
 
 def _with_code(step: Step, kernels: Sequence[Kernel]) -> Step:

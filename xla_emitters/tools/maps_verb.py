@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from xla_emitters.fusions.host import kernel_sources
     from xla_emitters.fusions.indexing_analysis import Row, indexing_rows, print_rows, rows_as_json
-    from xla_emitters.fusions.program_plan import kernel_sources
     from xla_emitters.fusions.refusals import refuse_unsupported
     from xla_emitters.fusions.view import view_of
     from xla_emitters.pipelines.compiler import read_module

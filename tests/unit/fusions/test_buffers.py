@@ -128,14 +128,15 @@ def attributes_of(said: Mapping[str, Attribute]) -> tuple[int, int, int, bool]:
     return slice_index, align, size, "xla.invariant" not in said
 
 
-@pytest.mark.parametrize(("other_reads", "slices"), [("x", [0, 0]), ("a", [0, 1])])
-def test_what_a_fusion_makes_is_overwritten_by_its_only_user(other_reads: str, slices: list[int]):
-    """An array that another instruction reads as well keeps its buffer, whatever output_to_operand_aliasing says."""
+@pytest.mark.parametrize(("before", "after", "slices"), [("x", "x", [0, 0]), ("a", "x", [0, 0]), ("x", "a", [0, 1])])
+def test_what_a_fusion_makes_is_overwritten_by_its_last_user(before: str, after: str, slices: list[int]):
+    """An array that a later instruction reads keeps its buffer, whatever output_to_operand_aliasing says."""
     text = f"""
       f {{ p = f32[4] parameter(0)
           ROOT r = f32[4] negate(p) }}
       ENTRY main {{ x = f32[4] parameter(0)
                    a = f32[4] fusion(x), kind=kLoop, calls=f
-                   b = f32[4] fusion({other_reads}), kind=kLoop, calls=f
-                   ROOT it = f32[4] fusion(a), kind=kLoop, calls=f, output_to_operand_aliasing={{{{}}: (0, {{}})}} }}"""
+                   b = f32[4] fusion({before}), kind=kLoop, calls=f
+                   ROOT it = f32[4] fusion(a), kind=kLoop, calls=f, output_to_operand_aliasing={{{{}}: (0, {{}})}}
+                   c = f32[4] copy({after}) }}"""
     assert [b[0] for b in buffers(text)] == slices

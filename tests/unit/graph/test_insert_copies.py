@@ -7,7 +7,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.host import fusions_of, host_computations, host_fusions
 from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.insert_copies import insert_copies
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program
@@ -112,3 +114,101 @@ def test_copies_change_no_value(text: str) -> None:
     (one,), (two,) = evaluate(entry_of(before), INPUTS), evaluate(entry_of(after), INPUTS)
     assert one.tolist() == two.tolist()
     assert all(op.location for op in entry_of(after).instructions if isinstance(op, FusionOp))
+
+
+LOOP = """
+keep {{ x = s32[9] parameter(0)
+  ROOT n = s32[2] slice(x), slice={{[0:2]}} }}
+body {{ s = (s32[9], s32[2], s32[]) parameter(0)
+  p = s32[9] get-tuple-element(s), index=0
+  u = s32[2] get-tuple-element(s), index=1
+  at = s32[] get-tuple-element(s), index=2
+  {before}
+  fusion = s32[9] fusion(p, u, at), kind=kLoop, calls=update
+  {after}
+  ROOT t = (s32[9], s32[2], s32[]) tuple({results}, at) }}
+never {{ s = (s32[9], s32[2], s32[]) parameter(0)
+  ROOT no = pred[] constant(false) }}
+ENTRY main {{ s = (s32[9], s32[2], s32[]) parameter(0)
+  ROOT w = (s32[9], s32[2], s32[]) while(s), condition=never, body=body }}
+"""
+READ = "kept = s32[2] fusion(p), kind=kLoop, calls=keep"
+SAID = ", output_to_operand_aliasing={{}: (0, {})}"
+BODIES = {
+    "updated alone": ("", "", "fusion, u", ["fusion"]),
+    "read before": (READ, "", "fusion, kept", ["kept", "fusion"]),
+    "read after": ("", READ, "fusion, kept", ["fusion.copy", "fusion", "kept"]),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_a_loops_body_updates_its_state_in_place_unless_that_is_read_later(case: str) -> None:
+    before, after, results, wanted = BODIES[case]
+    module = parse_hlo(UPDATE + LOOP.format(before=before, after=after, results=results))
+    insert_copies(module)
+    module.verify()
+    fusions = [op for computation in host_computations(module) for op in fusions_of(computation)]
+    assert [op.instruction_name.data for op in fusions] == wanted
+    (updating,) = (op for op in fusions if op.instruction_name.data == "fusion")
+    assert updating.output_to_operand_aliasing is not None
+    assert list(view_of(updating).wanted_aliases.values()) == [updating.operands[0]]
+
+
+def test_a_branch_updates_a_copy_whatever_is_said() -> None:
+    """What a conditional is given may be read after it."""
+    text = f"""{UPDATE}
+      part {{ s = (s32[9], s32[2], s32[]) parameter(0)
+        p = s32[9] get-tuple-element(s), index=0
+        u = s32[2] get-tuple-element(s), index=1
+        at = s32[] get-tuple-element(s), index=2
+        ROOT fusion = s32[9] fusion(p, u, at), kind=kLoop, calls=update{SAID} }}
+      ENTRY main {{ c = pred[] parameter(0)
+        s = (s32[9], s32[2], s32[]) parameter(1)
+        ROOT r = s32[9] conditional(c, s, s), true_computation=part, false_computation=part }}"""
+    module = parse_hlo(text)
+    insert_copies(module)
+    assert [op.instruction_name.data for op in host_fusions(entry_of(module))] == ["fusion.copy", "fusion"]
+
+
+def test_what_is_said_of_an_array_that_is_not_its_own_is_left_out() -> None:
+    """Of any other fusion than an update: it never has to be known for the right answer."""
+    text = f"""{UPDATE}
+      part {{ p = s32[9] parameter(0)
+        ROOT fusion = s32[9] fusion(p), kind=kLoop, calls=negate{SAID} }}
+      ENTRY main {{ c = pred[] parameter(0)
+        p = s32[9] parameter(1)
+        a = s32[9] fusion(p), kind=kLoop, calls=negate{SAID}
+        b = s32[9] fusion(a), kind=kLoop, calls=negate{SAID}
+        ROOT r = s32[9] conditional(c, b, b), true_computation=part, false_computation=part }}"""
+    module = parse_hlo(text)
+    insert_copies(module)
+    said = {op.instruction_name.data: op.output_to_operand_aliasing for op in host_fusions(entry_of(module))}
+    assert said["fusion"] is None
+    assert said["a"] is not None
+    assert said["b"] is not None
+
+
+def test_results_of_loops_and_branches_stay_as_they_are_but_not_entrys() -> None:
+    text = """
+      body { s = (s32[9], s32[9]) parameter(0)
+        p = s32[9] get-tuple-element(s), index=0
+        ROOT t = (s32[9], s32[9]) tuple(p, p) }
+      never { s = (s32[9], s32[9]) parameter(0)
+        ROOT no = pred[] constant(false) }
+      ENTRY main { p = s32[9] parameter(0)
+        s = (s32[9], s32[9]) tuple(p, p)
+        w = (s32[9], s32[9]) while(s), condition=never, body=body
+        x = s32[9] get-tuple-element(w), index=0
+        ROOT t = (s32[9], s32[9], s32[9]) tuple(x, x, p) }"""
+    module = parse_hlo(text)
+    insert_copies(module)
+    assert [op.instruction_name.data for op in host_fusions(entry_of(module))] == ["copy", "copy.1"]
+    assert all(not fusions_of(computation) for computation in host_computations(module)[:-1])
+
+
+def test_a_root_that_is_a_parameter_is_copied() -> None:
+    module = parse_hlo(
+        f"{UPDATE}ENTRY main {{ ROOT p = s32[9] parameter(0)\n n = s32[9] fusion(p), kind=kLoop, calls=negate }}"
+    )
+    insert_copies(module)
+    assert isinstance(entry_of(module).root.owner, FusionOp)

@@ -7,7 +7,8 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.program_plan import called_by, entry_of
+from xla_emitters.fusions.host import called_by
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass, select_fusion
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program
@@ -72,3 +73,33 @@ def test_a_name_that_no_fusion_has() -> None:
     with pytest.raises(UsageError, match="no fusion instruction 'd' in ENTRY") as raised:
         select_fusion(parse_hlo(TEXT), "d")
     assert raised.value.help == "there are: a, b, c"
+
+
+def test_a_fusion_of_a_loop_is_compiled_alone() -> None:
+    text = (
+        "negate"
+        + TEXT.partition("negate")[2].partition("ENTRY")[0]
+        + """
+      body {
+        s = (s32[6], s32[6]) parameter(0)
+        x = s32[6] get-tuple-element(s), index=0
+        y = s32[6] get-tuple-element(s), index=1
+        b = s32[6] fusion(y, x), kind=kLoop, calls=less
+        ROOT t = (s32[6], s32[6]) tuple(b, x)
+      }
+      never {
+        s = (s32[6], s32[6]) parameter(0)
+        ROOT no = pred[] constant(false)
+      }
+      ENTRY main {
+        s = (s32[6], s32[6]) parameter(0)
+        ROOT w = (s32[6], s32[6]) while(s), condition=never, body=body
+      }"""
+    )
+    module = parse_hlo(text)
+    select_fusion(module, "b")
+    module.verify()
+    (kernel,) = plan_program(module).kernels
+    assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
+    (found,) = evaluate(entry_of(module), [np.arange(6, dtype=np.int32), np.full(6, 10, np.int32)])
+    assert found.tolist() == [-10, -9, -8, -7, -6, -5]

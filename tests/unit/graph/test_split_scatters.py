@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.graph.split_scatters import split_scatters
 from xla_emitters.hlo_text import parse_hlo, print_hlo
@@ -117,3 +118,27 @@ def test_an_array_that_is_used_again_is_copied() -> None:
     assert [kernel.name for kernel in kernels] == ["made", "fusion.arrays", "fusion"]
     assert kernels[0].results != kernels[1].results == kernels[2].results
     assert [array.tolist() for array in evaluate(entry_of(module), INPUTS)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("results", "wanted"), [("fusion, rows, u", ["fusion"]), ("p, rows, u", ["fusion.arrays", "fusion"])]
+)
+def test_a_loops_body_scatters_into_its_state_unless_that_is_a_result(results: str, wanted: list[str]) -> None:
+    types = "(s32[9], s32[5], s32[5])"
+    text = f"""{COMBINE}{FUSED}
+      body {{ s = {types} parameter(0)
+        p = s32[9] get-tuple-element(s), index=0
+        rows = s32[5] get-tuple-element(s), index=1
+        u = s32[5] get-tuple-element(s), index=2
+        fusion = s32[9] fusion(p, rows, u), kind=kInput, calls=fused
+        ROOT t = {types} tuple({results}) }}
+      never {{ s = {types} parameter(0)
+        ROOT no = pred[] constant(false) }}
+      ENTRY main {{ s = {types} parameter(0)
+        ROOT w = {types} while(s), condition=never, body=body }}"""
+    module = parse_hlo(text)
+    split_scatters(module)
+    module.verify()
+    fusions = host_fusions(entry_of(module))
+    assert [op.instruction_name.data for op in fusions] == wanted
+    assert fusions[-1].output_to_operand_aliasing is not None

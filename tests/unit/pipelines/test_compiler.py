@@ -115,12 +115,15 @@ def test_a_source_is_a_path_or_text(tmp_path: Path) -> None:
         read_module(path)
 
 
-def test_what_lies_between_fusions_is_refused_with_its_place() -> None:
-    text = TWO_FUSIONS.replace("fusion(%x), kind=kLoop, calls=first", "negate(%x)")
-    with pytest.raises(Unsupported, match="no kernel outside fusions") as raised:
+def test_what_no_kernel_computes_is_refused_with_its_place() -> None:
+    text = TWO_FUSIONS.replace("fusion(%x), kind=kLoop, calls=first", "all-reduce(%x), to_apply=add")
+    text = text.replace(
+        "ENTRY", "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\nENTRY"
+    )
+    with pytest.raises(Unsupported, match="'all-reduce'") as raised:
         compile(text, stage="xla_gpu")
     assert raised.value.place is not None
-    assert (raised.value.place.line, raised.value.place.column) == (14, 3)
+    assert (raised.value.place.line, raised.value.place.column) == (17, 3)
 
 
 # ---- a pass that fails is named -----------------------------------------------------------------------------------------------------

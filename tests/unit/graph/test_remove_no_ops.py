@@ -1,0 +1,89 @@
+"""Instructions that compute nothing give what they are given; what waits for others, or knows a size only later, stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.graph.remove_no_ops import remove_no_ops
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.runtime.reference import evaluate
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+# The instructions of ENTRY after its parameter %p, the opcodes that are left, the values of the root.
+CASES: dict[str, tuple[str, list[str], list[object]]] = {
+    "a barrier": (
+        """t = (f32[2,3], f32[2,3]) tuple(p, p)
+           b = (f32[2,3], f32[2,3]) opt-barrier(t)
+           ROOT r = f32[2,3] get-tuple-element(b), index=1""",
+        ["tuple", "get-tuple-element"],
+        [X],
+    ),
+    "a domain": (
+        'ROOT r = f32[2,3] domain(p), domain={kind="sharding", entry={replicated}, exit={replicated}}',
+        [],
+        [X],
+    ),
+    "order": (
+        """a = token[] after-all()
+           b = token[] after-all(a, a)
+           d = f32[2,3] add-dependency(p, b)
+           ROOT n = f32[2,3] negate(d)""",
+        ["negate"],
+        [-X],
+    ),
+    "a size": ("ROOT s = s32[] get-dimension-size(p), dimensions={1}", ["constant"], [3]),
+    "a marker": ('ROOT m = f32[2,3] custom-call(p), custom_call_target="Sharding", sharding={replicated}', [], [X]),
+    "a marker of a layout": (
+        'ROOT m = f32[2,3]{0,1} custom-call(p), custom_call_target="LayoutConstraint"',
+        ["copy"],
+        [X],
+    ),
+}
+
+
+def entry(instructions: str) -> str:
+    return f"ENTRY main {{ p = f32[2,3] parameter(0)\n {instructions} }}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_they_give_what_they_are_given(case: str) -> None:
+    text, opcodes, wanted = CASES[case]
+    module = parse_hlo(entry(text))
+    remove_no_ops(module)
+    module.verify()
+    assert [op.opcode for op in entry_of(module).instructions] == ["parameter", *opcodes]
+    for after in (module, parse_hlo(print_hlo(module))):
+        for found, value in zip(evaluate(entry_of(after), [X]), wanted, strict=True):
+            assert found.tolist() == np.asarray(value).tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ROOT c = f32[2,3] custom-call(p), custom_call_target="computes"',
+        "a = token[] after-all()\n i = (f32[2,3], token[]) infeed(a)\n ROOT r = f32[2,3] get-tuple-element(i), index=0",
+        """n = s32[] constant(1)
+           d = f32[<=2,3] set-dimension-size(p, n), dimensions={0}
+           ROOT s = s32[] get-dimension-size(d), dimensions={0}""",
+    ],
+)
+def test_what_does_something_stays(text: str) -> None:
+    module = parse_hlo(entry(text))
+    before = print_hlo(module)
+    remove_no_ops(module)
+    assert print_hlo(module) == before
+
+
+def test_loops_and_branches_are_rid_of_them_too() -> None:
+    text = """
+      part { p = f32[4] parameter(0)
+        b = f32[4] opt-barrier(p)
+        ROOT n = f32[4] negate(b) }
+      ENTRY main { c = pred[] parameter(0)
+        x = f32[4] parameter(1)
+        ROOT r = f32[4] conditional(c, x, x), true_computation=part, false_computation=part }"""
+    module = parse_hlo(text)
+    remove_no_ops(module)
+    assert "opt-barrier" not in print_hlo(module)

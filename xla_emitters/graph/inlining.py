@@ -1,0 +1,78 @@
+"""The instructions of a computation in the place of an instruction that runs it. `inline_calls` and `unwrap_async` share this.
+
+    g { x = f32[8] parameter(0)                                    n = f32[8] negate(a)
+        n = f32[8] negate(x)
+        ROOT s = f32[8] add(n, x) }                        ->      s = f32[8] add(n, a)
+    ... c = f32[8] call(a), to_apply=g
+
+Names that are taken get a number. HLO lets a parameter have another layout than the operand, and the root another one than the result:
+then a copy is between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.graph.fusion_parts import rename
+
+
+def inline(
+    at: HloOp, callee: ComputationOp, operands: Sequence[SSAValue], type: Attribute, names: set[str]
+) -> SSAValue:
+    """Clones what `callee` does before the instruction `at`; returns the value of its root.
+
+    operands  what its parameters are
+    type      what the returned value must have
+    names     of the instructions around `at`; new ones are added
+    """
+    values = dict[SSAValue, SSAValue]()
+    for op in callee.instructions:
+        if isinstance(op, ParameterOp):
+            values[op.result] = laid_out(at, operands[op.number.value.data], op.result.type, names)
+            continue
+        made = op.clone()
+        made.operands = [values[operand] for operand in op.operands]
+        values[op.result] = insert(made, at, op, names)
+    return laid_out(at, values[callee.root], type, names)
+
+
+def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
+    """Adds an instruction before `at` that comes from `of`, under a name that is not among `names`; returns its value."""
+    rename(made, names)
+    made.location = of.location
+    Rewriter.insert_op(made, InsertPoint.before(at))
+    return made.result
+
+
+def laid_out(at: HloOp, value: SSAValue, type: Attribute, names: set[str]) -> SSAValue:
+    """`value` in the layouts of `type`, before the instruction `at`: itself, or a copy; of a tuple each element."""
+    if value.type == type:
+        return value
+    name = at.instruction_name.data
+    if not isinstance(type, TupleType):
+        return insert(CopyOp([value], type, f"{name}.copy"), at, at, names)
+    assert isinstance(value.type, TupleType)
+    parts = list[SSAValue]()
+    for index, (part, wanted) in enumerate(zip(value.type.types, type.types, strict=True)):
+        element = GetTupleElementOp([value], part, f"{name}.{index}", {"index": IntegerAttr(index, i64)})
+        parts.append(laid_out(at, insert(element, at, at, names), wanted, names))
+    return insert(TupleOp(parts, type, f"{name}.tuple"), at, at, names)
+
+
+def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> None:
+    """Erases those of `computations` that nothing refers to."""
+    pending = [computation for computation in computations if not computation.is_entry]
+    while pending:
+        calling = (op for op in module.walk() if isinstance(op, CallingOp))
+        used = {callee.symbol.root_reference.data for op in calling for callee in op.callees()}
+        unused = [computation for computation in pending if computation.sym_name.data not in used]
+        for computation in unused:
+            Rewriter.erase_op(computation)
+        pending = [computation for computation in pending if computation not in unused] if unused else []

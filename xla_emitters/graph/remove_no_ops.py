@@ -1,0 +1,75 @@
+"""Instructions that compute nothing are removed: each gives what it is given. On HLO.
+
+    b = (f32[8], f32[8]) opt-barrier(t)                 t
+    d = f32[8] domain(x), domain={...}                  x
+    a = f32[8] add-dependency(x, token)                 x
+    token = token[] after-all()                         gone, where nothing waits for it any more
+    n = s32[] get-dimension-size(x), dimensions={0}     s32[] constant(8), where that size is static
+    m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such a marker (`host.MARKERS`) speaks to XLA's passes
+
+They order effects, or carry what a partitioner wants to know: one stream runs steps in program order anyway. Where a marker's result has
+another layout than what it is given, it becomes a copy. Tokens of infeeds, outfeeds, sends and receives stay with these.
+Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the passes that take out the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dtypes import dtype
+from xla_emitters.fusions.host import host_computations, is_marker
+from xla_emitters.graph.inlining import insert, laid_out
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+_GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})
+
+
+@dataclass(frozen=True)
+class RemoveNoOpsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-remove-no-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        remove_no_ops(op)
+
+
+def remove_no_ops(module: ModuleOp) -> None:
+    """See the file's head. In all host computations."""
+    for computation in host_computations(module):
+        _remove_from(computation)
+
+
+def _remove_from(computation: ComputationOp) -> None:
+    found = [op for op in computation.instructions if isinstance(op, RuleOp)]
+    names = {op.instruction_name.data for op in computation.instructions} if found else set[str]()
+    for op in found:
+        if (value := _instead_of(op, names)) is not None:
+            Rewriter.replace_op(op, (), [value])
+    for op in reversed(list(computation.instructions)):
+        if op.opcode == "after-all" and op.result.first_use is None:
+            Rewriter.erase_op(op)
+
+
+def _instead_of(op: RuleOp, names: set[str]) -> SSAValue | None:
+    """The value to put in the place of an instruction; None: it stays."""
+    if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op):
+        return laid_out(op, op.operands[0], op.result.type, names)
+    if op.opcode == "get-dimension-size":
+        size = dims_of(op.operands[0])[op.numbers("dimensions")[0]]
+        if size < 0:
+            return None
+        s32 = dtype("s32")
+        names.discard(name := op.instruction_name.data)
+        return insert(ConstantOp.from_array(np.array(size, s32.numpy), s32, name), op, op, names)
+    return None

@@ -1,0 +1,103 @@
+"""What is started and awaited becomes the plain instruction, at the place of its start. On HLO.
+
+    wrapped { x = f32[8] parameter(0)
+              ROOT f = f32[8] fusion(x), calls=g }
+    s = ((f32[8]), f32[8]) async-start(a), calls=wrapped    ->      f = f32[8] fusion(a), calls=g
+    d = f32[8] async-done(s)
+
+    s = (f32[8], f32[8], u32[]) copy-start(a)               ->      d = f32[8] copy(a)
+    d = f32[8] copy-done(s)
+
+`fusion-start`, `custom-call-start`, `call-start` ... are read as `async-start` of a computation with that one instruction, which gets the
+start's attributes (`backend_config`, `metadata` ...) where it has none of its own. XLA starts
+early what may overlap with other work; one stream gives the same values. A start that something reads besides its updates and its
+done stays, and planning refuses it.
+Source: docs/reference/1 6.8; XLA async_wrapper.cc, the inverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, find_computation
+from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.fusions.host import host_computations
+from xla_emitters.graph.inlining import erase_unused, inline, insert
+from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
+
+_DONES = {"async-start": "async-done", "copy-start": "copy-done"}
+
+
+@dataclass(frozen=True)
+class UnwrapAsyncPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-unwrap-async"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        unwrap_async(op, self.skip)
+
+
+def unwrap_async(module: ModuleOp, skip: Skip = skip_silently) -> None:
+    """See the file's head. `skip` is told which starts stay, and why."""
+    wrapped = dict[ComputationOp, None]()
+    for computation in host_computations(module):
+        starts = [op for op in computation.instructions if op.opcode in _DONES]
+        names = {op.instruction_name.data for op in computation.instructions} if starts else set[str]()
+        for start in starts:
+            updates, ends = _followers(start)
+            others = [op for op in ends if not (isinstance(op, HloOp) and op.opcode == _DONES[start.opcode])]
+            if others:
+                skip(start, f"'{others[0].name}' reads what it gives")
+                continue
+            if isinstance(start, CallingOp):
+                wrapped |= {find_computation(start, callee.symbol): None for callee in start.callees()}
+            _unwrap(start, updates, ends, names)
+    erase_unused(module, wrapped)
+
+
+def _followers(start: HloOp) -> tuple[list[HloOp], list[Operation]]:
+    """The updates of a start, each after what it updates, and what else reads the start or one of them."""
+    updates, ends = [start], list[Operation]()
+    for op in updates:
+        for use in op.result.uses:
+            user = use.operation
+            if isinstance(user, HloOp) and user.opcode == "async-update":
+                updates.append(user)
+            else:
+                ends.append(user)
+    return updates[1:], ends
+
+
+def _unwrap(start: HloOp, updates: list[HloOp], dones: list[Operation], names: set[str]) -> None:
+    """Puts what a start runs in its place, and its value in that of each done."""
+    names -= {op.instruction_name.data for op in (start, *updates, *dones) if isinstance(op, HloOp)}
+    if dones:
+        done = dones[0]
+        assert isinstance(done, HloOp)
+        if isinstance(start, CallingOp) and start.opcode == "async-start":
+            (callee,) = start.callees()
+            callee = find_computation(start, callee.symbol)
+            value = inline(start, callee, start.operands, done.result.type, names)
+            _hand_on_attributes(start, callee, value)
+        else:
+            copy = CopyOp([start.operands[0]], done.result.type, done.instruction_name.data)
+            value = insert(copy, start, done, names)
+        for op in dones:
+            Rewriter.replace_op(op, (), [value])
+    for op in (*reversed(updates), start):
+        Rewriter.erase_op(op)
+
+
+def _hand_on_attributes(start: HloOp, callee: ComputationOp, value: SSAValue) -> None:
+    """Gives what a start says to the one instruction that it runs, whose value is `value`."""
+    root, made = callee.root.owner, value.owner
+    is_alone = all(isinstance(op, ParameterOp) or op is root for op in callee.instructions)
+    if is_alone and isinstance(made, HloOp) and isinstance(root, HloOp) and made.opcode == root.opcode:
+        made.attributes = {**start.attributes, **made.attributes}

@@ -1,0 +1,95 @@
+"""What stands alone in a host computation, beside fusions or what only the host runs, becomes a fusion of its own. On HLO.
+
+    s = f32[8,2] sort(x), dimensions={0}, to_apply=less                 s = f32[8,2] sort(x), dimensions={0}, to_apply=less
+    t = f32[2,8] transpose(s), dimensions={1,0}                  ->     t = f32[2,8] fusion(s), calls=t.computation
+
+So that each step of a program is one kernel, or not a kernel at all. What runs other computations or a library stays, and so do `dot` and
+`convolution`, which a library computes where they are not the whole of ENTRY or in a fusion. Parameters, tuples, constants and
+bitcasts are no steps; copies are for `fuse_entry`, as constants and bitcasts are. An ENTRY in which all of this is one kernel stays.
+XLA fuses before it wraps: HLO before optimization makes a kernel for each instruction here.
+Source: XLA fusion_wrapper.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    ReturnOp,
+    TupleOp,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.dialects.hlo.types import is_array, leaf_types
+from xla_emitters.fusions.host import host_computations, is_one_kernel
+from xla_emitters.graph.fusion_parts import fresh_name, new_fusion
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+_STAY = (
+    *(ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, RuleOp),
+    *(ConstantOp, BitcastOp, CopyOp, DotOp, ConvolutionOp),
+)
+
+
+@dataclass(frozen=True)
+class WrapInstructionsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-wrap-instructions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        wrap_instructions(op)
+
+
+def wrap_instructions(module: ModuleOp) -> None:
+    """See the file's head. Values that are not arrays, tokens for example, have no kernel: what reads or gives them stays too."""
+    computations = host_computations(module)
+    if is_one_kernel(computations[-1]):
+        return
+    names = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
+    for computation in computations:
+        for op in list(computation.instructions):
+            if not isinstance(op, _STAY) and _is_of_arrays(op):
+                _wrap(op, computation, names)
+
+
+def _is_of_arrays(op: HloOp) -> bool:
+    leaves = leaf_types(op.result.type)
+    return bool(leaves) and all(map(is_array, (*(operand.type for operand in op.operands), *leaves)))
+
+
+def _wrap(op: HloOp, around: ComputationOp, names: set[str]) -> None:
+    """Puts a fusion that does what `op` does in its place; an operand that is there twice is one parameter."""
+    operands = list(dict.fromkeys(op.operands))
+    values = dict[SSAValue, SSAValue]()
+    block = Block()
+    for number, operand in enumerate(operands):
+        assert isinstance(operand.owner, HloOp)
+        parameter = ParameterOp(number, operand.type, f"param_{number}")
+        parameter.location = operand.owner.location
+        block.add_op(parameter)
+        values[operand] = parameter.result
+    inside = op.clone()
+    inside.operands = [values[operand] for operand in op.operands]
+    block.add_ops([inside, ReturnOp(inside.result)])
+    name = op.instruction_name.data
+    callee = ComputationOp(fresh_name(f"{name}.computation", names), block)
+    names.add(callee.sym_name.data)
+    fusion = new_fusion(operands, callee, name)
+    fusion.location = callee.location = inside.location = op.location
+    Rewriter.insert_op(callee, InsertPoint.before(around))
+    Rewriter.replace_op(op, fusion)
