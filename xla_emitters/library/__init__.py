@@ -1,9 +1,20 @@
-"""stub, replaced at merge"""
+"""Functions that a vendor's library has, over arrays: products of matrices, sorts, random bits, transforms, factorizations.
 
-from typing import Any
+    call("sort", {"types": ["f32"], "dimension": 0, "keys": [...]}, [x], [("f32", (8,))])        xp=numpy
+    call("sort", ..., xp=cupy)
 
-from xla_emitters.errors import Unsupported
+A function is pure: arrays and a configuration of plain data in, arrays out. Where NumPy and CuPy agree it is written once, over their
+module `xp`. Only NumPy, ml_dtypes and the package's errors are imported: a bundle carries these files to where nothing else is installed.
 
+    arguments       what a function is given; types        gemm, cublas    products of matrices
+    functions       the table of functions, and `call`     convolution     sliding products
+    random_bits     Philox, ThreeFry                       sort            by keys, by a comparator; top k
+    fft             transforms                             linear_algebra  factorizations, triangular systems
+"""
 
-def call(name: str, config: Any, operands: Any, results: Any, xp: Any = None) -> Any:
-    raise Unsupported(f"no function '{name}' on the CPU", stage="run")
+from __future__ import annotations
+
+from xla_emitters.library.arguments import Array, OnElements, Result
+from xla_emitters.library.functions import FUNCTIONS, LibraryFunction, call
+
+__all__ = ["FUNCTIONS", "Array", "LibraryFunction", "OnElements", "Result", "call"]

@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
@@ -43,7 +43,7 @@ from xla_emitters.dialects.hlo.shape_ops import (
 )
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import InternalError
+from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
@@ -52,11 +52,17 @@ from xla_emitters.runtime.index_bounds import bounds_of_window
 from xla_emitters.runtime.reduction_bounds import Run, bounds_of_reduction, nothing_known, taken
 from xla_emitters.runtime.scatter_bounds import bounds_of_scatter
 from xla_emitters.runtime.sensitivity_bounds import Tape, is_worth_a_tape, narrowed
+from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 
-def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]:
-    """One array per leaf of the root, from one array per parameter."""
+def evaluate(
+    computation: ComputationOp, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS
+) -> list[Array]:
+    """One array per leaf of the root, from one value per parameter: an array, or a tuple of values.
+
+    most_iterations  the limit of every single loop; one that is longer raises ExecutionError
+    """
 
     called = dict[str, _Schedule]()
 
@@ -66,10 +72,29 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
         return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
-        return op.evaluate(operands, call)
+        return op.evaluate(operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
 
     with np.errstate(all="ignore"):
         return _leaves(_Schedule.of(computation).run(inputs, step))
+
+
+def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
+    """`call`, as often as a loop calls condition and body in so many iterations; then it raises ExecutionError naming the loop."""
+    left = 2 * most_iterations + 1
+
+    def counted(name: str, operands: Sequence[Any]) -> Any:
+        nonlocal left
+        if not left:
+            raise ExecutionError(
+                f"loop %{loop.instruction_name.data} does not end within {most_iterations} iterations",
+                stage="reference",
+                place=written_at(loop),
+                help="a larger limit can be set: most_iterations",
+            )
+        left -= 1
+        return call(name, operands)
+
+    return counted
 
 
 def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:

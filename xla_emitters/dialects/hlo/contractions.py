@@ -245,18 +245,18 @@ class ConvolutionOp(ContractingOp):
         self.expect_dims([wanted[label] for label in labels[2]], "image, kernel and window give")
 
     @property
-    def _features(self) -> int:
+    def feature_groups(self) -> int:
         """The number of groups into which the features of the image are divided."""
         return self.feature_group_count.value.data if self.feature_group_count else 1
 
     @property
-    def _batches(self) -> int:
+    def batch_groups(self) -> int:
         """The number of groups into which the image's batches are divided."""
         return self.batch_group_count.value.data if self.batch_group_count else 1
 
     def _batch_groups(self, image: Mapping[str, int], kernel: Mapping[str, int]) -> int:
         """The number of groups of batches; raises RuleBroken when it does not divide the sizes."""
-        features, batches = self._features, self._batches
+        features, batches = self.feature_groups, self.batch_groups
         if features < 1 or batches < 1 or (features > 1 and batches > 1):
             raise RuleBroken(f"{features} groups of features and {batches} of batches")
         known = UNBOUNDED not in (*image.values(), *kernel.values())
@@ -299,10 +299,10 @@ class ConvolutionOp(ContractingOp):
             for dim, at, side in zip(spatial, within, along, strict=True)
         }
         found = dict(zip(spatial, slid.results, strict=True)) | {"b": batch, "f": seen}
-        if self._features > 1:
-            found["f"] = feature // max(1, kernel["o"] // self._features) * kernel["i"] + seen
-        if self._batches > 1:
-            found["b"] = feature // max(1, kernel["o"] // self._batches) * result["b"] + batch
+        if self.feature_groups > 1:
+            found["f"] = feature // max(1, kernel["o"] // self.feature_groups) * kernel["i"] + seen
+        if self.batch_groups > 1:
+            found["b"] = feature // max(1, kernel["o"] // self.batch_groups) * result["b"] + batch
         taken |= {"o": feature, "i": seen}
         summed = (*slides.range_vars, Variable(Interval(0, kernel["i"] - 1)))
         bounds = tuple((place, v.bounds) for place, v in zip(places, slides.dims, strict=True))

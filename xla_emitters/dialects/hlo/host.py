@@ -4,7 +4,7 @@
     %w = hlo.while %init {body = @body, condition = @condition, name = "w"} : tuple<tensor<i32>, tensor<8xf32>>
     %c = hlo.custom_call %x {custom_call_target = "\\22my_target\\22", name = "c"} : tensor<8xf32>
 
-Rows of `rule_ops`: these ops parse, verify and print; XLA runs them without emitters.
+Rows of `rule_ops`: these ops have no code; XLA runs them without emitters. What they mean is in `host_meaning` and `library_calls`.
 Source: docs/reference/1 6.8.
 """
 
@@ -16,8 +16,10 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.hlo import host_meaning as meaning
 from xla_emitters.dialects.hlo.base import HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee, verify_aliasing
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
 from xla_emitters.dialects.hlo.rule_ops import (
     TOKEN,
     RuleOp,
@@ -270,23 +272,31 @@ _CHANNEL = ("channel_id", "is_host_transfer")
 
 ROWS: tuple[RuleRow, ...] = (
     # order, memory
-    RuleRow("after-all", None, _after_all),
-    RuleRow("add-dependency", TWO, _add_dependency),
-    RuleRow("opt-barrier", ONE, as_operand(0)),
-    RuleRow("domain", ONE, as_operand(0), required=("domain",)),
-    RuleRow("copy-start", ONE, _copy_start, optional=("cross_program_prefetch_index",)),
-    RuleRow("copy-done", ONE, element_of_tuple(0)),
-    RuleRow("get-dimension-size", ONE, _dimension_size, required=("dimensions",)),
+    RuleRow("after-all", None, _after_all, meaning=meaning.token),
+    RuleRow("add-dependency", TWO, _add_dependency, meaning=meaning.first_operand),
+    RuleRow("opt-barrier", ONE, as_operand(0), meaning=meaning.first_operand),
+    RuleRow("domain", ONE, as_operand(0), required=("domain",), meaning=meaning.first_operand),
+    RuleRow("copy-start", ONE, _copy_start, optional=("cross_program_prefetch_index",), meaning=meaning.copy_started),
+    RuleRow("copy-done", ONE, element_of_tuple(0), meaning=meaning.element_of_operand(0)),
+    RuleRow("get-dimension-size", ONE, _dimension_size, required=("dimensions",), meaning=meaning.dimension_size),
     RuleRow("set-dimension-size", TWO, _with_dimension_size, required=("dimensions",)),
     RuleRow("dynamic-reshape", at_least(1), _dynamic_reshape),
     # branches, loops, calls
-    RuleRow("while", ONE, as_operand(0), required=("condition", "body"), callees=_while_callees),
+    RuleRow(
+        "while",
+        ONE,
+        as_operand(0),
+        required=("condition", "body"),
+        callees=_while_callees,
+        meaning=meaning.looped,
+    ),
     RuleRow(
         "conditional",
         at_least(2),
         _conditional,
         optional=("true_computation", "false_computation", "branch_computations"),
         callees=_branches,
+        meaning=meaning.branched,
     ),
     RuleRow(
         "custom-call",
@@ -309,6 +319,7 @@ ROWS: tuple[RuleRow, ...] = (
             "schedule",
             "api_version",
         ),
+        meaning=evaluated_by_library,
     ),
     # async operations
     RuleRow(
@@ -318,9 +329,22 @@ ROWS: tuple[RuleRow, ...] = (
         required=("calls",),
         optional=("async_execution_thread", "output_to_operand_aliasing"),
         callees=_async_callees,
+        meaning=meaning.async_started,
     ),
-    RuleRow("async-update", ONE, _async_update, optional=("async_execution_thread", "calls")),
-    RuleRow("async-done", ONE, _async_done, optional=("async_execution_thread", "calls")),
+    RuleRow(
+        "async-update",
+        ONE,
+        _async_update,
+        optional=("async_execution_thread", "calls"),
+        meaning=meaning.first_operand,
+    ),
+    RuleRow(
+        "async-done",
+        ONE,
+        _async_done,
+        optional=("async_execution_thread", "calls"),
+        meaning=meaning.element_of_operand(1),
+    ),
     # communication
     RuleRow("infeed", ONE, _infeed, optional=("infeed_config",)),
     RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config")),
@@ -328,16 +352,17 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("send-done", ONE, _send_done, optional=_CHANNEL),
     RuleRow("recv", ONE, _recv, optional=_CHANNEL),
     RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL),
-    RuleRow("partition-id", NONE, lambda op: scalar("u32")),
-    RuleRow("replica-id", NONE, lambda op: scalar("u32")),
+    RuleRow("partition-id", NONE, lambda op: scalar("u32"), meaning=meaning.only_device),
+    RuleRow("replica-id", NONE, lambda op: scalar("u32"), meaning=meaning.only_device),
     # random numbers
-    RuleRow("rng", TWO, _rng, required=("distribution",)),
-    RuleRow("rng-bit-generator", ONE, _rng_bit_generator, required=("algorithm",)),
+    RuleRow("rng", TWO, _rng, required=("distribution",), meaning=evaluated_by_library),
+    RuleRow("rng-bit-generator", ONE, _rng_bit_generator, required=("algorithm",), meaning=evaluated_by_library),
     RuleRow(
         "rng-get-and-update-state",
         NONE,
         lambda op: array_type(scalar("u64").element_type, (2,)),
         required=("delta",),
+        meaning=evaluated_by_library,
     ),
 )
 

@@ -1,9 +1,193 @@
-"""stub, replaced at merge"""
+"""Which function of `library` computes an op of HLO, and with what configuration.
 
-from typing import Any
+    %d = dot(%x, %y), lhs_contracting_dims={1}, ...                          gemm  {"operands": ["lhs", "rhs"], "lhs_contracting": [1] ...}
+    %g = custom-call(%x, %y), custom_call_target="__cublas$lt$matmul",       gemm  {..., "epilogue": "BIAS_RELU", "beta": 1.0}
+         backend_config={"gemm_backend_config": {...}}
+    %s = sort(%k, %v), dimensions={0}, to_apply=%less                        sort  {"dimension": 0, "keys": [...]}
 
-from xla_emitters.dialects.hlo.base import HloOp
+A configuration is plain data. `types` names the operands' element types; `outputs`, where results differ in what they are, the role of
+each array of the result, in order. What no library function computes is refused by name, with its place.
+Source: what XLA:GPU prints (jaxlib 0.10.2, `docs/reference/1` 6.8); NVIDIA's cuBLAS and cuDNN documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import TupleType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.base import Call, HloOp
+from xla_emitters.dialects.hlo.called import on_elements
+from xla_emitters.dialects.hlo.comparators import keys_of
+from xla_emitters.dialects.hlo.computation import ComputationOp, enclosing_module, find_computation
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.custom_calls import Config, custom_call, dot_config, is_marker, top_key, window_config
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
+from xla_emitters.dtypes import Array
+from xla_emitters.library import call as call_library
+
+TextOf: TypeAlias = Callable[[ComputationOp], str]
+"""What names a computation to the one who evaluates it: its name, or its HLO text."""
 
 
-def library_call_of(op: HloOp) -> tuple[str, dict[str, Any]]:
-    raise op.unsupported("no kernel outside fusions", "put it into a fusion, or compile it alone")
+def name_of(computation: ComputationOp) -> str:
+    """A computation's name."""
+    return computation.sym_name.data
+
+
+def is_library_call(op: HloOp) -> bool:
+    """Whether `op` is one that libraries compute: an opcode of theirs, or a custom call that is no marker."""
+    if op.opcode == "custom-call":
+        return not is_marker(op)
+    return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE
+
+
+def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
+    """The name of the library function that computes `op`, and its configuration. A marker passes its operand through.
+
+    text_of  what a sort's comparator is in the configuration, where it has no keys
+    raises   Unsupported, with the op's place, for an op that no library function computes; VerifyError for a broken configuration
+    """
+    name, config = _found(op, text_of)
+    if not all(is_array(ir_type) for ir_type in (*(v.type for v in op.operands), *leaf_types(op.result.type))):
+        raise op.unsupported("no library function with operands or results that are no arrays")
+    return name, {"types": [element_of(operand).name for operand in op.operands], **config}
+
+
+def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
+    """The op's value: what its library function returns, as a tuple where the op's type is one."""
+    name, config = library_call_of(op)
+    results = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
+
+    def compared(comparator: str, arrays: Sequence[Array]) -> Array:
+        assert isinstance(op, RuleOp)
+        return on_elements(op, op.symbols("to_apply")[0], call)(arrays)[0]
+
+    found = call_library(name, config, operands, results, on_elements=compared)
+    return _packed(op.result.type, iter(found))
+
+
+def _packed(ir_type: Attribute, leaves: Iterator[Array]) -> Any:
+    if not isinstance(ir_type, TupleType):
+        return next(leaves)
+    return tuple(_packed(part, leaves) for part in tuple_types(ir_type))
+
+
+def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
+    match op:
+        case DotOp():
+            return "gemm", _dot(op)
+        case ConvolutionOp():
+            return "convolution", _convolution(op)
+        case RuleOp() if op.opcode == "custom-call":
+            return custom_call(op)
+        case RuleOp() if op.opcode == "sort":
+            return "sort", _sort(op, text_of)
+        case RuleOp() if op.opcode in _BY_OPCODE:
+            name, configured = _BY_OPCODE[op.opcode]
+            return name, configured(op)
+        case _:
+            raise op.unsupported("no library function")
+
+
+# ---------------------------------------------------------------------------------------------------------- configurations
+
+
+def _dot(op: DotOp) -> Config:
+    # Refuses algorithms and types that have no meaning here.
+    _ = op.held
+    rounds = op.algorithm is not None and op.algorithm.data == "dot_bf16_bf16_f32"
+    return {
+        "operands": ["lhs", "rhs"],
+        "outputs": ["d"],
+        **dot_config(op.pairing),
+        "alpha": [1, 0],
+        "beta": 0,
+        "epilogue": "DEFAULT",
+        "rounds": "bf16" if rounds else None,
+    }
+
+
+def _convolution(op: ConvolutionOp) -> Config:
+    _ = op.held
+    return {
+        "operands": ["image", "kernel"],
+        "outputs": ["result"],
+        "kind": "forward",
+        "labels": op.labels,
+        "window": window_config(op),
+        "feature_groups": op.feature_groups,
+        "batch_groups": op.batch_groups,
+        "scale": 1,
+        "side_scale": 0,
+        "activation": "none",
+        "slope": 0,
+    }
+
+
+def _sort(op: RuleOp, text_of: TextOf) -> Config:
+    comparator = find_computation(op, op.symbols("to_apply")[0])
+    keys = keys_of(comparator)
+    return {
+        "dimension": op.numbers("dimensions")[0],
+        "keys": keys,
+        "comparator": text_of(comparator) if keys is None else None,
+    }
+
+
+def _fft(op: RuleOp) -> Config:
+    return {"kind": op.word("fft_type"), "length": list(op.numbers("fft_length"))}
+
+
+def _cholesky(op: RuleOp) -> Config:
+    return {"outputs": ["factor"], "lower": bool(op.number("lower"))}
+
+
+def _triangular_solve(op: RuleOp) -> Config:
+    return {
+        "outputs": ["solution"],
+        "left_side": bool(op.number("left_side")),
+        "lower": bool(op.number("lower")),
+        "unit_diagonal": bool(op.number("unit_diagonal")),
+        "transpose_a": op.word("transpose_a") or "NO_TRANSPOSE",
+    }
+
+
+def _random_bits(op: RuleOp) -> Config:
+    return {"algorithm": "threefry" if op.word("algorithm") == "rng_three_fry" else "philox"}
+
+
+def _random_numbers(op: RuleOp) -> Config:
+    return {"distribution": op.word("distribution").removeprefix("rng_"), "start": _numbers_before(op)}
+
+
+def _random_state(op: RuleOp) -> Config:
+    return {"start": _numbers_before(op)}
+
+
+def _numbers_before(op: RuleOp) -> int:
+    """How many random numbers the module's ops with a hidden state took before `op`, in the order of the text."""
+    module, taken = enclosing_module(op), 0
+    for other in () if module is None else module.walk():
+        if other is op:
+            break
+        if isinstance(other, RuleOp) and other.opcode == "rng":
+            taken += 1 << 32
+        elif isinstance(other, RuleOp) and other.opcode == "rng-get-and-update-state":
+            taken += other.number("delta")
+    return taken
+
+
+_BY_OPCODE: Mapping[str, tuple[str, Callable[[RuleOp], Config]]] = {
+    "sort": ("sort", lambda op: _sort(op, name_of)),
+    "topk": ("top_k", lambda op: {"keys": [top_key(largest=bool(op.number("largest", 1)))]}),
+    "fft": ("fft", _fft),
+    "cholesky": ("cholesky", _cholesky),
+    "triangular-solve": ("triangular_solve", _triangular_solve),
+    "rng-bit-generator": ("random_bits", _random_bits),
+    "rng": ("random_numbers", _random_numbers),
+    "rng-get-and-update-state": ("random_state", _random_state),
+}

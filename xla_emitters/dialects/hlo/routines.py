@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.base import HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.contractions import DotDimensions
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,
     RuleRow,
@@ -278,16 +279,25 @@ _DOT = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contrac
 _NORM = ("epsilon", "feature_index")
 
 ROWS: tuple[RuleRow, ...] = (
-    RuleRow("sort", at_least(1), _sort, ("dimensions", "to_apply"), ("is_stable",), _comparator),
-    RuleRow("topk", range(1, 2), _top_k, ("k",), ("largest",)),
-    RuleRow("fft", range(1, 2), _fft, ("fft_type", "fft_length")),
-    RuleRow("cholesky", range(1, 2), _cholesky, (), ("lower",)),
+    RuleRow(
+        "sort",
+        at_least(1),
+        _sort,
+        ("dimensions", "to_apply"),
+        ("is_stable",),
+        _comparator,
+        meaning=evaluated_by_library,
+    ),
+    RuleRow("topk", range(1, 2), _top_k, ("k",), ("largest",), meaning=evaluated_by_library),
+    RuleRow("fft", range(1, 2), _fft, ("fft_type", "fft_length"), meaning=evaluated_by_library),
+    RuleRow("cholesky", range(1, 2), _cholesky, (), ("lower",), meaning=evaluated_by_library),
     RuleRow(
         "triangular-solve",
         range(2, 3),
         _triangular_solve,
         (),
         ("left_side", "lower", "unit_diagonal", "transpose_a"),
+        meaning=evaluated_by_library,
     ),
     RuleRow("batch-norm-training", range(3, 4), _batch_norm_training, _NORM),
     RuleRow("batch-norm-inference", range(5, 6), _batch_norm_inference, _NORM),

@@ -1,10 +1,12 @@
-"""Ops that are only a shape rule: one table row each, from which the op's class is made.
+"""Ops without code of their own: one table row each, from which the op's class is made.
 
-    opcode      operands  attributes              result
-    cholesky    1         lower                   as the operand, a batch of square matrices
-    after-all   any       -                       token[]
+    opcode      operands  attributes    result                                          meaning
+    cholesky    1         lower         as the operand, a batch of square matrices      the library function
+    after-all   any       -             token[]                                         ()
+    infeed      1         infeed_config what the text says                              none
 
-Such an op parses, verifies and prints; it has neither value nor map nor code: these methods raise Unsupported naming it.
+Such an op parses, verifies and prints, and has a value in NumPy if its row has a meaning. It has neither map nor code: these methods raise
+Unsupported naming it.
 The families that list their rows: `host`, `collectives`, `routines`.
 """
 
@@ -12,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo.base import RuleBroken, integers
+from xla_emitters.dialects.hlo.base import Call, RuleBroken, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
 from xla_emitters.dialects.hlo.types import (
     ArrayType,
@@ -47,6 +49,7 @@ class RuleRow:
     optional  attributes that may be present
     callees   the computations that it calls, with their parameter and root types
     infers    whether the text may omit the result's shape
+    meaning   the value from those of the operands, as `HloOp.evaluate`; None: it has none here
     """
 
     opcode: str
@@ -56,6 +59,7 @@ class RuleRow:
     optional: tuple[str, ...] = ()
     callees: Callable[[RuleOp], tuple[Callee, ...]] = lambda op: ()
     infers: bool = False
+    meaning: Callable[[RuleOp, Sequence[Any], Call], Any] | None = None
 
 
 class RuleOp(CallingOp):
@@ -73,6 +77,11 @@ class RuleOp(CallingOp):
 
     def infer_type(self) -> Attribute | None:
         return self.ROW.result(self) if self.ROW.infers else None
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        if self.ROW.meaning is None:
+            return super().evaluate(operands, call)
+        return self.ROW.meaning(self, operands, call)
 
     # --------------------------------------------------------------------------------------------- attributes
 

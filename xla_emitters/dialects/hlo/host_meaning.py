@@ -1,0 +1,96 @@
+"""Values of ops that order, move, branch and loop: one device, one host, each async operation done when it starts.
+
+    while        the last value for which the condition does not hold
+    conditional  the chosen branch's value: of a pred true first, of a number the last branch if it is out of range
+    token        ()
+
+A loop that does not end is the business of who calls: `call` is asked for each iteration's condition and body (`runtime/reference`).
+Source: docs/reference/1 6.8 "while", "conditional"; HLO's operation semantics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import TupleType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.base import Call
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_array, tuple_types
+
+
+def first_operand(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """The op passes its operand through."""
+    return operands[0]
+
+
+def token(op: RuleOp, operands: Sequence[Any], call: Call) -> tuple[()]:
+    """A token holds nothing."""
+    return ()
+
+
+def looped(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """The body, again and again while the condition holds."""
+    (condition,), (body,) = (op.symbols(name) for name in ("condition", "body"))
+    value = operands[0]
+    while call(condition.root_reference.data, [value]):
+        value = call(body.root_reference.data, [value])
+    return value
+
+
+def branch_taken(op: RuleOp, selector: Any) -> int:
+    """The number of the branch, and of its operand less one, that a selector chooses."""
+    number = int(selector)
+    if "true_computation" in op.properties:
+        return 0 if number else 1
+    last = len(op.symbols("branch_computations")) - 1
+    return number if 0 <= number <= last else last
+
+
+def branched(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """The chosen branch of its own operand."""
+    number = branch_taken(op, operands[0])
+    return call(op.callees()[number].symbol.root_reference.data, [operands[1 + number]])
+
+
+def copy_started(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """(copy, operand, context)."""
+    return operands[0], operands[0], np.uint32(0)
+
+
+def element_of_operand(number: int) -> Any:
+    """An element of the operand, a tuple."""
+
+    def element(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+        return operands[0][number]
+
+    return element
+
+
+def dimension_size(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """The size of a dimension that has one."""
+    size = dims_of(op.operands[0])[op.numbers("dimensions")[0]]
+    if size == UNBOUNDED:
+        raise op.unsupported("no size of a dimension that is known only at run time")
+    return np.int32(size)
+
+
+def async_started(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """((operands), result, state ...): the computation is done at once."""
+    found = call(op.callees()[0].symbol.root_reference.data, operands)
+    return (tuple(operands), found, *(zeros_of(part) for part in tuple_types(op.result.type)[2:]))
+
+
+def zeros_of(ir_type: Attribute) -> Any:
+    """A value of that type, all zeros."""
+    if isinstance(ir_type, TupleType):
+        return tuple(map(zeros_of, ir_type.types))
+    return np.zeros(dims_of(ir_type), element_of(ir_type).numpy) if is_array(ir_type) else ()
+
+
+def only_device(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """The number of the one device."""
+    return np.uint32(0)

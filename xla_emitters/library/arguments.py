@@ -1,0 +1,247 @@
+"""What a library function is given, and how narrow types become types that NumPy and CuPy compute in, and come back.
+
+    f16 bf16 f8*     ->  wide: float32                             ->  rounded once to the result's type
+    s4 u4 pred       ->  wide: int8, uint8
+    f32 f64 c64 ...  ->  as they are
+
+On the CPU an array of bf16 has the type `ml_dtypes.bfloat16`. CuPy has no such types: there the array holds bit patterns (`uint16` for
+bf16, `uint8` for an 8-bit float, an element a byte), so the types of operands are named beside them, in a configuration's `types`.
+Only NumPy and ml_dtypes are imported: this runs where a bundle is unpacked.
+Source: docs/reference/contracts "Arrays"; ml_dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from xla_emitters.errors import InternalError, Unsupported
+
+Array: TypeAlias = npt.NDArray[Any]
+"""An array of NumPy, or of CuPy, which has the same methods."""
+
+Result: TypeAlias = tuple[str, tuple[int, ...]]
+"""HLO's name of an element type, and a shape."""
+
+OnElements: TypeAlias = Callable[[str, Sequence[Array]], Array]
+"""(HLO text of a computation of scalars, arrays of one shape) -> its value for each element."""
+
+_IN_NUMPY = {
+    "pred": np.bool_,
+    **{f"{kind[0]}{bits}": f"{kind}{bits}" for kind, bits in (("float", 16), ("float", 32), ("float", 64))},
+    **{f"s{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+_IN_ML_DTYPES = {
+    "bf16": ml_dtypes.bfloat16,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e4m3": ml_dtypes.float8_e4m3,
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "f8e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "f8e3m4": ml_dtypes.float8_e3m4,
+    "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "f8e8m0fnu": ml_dtypes.float8_e8m0fnu,
+    "f4e2m1fn": ml_dtypes.float4_e2m1fn,
+    "f6e3m2fn": ml_dtypes.float6_e3m2fn,
+    "f6e2m3fn": ml_dtypes.float6_e2m3fn,
+    "s1": ml_dtypes.int1,
+    "s2": ml_dtypes.int2,
+    "s4": ml_dtypes.int4,
+    "u1": ml_dtypes.uint1,
+    "u2": ml_dtypes.uint2,
+    "u4": ml_dtypes.uint4,
+}
+NUMPY_TYPES: dict[str, np.dtype[Any]] = {name: np.dtype(kind) for name, kind in (_IN_NUMPY | _IN_ML_DTYPES).items()}
+"""The type of a NumPy array that holds an HLO element type."""
+
+
+def numpy_type(name: str) -> np.dtype[Any]:
+    """raises Unsupported for a type that no array holds."""
+    if name not in NUMPY_TYPES:
+        raise Unsupported(f"no array holds element type '{name}'", stage="library", help=", ".join(NUMPY_TYPES))
+    return NUMPY_TYPES[name]
+
+
+@dataclass(frozen=True)
+class LibraryArguments:
+    """One call of a library function.
+
+    config       what the call says besides its operands: plain data; `types` names the operands' element types
+    operands     logical, row-major arrays
+    results      types and shapes of what is returned
+    xp           numpy or cupy: the module of the operands
+    on_elements  evaluates a computation of scalars, where the caller can
+    """
+
+    config: Mapping[str, Any]
+    operands: Sequence[Array]
+    results: Sequence[Result]
+    xp: Any = np
+    on_elements: OnElements | None = None
+
+    @property
+    def types(self) -> Sequence[str]:
+        """The operands' element types."""
+        return self.config["types"]
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.xp is not np
+
+    def wide(self, operand: int) -> Array:
+        """An operand in a type that is computed in (see `widened`)."""
+        return widened(self.operands[operand], self.types[operand], self.xp)
+
+    def result(self, number: int, value: Array) -> Array:
+        """`value` as result `number`: rounded once, wrapped, in its shape."""
+        name, shape = self.results[number]
+        return narrowed(value, name, self.xp).reshape(shape)
+
+    def zeros(self, number: int) -> Array:
+        """Result `number`, all of its bits zero."""
+        name, shape = self.results[number]
+        return self.xp.zeros(shape, pattern_type(name) if self.on_gpu else numpy_type(name))
+
+
+def pattern_type(name: str) -> np.dtype[Any]:
+    """What an array of CuPy holds for an HLO element type: the type, or the bit pattern of one that CuPy lacks."""
+    kind = numpy_type(name)
+    return np.dtype(f"u{kind.itemsize}") if name in _IN_ML_DTYPES else kind
+
+
+def is_float(name: str) -> bool:
+    return name[0] in "fb"
+
+
+def largest_of(name: str) -> float:
+    """The largest finite value of a float type that NumPy lacks."""
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(numpy_type(name)).max)
+
+
+def is_narrow_float(name: str) -> bool:
+    """f16, bf16 and narrower."""
+    return is_float(name) and name not in ("f32", "f64")
+
+
+def widened(array: Array, name: str, xp: Any) -> Array:
+    """The values of an array in the narrowest type that NumPy and CuPy compute in; exact.
+
+    array   of HLO's type `name`: in the type of `ml_dtypes`, or as bit patterns
+    """
+    kind = numpy_type(name)
+    if name in _IN_ML_DTYPES and array.dtype != kind:
+        if name == "bf16":
+            return (array.astype(xp.uint32) << xp.uint32(16)).view(xp.float32)
+        return xp.asarray(_values(name))[array]
+    if is_narrow_float(name):
+        return array.astype(np.float32)
+    if name in _IN_ML_DTYPES:
+        return array.astype(np.int8 if name[0] == "s" else np.uint8)
+    return array
+
+
+def narrowed(array: Array, name: str, xp: Any) -> Array:
+    """Values in HLO's type `name`: floats rounded once to nearest even, integers wrapped. On a GPU bit patterns where CuPy lacks it.
+
+    array   float32 or wider for a float type, integers for an integer type
+    """
+    kind = numpy_type(name)
+    if xp is not np and name in _IN_ML_DTYPES:
+        return rounded_patterns(array, name, xp) if is_float(name) else array.astype(xp.uint8) & xp.uint8(_mask(name))
+    if name in _IN_ML_DTYPES and not is_float(name):
+        return _wrapped(array, name)
+    return array.astype(kind, copy=False)
+
+
+def rounded_patterns(array: Array, name: str, xp: Any) -> Array:
+    """float32 rounded once, to nearest even, to the bit patterns of bf16 or of an 8-bit float.
+
+    What is too large becomes infinity, or NaN in a type without it, as in `ml_dtypes`.
+    """
+    array = xp.ascontiguousarray(array.astype(xp.float32)).reshape(array.shape)
+    if name == "bf16":
+        bits = array.view(xp.uint32)
+        odd = (bits >> xp.uint32(16)) & xp.uint32(1)
+        near = (bits + xp.uint32(0x7FFF) + odd) >> xp.uint32(16)
+        return xp.where(xp.isnan(array), (bits >> xp.uint32(16)) | xp.uint32(0x40), near).astype(xp.uint16)
+    borders, beyond, nan, sign = _rounding(name)
+    size = xp.abs(array)
+    at = xp.searchsorted(xp.asarray(borders), size.reshape(-1), side="left").reshape(size.shape)
+    # A number halfway between two patterns takes the even one, which `left` misses where the lower one is odd.
+    last = len(borders) - 1
+    tie = xp.asarray(borders)[xp.minimum(at, last)] == size
+    at = at + (tie & (at % 2 == 1) & (at <= last))
+    found = xp.where(at > last, beyond, at).astype(xp.uint8)
+    negative = xp.signbit(array) & ((found != 0) | (sign.minus_zero))
+    return xp.where(xp.isnan(array), xp.uint8(nan), found | xp.where(negative, xp.uint8(sign.bit), xp.uint8(0)))
+
+
+@dataclass(frozen=True)
+class _Sign:
+    bit: int
+    minus_zero: bool
+
+
+@cache
+def _values(name: str) -> Array:
+    """The value of each bit pattern of an 8-bit type, as float32 or an 8-bit integer."""
+    kind = numpy_type(name)
+    if not is_float(name):
+        patterns = np.arange(256, dtype=np.uint8) & np.uint8(_mask(name))
+        return _wrapped(patterns, name).astype(np.int8 if name[0] == "s" else np.uint8)
+    return np.arange(256, dtype=np.uint8).view(kind).astype(np.float32)
+
+
+@cache
+def _rounding(name: str) -> tuple[Array, int, int, _Sign]:
+    """Of an 8-bit float: borders between neighbours, the patterns for what is beyond the largest and for NaN, and what -x is."""
+    kind = numpy_type(name)
+    if not name.startswith("f8") or name == "f8e8m0fnu":
+        raise Unsupported(f"no rounding to {name} on a GPU", stage="library")
+    largest = int(np.asarray(largest_of(name), kind).view(np.uint8))
+    positive = _values(name)[: largest + 1].astype(np.float64)
+    steps = np.append(positive, 2 * positive[-1] - positive[-2])
+    borders = ((steps[1:] + steps[:-1]) / 2).astype(np.float32)
+    with np.errstate(all="ignore"):
+        beyond, nan, minus_zero = (
+            int(np.asarray(value, np.float32).astype(kind).view(np.uint8)) for value in (np.inf, np.nan, -0.0)
+        )
+    return borders, beyond, nan, _Sign(0x80, minus_zero == 0x80)
+
+
+def _mask(name: str) -> int:
+    return (1 << int(name[1:])) - 1
+
+
+def _wrapped(array: Array, name: str) -> Array:
+    """Integers modulo 2^bits in a type narrower than a byte."""
+    spare = np.uint8(8 - int(name[1:]))
+    low = array.astype(np.uint8) << spare
+    kept = low.view(np.int8) >> spare.view(np.int8) if name[0] == "s" else low >> spare
+    return kept.astype(numpy_type(name))
+
+
+def checked_results(found: Sequence[Array], arguments: LibraryArguments, name: str) -> list[Array]:
+    """What a function returned, if it is what was asked for. raises InternalError otherwise."""
+    wanted = [
+        (pattern_type(kind) if arguments.on_gpu else numpy_type(kind), shape) for kind, shape in arguments.results
+    ]
+    got = [(array.dtype, tuple(array.shape)) for array in found]
+    if got != [(kind, tuple(shape)) for kind, shape in wanted]:
+        raise InternalError(f"library function '{name}' returned {got}, not {wanted}", stage="library")
+    return list(found)
+
+
+def elements(shape: Sequence[int]) -> int:
+    return math.prod(shape)

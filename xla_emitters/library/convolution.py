@@ -1,0 +1,208 @@
+"""Sliding products, forwards and to the gradients of image and kernel; with what cuDNN does after: scale, side input, bias, activation.
+
+For each point k of the kernel, P the places of the window, and image at p * stride + k * dilation - padding:
+
+    forward           result[n, p, o] += image[n, at(p, k), i] * kernel[k, i, o]       a matrix product over n p, i, o
+    backward_filter   kernel[k, i, o]  = image[n, at(p, k), i] * result[n, p, o]       summed over n p
+    backward_input    image[n, at(p, k), i] += result[n, p, o] * kernel[k, i, o]
+
+    y = activation(scale * result + side_scale * side + bias)                          rounded once
+
+Base dilation puts zeros between the image's elements first; a reversed dimension turns the kernel around. Groups of features see their own
+features only; groups of batches give their own features of the result. Labels are those of the forward convolution.
+A dimension's label in the configuration: b, f of image and result, i, o of the kernel, digits for spatial ones.
+Source: docs/reference/1 3.6, 6.8 "convolution"; NVIDIA's cuDNN documentation, convolution and its activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.library.gemm import held_type
+
+Points: TypeAlias = Sequence[tuple[tuple[int, ...], tuple[slice, ...]]]
+"""Index of each point of the kernel, and where the image's elements are that it meets."""
+
+
+def convolution(arguments: LibraryArguments) -> list[Array]:
+    """One result per role in `outputs`: image, kernel or result; and a workspace."""
+    config = arguments.config
+    output = config["outputs"][0]
+    held = held_type(arguments.results[0][0])
+    orders = dict(zip(("image", "kernel", "result"), map(_order, config["labels"]), strict=True))
+    given = {
+        name: arguments.wide(i).astype(held).transpose(orders[name])
+        for i, name in enumerate(config["operands"])
+        if name in orders
+    }
+    shape = arguments.results[0][1]
+    window = _Window(config["window"])
+    sizes = {name: array.shape for name, array in given.items()} | {output: tuple(shape[dim] for dim in orders[output])}
+    value = _grouped(config, window, given, sizes, held)
+    if output == "result":
+        value = _after(arguments, value, held, orders["result"])
+    value = value.transpose(np.argsort(orders[output]))
+    return [arguments.result(0, value), *(arguments.zeros(i) for i in range(1, len(config["outputs"])))]
+
+
+def _order(label: str) -> list[int]:
+    """The dimensions as [b, spatial ..., f], of a kernel [spatial ..., i, o]."""
+    spatial = [label.index(digit) for digit in sorted(set(label) - set("bfio"))]
+    if "b" in label:
+        return [label.index("b"), *spatial, label.index("f")]
+    return [*spatial, label.index("i"), label.index("o")]
+
+
+class _Window:
+    """The window along the spatial dimensions."""
+
+    def __init__(self, dims: Sequence[Mapping[str, Any]]) -> None:
+        self.dims = dims
+
+    def padded_sizes(self, sizes: Sequence[int]) -> list[int]:
+        """Of the image, with its holes and its padding."""
+        return [
+            sum(dim["pad"]) + (0 if size == 0 else (size - 1) * dim["base_dilation"] + 1)
+            for dim, size in zip(self.dims, sizes, strict=True)
+        ]
+
+    def inside(self, sizes: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Where the image's elements are in its padded form, and which of them: negative padding leaves some out."""
+        there, here = list[slice](), list[slice]()
+        for dim, size, padded in zip(self.dims, sizes, self.padded_sizes(sizes), strict=True):
+            low, step = dim["pad"][0], dim["base_dilation"]
+            first = max(0, -(low // step))
+            last = min(size, -(-(padded - low) // step))
+            here.append(slice(first, max(first, last)))
+            begin = low + first * step
+            there.append(slice(begin, max(begin, low + (last - 1) * step + 1), step))
+        return tuple(there), tuple(here)
+
+    def points(self, places: Sequence[int]) -> Points:
+        """Of all points of the kernel: which element of the kernel, and of the padded image at each place of the window."""
+        found = list[tuple[tuple[int, ...], tuple[slice, ...]]]()
+        for point in product(*(range(dim["size"]) for dim in self.dims)):
+            kernel = tuple(
+                dim["size"] - 1 - k if dim["reversed"] else k for k, dim in zip(point, self.dims, strict=True)
+            )
+            at = tuple(
+                slice(
+                    k * dim["window_dilation"],
+                    k * dim["window_dilation"] + (count - 1) * dim["stride"] + 1,
+                    dim["stride"],
+                )
+                for k, dim, count in zip(point, self.dims, places, strict=True)
+            )
+            found.append((kernel, at))
+        return found
+
+
+def _grouped(
+    config: Mapping[str, Any],
+    window: _Window,
+    given: Mapping[str, Array],
+    sizes: Mapping[str, tuple[int, ...]],
+    held: np.dtype[Any],
+) -> Array:
+    """The missing one of image, kernel and result, in the order of `_order`."""
+    groups, batches = config["feature_groups"], config["batch_groups"]
+    count = max(groups, batches)
+    of = {
+        "image": _part(-1, groups) if batches == 1 else _part(0, batches),
+        "kernel": _part(-1, count),
+        "result": _part(-1, count),
+    }
+    output = config["outputs"][0]
+    found = np.zeros(sizes[output], held)
+    for group in range(count):
+        parts = {name: array[of[name](group, array.shape)] for name, array in given.items()}
+        at = of[output](group, found.shape)
+        found[at] = _COMPUTED[config["kind"]](window, parts, found[at].shape)
+    return found
+
+
+def _part(axis: int, count: int) -> Any:
+    """(group, shape) -> the part of an array, along one dimension, that is one of `count` groups."""
+
+    def part(group: int, shape: Sequence[int]) -> tuple[slice, ...]:
+        size = shape[axis] // count
+        along = slice(group * size, (group + 1) * size)
+        return (along, *(slice(None),) * (len(shape) - 1)) if axis == 0 else (*(slice(None),) * (len(shape) - 1), along)
+
+    return part
+
+
+def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+    image, kernel = parts["image"], parts["kernel"]
+    padded, found = _padded(window, image), np.zeros(shape, image.dtype)
+    if found.size:
+        for point, at in window.points(shape[1:-1]):
+            found += _times(padded[:, *at], kernel[point])
+    return found
+
+
+def _backward_filter(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+    image, result = parts["image"], parts["result"]
+    padded, found = _padded(window, image), np.zeros(shape, image.dtype)
+    if result.size:
+        for point, at in window.points(result.shape[1:-1]):
+            left = padded[:, *at].reshape(-1, image.shape[-1])
+            found[point] = _times(left.T, result.reshape(-1, result.shape[-1]))
+    return found
+
+
+def _backward_input(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+    result, kernel = parts["result"], parts["kernel"]
+    spatial = shape[1:-1]
+    padded = np.zeros((shape[0], *window.padded_sizes(spatial), shape[-1]), result.dtype)
+    if result.size:
+        for point, at in window.points(result.shape[1:-1]):
+            padded[:, *at] += _times(result, kernel[point].T)
+    found, (there, here) = np.zeros(shape, result.dtype), window.inside(spatial)
+    found[:, *here] = padded[:, *there]
+    return found
+
+
+_COMPUTED = {"forward": _forward, "backward_filter": _backward_filter, "backward_input": _backward_input}
+
+
+def _times(left: Array, right: Array) -> Array:
+    if left.dtype.kind == "b":
+        return left.astype(np.float32) @ right.astype(np.float32) > 0
+    return left @ right
+
+
+def _padded(window: _Window, image: Array) -> Array:
+    spatial = image.shape[1:-1]
+    found = np.zeros((image.shape[0], *window.padded_sizes(spatial), image.shape[-1]), image.dtype)
+    there, here = window.inside(spatial)
+    found[:, *there] = image[:, *here]
+    return found
+
+
+def _after(arguments: LibraryArguments, value: Array, held: np.dtype[Any], order: Sequence[int]) -> Array:
+    config = arguments.config
+    role = {name: i for i, name in enumerate(config["operands"])}
+    if config["scale"] != 1:
+        value = (value * held.type(config["scale"])).astype(held)
+    if "side" in role:
+        value = value + arguments.wide(role["side"]).astype(held).transpose(order) * held.type(config["side_scale"])
+    if "bias" in role:
+        value = value + arguments.wide(role["bias"]).astype(held)
+    zero, one = held.type(0), held.type(1)
+    match config["activation"]:
+        case "relu":
+            return np.maximum(value, zero)
+        case "relu6":
+            return np.clip(value, zero, held.type(6))
+        case "elu":
+            return np.where(value > 0, value, np.exp(np.minimum(value, zero)) - one)
+        case "leaky_relu":
+            return np.where(value > 0, value, value * held.type(config["slope"]))
+        case _:
+            return value

@@ -1,0 +1,91 @@
+"""The functions, one row each, and how one is called.
+
+    >>> gemm = {"types": ["f32", "f32"], "operands": ["lhs", "rhs"], "outputs": ["d"], "lhs_batch": [], "rhs_batch": [],
+    ...         "lhs_contracting": [1], "rhs_contracting": [0], "alpha": [1, 0], "beta": 0, "epilogue": "DEFAULT"}
+    >>> call("gemm", gemm, [np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)], [("f32", (2, 4))])[0][0]
+    array([3., 3., 3., 3.], dtype=float32)
+
+`dialects/hlo/library_calls.py` finds the row and the configuration of an op of HLO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.library import convolution, fft, gemm, linear_algebra, moves, random_bits, sort
+from xla_emitters.library.arguments import Array, LibraryArguments, OnElements, Result, checked_results
+
+
+@dataclass(frozen=True)
+class LibraryFunction:
+    """One function.
+
+    compute  its value
+    library  what computes it on a GPU, through CuPy
+    lacks    why no GPU has it through CuPy; "" where one has
+    """
+
+    name: str
+    compute: Callable[[LibraryArguments], list[Array]]
+    library: str = "CuPy"
+    lacks: str = ""
+
+    @property
+    def runs_on_gpu(self) -> bool:
+        return not self.lacks
+
+
+_ROWS: tuple[LibraryFunction, ...] = (
+    LibraryFunction("gemm", gemm.gemm, "cuBLAS"),
+    LibraryFunction("sort", sort.sort),
+    LibraryFunction("top_k", sort.top_k),
+    LibraryFunction("convolution", convolution.convolution, lacks="CuPy has no cuDNN"),
+    LibraryFunction("random_bits", random_bits.random_bits),
+    LibraryFunction("random_numbers", random_bits.random_numbers),
+    LibraryFunction("random_state", random_bits.random_state),
+    LibraryFunction("fft", fft.fft, "cuFFT"),
+    LibraryFunction("cholesky", linear_algebra.cholesky, "cuSOLVER"),
+    LibraryFunction("triangular_solve", linear_algebra.triangular_solve, "cuBLAS"),
+    LibraryFunction("lu", linear_algebra.lu, lacks="CuPy has no LU factorization in LAPACK's form"),
+    LibraryFunction("permutation_of_pivots", linear_algebra.permutation_of_pivots),
+    LibraryFunction("qr", linear_algebra.qr, "cuSOLVER"),
+    LibraryFunction("householder_product", linear_algebra.householder_product, "cuBLAS"),
+    LibraryFunction("eigh", linear_algebra.eigh, "cuSOLVER"),
+    LibraryFunction("svd", linear_algebra.svd, "cuSOLVER"),
+    LibraryFunction("pass_through", moves.pass_through),
+    LibraryFunction("allocate", moves.allocate),
+)
+
+FUNCTIONS: Mapping[str, LibraryFunction] = {row.name: row for row in _ROWS}
+"""All functions by name."""
+
+
+def call(
+    name: str,
+    config: Mapping[str, Any],
+    operands: Sequence[Array],
+    results: Sequence[Result],
+    xp: Any = np,
+    on_elements: OnElements | None = None,
+) -> list[Array]:
+    """What the function `name` returns: one logical, row-major array per entry of `results`.
+
+    operands     logical, row-major arrays; on a GPU bit patterns for types that CuPy lacks (see `arguments`)
+    results      (HLO's type, shape) of each
+    xp           numpy, or cupy
+    on_elements  evaluates a computation of scalars given as HLO text: what a sort by a comparator without keys needs
+    raises       Unsupported for a function that is unknown, or that the platform lacks
+    """
+    row = FUNCTIONS.get(name)
+    if row is None:
+        raise Unsupported(f"no library function '{name}'", stage="library", help=f"one of: {', '.join(FUNCTIONS)}")
+    if xp is not np and not row.runs_on_gpu:
+        raise Unsupported(f"no library function '{name}' on a GPU: {row.lacks}", stage="library")
+    arguments = LibraryArguments(config, operands, results, xp, on_elements)
+    with np.errstate(all="ignore"):
+        return checked_results(row.compute(arguments), arguments, name)

@@ -1,0 +1,172 @@
+"""Products of matrices, with what cuBLASLt does before and after: scales, a matrix to add, a bias, an activation.
+
+    y    = alpha * lhs_scale * rhs_scale * (lhs @ rhs) + beta * c + bias          all in the type that sums are held in
+    aux  = y                                                  GELU_AUX
+    d    = activation(y)                                      RELU, GELU (by tanh), SILU
+    amax = max |d|                                            before the result's scale
+    d    = clip(d_scale * d)                                  8-bit results, at their largest finite value
+
+Narrow floats are multiplied and added in float32, and rounded once, at the end; integers are exact and wrap; complex and f64 as they are.
+A dot of HLO is the same without anything before and after.
+
+The configuration, as plain data:
+
+    operands   the role of each operand: lhs, rhs, c, bias, lhs_scale, rhs_scale, d_scale
+    outputs    the role of each result: d, aux, amax, workspace (not written: zeros)
+    lhs_batch, rhs_batch, lhs_contracting, rhs_contracting    dimensions, as in HLO's dot
+    alpha      [real, imaginary]; beta, epilogue, and rounds: a type that factors are rounded to first, or null
+
+On a GPU `cupy.matmul` (cuBLAS) multiplies; f16, bf16 and 8-bit factors go to cuBLAS's gemmEx with float32 sums (`cublas`).
+Source: NVIDIA's cuBLAS documentation, cublasLtMatmul and its epilogues; docs/reference/1 6.8 "dot".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.library import cublas
+from xla_emitters.library.arguments import (
+    Array,
+    LibraryArguments,
+    is_float,
+    is_narrow_float,
+    largest_of,
+    numpy_type,
+    widened,
+)
+
+EPILOGUES = (
+    "DEFAULT",
+    "BIAS",
+    "RELU",
+    "BIAS_RELU",
+    "GELU",
+    "BIAS_GELU",
+    "GELU_AUX",
+    "BIAS_GELU_AUX",
+    "SILU",
+    "BIAS_SILU",
+)
+"""XLA's names."""
+
+
+def gemm(arguments: LibraryArguments) -> list[Array]:
+    """One result per role in `outputs`."""
+    config, xp = arguments.config, arguments.xp
+    roles: list[str] = config["outputs"]
+    result = arguments.results[roles.index("d")][0]
+    held = held_type(result)
+    value = _product(arguments, held)
+    role = {name: arguments.wide(i) for i, name in enumerate(config["operands"])}
+    real, imaginary = config["alpha"]
+    for scale in ("lhs_scale", "rhs_scale"):
+        if scale in role:
+            value = value * role[scale].astype(held)
+    if (real, imaginary) != (1, 0):
+        value = (value * held.type(complex(real, imaginary) if held.kind == "c" else real)).astype(held)
+    if "c" in role:
+        value = value + role["c"].astype(held).reshape(value.shape) * held.type(config["beta"])
+    if "bias" in role:
+        value = value + role["bias"].astype(held).reshape(-1)
+    outputs = {"aux": value}
+    value = activated(value, config["epilogue"], xp)
+    outputs["amax"] = xp.max(xp.abs(value)) if value.size else xp.zeros((), held)
+    if "d_scale" in role:
+        value = value * role["d_scale"].astype(held)
+    if "lhs_scale" in role and is_float(result) and numpy_type(result).itemsize == 1:
+        largest = largest_of(result)
+        value = xp.clip(value, -largest, largest)
+    outputs["d"] = value
+    return [
+        arguments.zeros(i) if name == "workspace" else arguments.result(i, outputs[name])
+        for i, name in enumerate(config["outputs"])
+    ]
+
+
+def held_type(result: str) -> np.dtype[Any]:
+    """The type in which sums of a result's type are held: of integers 64 bits."""
+    if result[0] == "c" or result == "f64":
+        return numpy_type(result)
+    if is_float(result):
+        return np.dtype(np.float32)
+    return np.dtype(np.bool_ if result == "pred" else np.int64)
+
+
+def activated(value: Array, epilogue: str, xp: Any) -> Array:
+    """An epilogue's activation; NaN stays."""
+    match epilogue.removeprefix("BIAS_").removesuffix("_AUX"):
+        case "DEFAULT" | "BIAS":
+            return value
+        case "RELU":
+            return xp.maximum(value, value.dtype.type(0))
+        case "GELU":
+            half, cubic, root = (value.dtype.type(c) for c in (0.5, 0.044715, math.sqrt(2 / math.pi)))
+            return half * value * (1 + xp.tanh(root * (value + cubic * value * value * value)))
+        case "SILU":
+            return value / (1 + xp.exp(-value))
+        case _:
+            raise Unsupported(
+                f"no epilogue '{epilogue}' of a matrix product", stage="library", help=", ".join(EPILOGUES)
+            )
+
+
+def _product(arguments: LibraryArguments, held: np.dtype[Any]) -> Array:
+    """lhs @ rhs in the held type: batch dimensions, then rows, then columns, each as one; shape [batch, rows, columns]."""
+    config, xp = arguments.config, arguments.xp
+    roles: list[str] = config["operands"]
+    lhs, rhs = roles.index("lhs"), roles.index("rhs")
+    factors = list[Array]()
+    names = [arguments.types[lhs], arguments.types[rhs]]
+    goes_to_tensor_cores = (
+        arguments.on_gpu and held == np.float32 and all(map(is_narrow_float, names)) and not config.get("rounds")
+    )
+    for number, name in ((lhs, names[0]), (rhs, names[1])):
+        array = arguments.operands[number]
+        if goes_to_tensor_cores:
+            factors.append(cublas.factor(array, name, xp))
+            continue
+        array = _factor(widened(array, name, xp), held, xp)
+        factors.append(_rounded(array, config["rounds"], xp) if config.get("rounds") else array)
+    left = _arranged(factors[0], config["lhs_batch"], config["lhs_contracting"], contracting_last=True)
+    right = _arranged(factors[1], config["rhs_batch"], config["rhs_contracting"], contracting_last=False)
+    if goes_to_tensor_cores:
+        return cublas.product(left, right, names, xp)
+    return _multiplied(left, right, held, xp)
+
+
+def _factor(array: Array, held: np.dtype[Any], xp: Any) -> Array:
+    if held.kind == "i" and array.dtype.kind == "f":
+        raise Unsupported("no product of floats that is an integer", stage="library")
+    return array.astype(held)
+
+
+def _rounded(array: Array, name: str, xp: Any) -> Array:
+    """float32 rounded to a narrower type and back."""
+    if xp is np:
+        return array.astype(numpy_type(name)).astype(np.float32)
+    raise Unsupported(f"no product that rounds its factors to {name} on a GPU", stage="library")
+
+
+def _arranged(array: Array, batch: Sequence[int], contracting: Sequence[int], *, contracting_last: bool) -> Array:
+    """[batch, free, contracting], or [batch, contracting, free]."""
+    free = [dim for dim in range(array.ndim) if dim not in (*batch, *contracting)]
+    order = [*batch, *free, *contracting] if contracting_last else [*batch, *contracting, *free]
+    count, rows, terms = (math.prod(array.shape[dim] for dim in dims) for dims in (batch, free, contracting))
+    shape = (count, rows, terms) if contracting_last else (count, terms, rows)
+    return array.transpose(order).reshape(shape)
+
+
+def _multiplied(left: Array, right: Array, held: np.dtype[Any], xp: Any) -> Array:
+    if held.kind == "b":
+        return (left.astype(np.float32) @ right.astype(np.float32)) > 0
+    if held.kind == "i" and xp is np and left.size and right.size:
+        # NumPy has no fast product of integers. float64's is exact below 2^53.
+        largest = int(np.abs(left).max()) * int(np.abs(right).max()) * left.shape[-1]
+        if 0 <= largest < 1 << 53:
+            return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
+    return xp.matmul(left, right)

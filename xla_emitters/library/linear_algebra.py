@@ -1,0 +1,192 @@
+"""Factorizations and triangular systems, of batches of matrices [..., m, n], in LAPACK's forms.
+
+    cholesky              a = l l^H: `lower` says which triangle is read and written; NaN where there is none
+    triangular_solve      op(a) x = b, or x op(a) = b: one triangle of `a` is read
+    lu                    p a = l u: both in one matrix, pivots counted from 1, info: the first pivot that is 0, or 0
+    permutation_of_pivots pivots counted from 0 -> the permutation that they make
+    qr                    R and, below it, Householder vectors v (1 first); scales tau: Q is the product of all 1 - tau v v^H
+    householder_product   Q of the two
+    eigh                  ascending values, vectors as columns; of one triangle
+    svd                   a = u s v^H: values descending
+
+What is not unique (signs and phases of vectors) is as NumPy has it. f32, f64 and complex ones only.
+Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr syevd gesvd; docs/reference/1 6.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.library.arguments import Array, LibraryArguments
+
+
+def cholesky(arguments: LibraryArguments) -> list[Array]:
+    """`factor`, zero in the other triangle; with `info`, what the operand has there, and which matrices have no factor (1)."""
+    matrices, xp, lower = _matrices(arguments, 0), arguments.xp, arguments.config["lower"]
+    read = xp.tril(matrices) if lower else xp.conj(xp.swapaxes(xp.triu(matrices), -1, -2))
+    below = xp.tril(read, -1)
+    whole = below + xp.conj(xp.swapaxes(below, -1, -2)) + read * xp.eye(read.shape[-1], dtype=read.dtype)
+    found = _each(whole, lambda matrix: _cholesky_of(matrix, xp), xp)
+    pivots = xp.real(xp.diagonal(found, axis1=-2, axis2=-1))
+    fails = ~(pivots > 0).all(axis=-1)
+    found = xp.where(fails[..., None, None], xp.asarray(np.nan, found.dtype), found)
+    found = xp.tril(found) if lower else xp.conj(xp.swapaxes(xp.tril(found), -1, -2))
+    if "info" in arguments.config["outputs"]:
+        found = found + (xp.triu(matrices, 1) if lower else xp.tril(matrices, -1))
+    return _outputs(arguments, {"factor": found, "info": fails.astype(np.int32)})
+
+
+def _cholesky_of(matrix: Array, xp: Any) -> Array:
+    try:
+        return xp.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return xp.full_like(matrix, np.nan)
+
+
+def triangular_solve(arguments: LibraryArguments) -> list[Array]:
+    """`solution`, of the shape of the right-hand sides."""
+    config, xp = arguments.config, arguments.xp
+    matrices, right = _matrices(arguments, 0), _matrices(arguments, 1)
+    lower, transposed = config["lower"], config["transpose_a"]
+    if transposed != "NO_TRANSPOSE":
+        matrices, lower = xp.swapaxes(matrices, -1, -2), not lower
+        matrices = xp.conj(matrices) if transposed == "ADJOINT" else matrices
+    if not config["left_side"]:
+        # x a = b is a^T x^T = b^T.
+        matrices, right, lower = xp.swapaxes(matrices, -1, -2), xp.swapaxes(right, -1, -2), not lower
+    found = _substituted(matrices, right, lower=lower, unit=config["unit_diagonal"], xp=xp)
+    return _outputs(arguments, {"solution": found if config["left_side"] else xp.swapaxes(found, -1, -2)})
+
+
+def _substituted(matrices: Array, right: Array, *, lower: bool, unit: bool, xp: Any) -> Array:
+    """Row by row, each with the rows before it."""
+    count = matrices.shape[-1]
+    if xp is not np:
+        return _solved_on_gpu(matrices, right, lower=lower, unit=unit, xp=xp)
+    found = np.zeros_like(right)
+    for step in range(count):
+        row = step if lower else count - 1 - step
+        known = slice(0, row) if lower else slice(row + 1, count)
+        value = right[..., row, :] - (matrices[..., row : row + 1, known] @ found[..., known, :])[..., 0, :]
+        found[..., row, :] = value if unit else value / matrices[..., row, row][..., None]
+    return found
+
+
+def _solved_on_gpu(matrices: Array, right: Array, *, lower: bool, unit: bool, xp: Any) -> Array:
+    linalg: Any = import_module("cupyx.scipy.linalg")
+    found = xp.empty_like(right)
+    for index in np.ndindex(*matrices.shape[:-2]):
+        found[index] = linalg.solve_triangular(matrices[index], right[index], lower=lower, unit_diagonal=unit)
+    return found
+
+
+def lu(arguments: LibraryArguments) -> list[Array]:
+    """`factors`, `pivots`, `info`."""
+    matrices, xp = _matrices(arguments, 0), arguments.xp
+    found = matrices.copy()
+    batch, (rows, columns) = found.shape[:-2], found.shape[-2:]
+    pivots = xp.zeros((*batch, min(rows, columns)), np.int32)
+    info = xp.zeros(batch, np.int32)
+    for index in np.ndindex(*batch):
+        info[index] = _eliminated(found[index], pivots[index])
+    return _outputs(arguments, {"factors": found, "pivots": pivots, "info": info})
+
+
+def _eliminated(matrix: Array, pivots: Array) -> int:
+    """Gaussian elimination in place, by the largest of a column; the number, from 1, of the first pivot that is 0."""
+    first_zero = 0
+    for k in range(len(pivots)):
+        size = np.abs(np.real(matrix[k:, k])) + np.abs(np.imag(matrix[k:, k]))
+        p = k + int(np.argmax(size))
+        pivots[k] = p + 1
+        matrix[[k, p]] = matrix[[p, k]]
+        if matrix[k, k] == 0:
+            first_zero = first_zero or k + 1
+            continue
+        matrix[k + 1 :, k] /= matrix[k, k]
+        matrix[k + 1 :, k + 1 :] -= np.outer(matrix[k + 1 :, k], matrix[k, k + 1 :])
+    return first_zero
+
+
+def permutation_of_pivots(arguments: LibraryArguments) -> list[Array]:
+    """Which row is where after all exchanges."""
+    (pivots,), xp = arguments.operands, arguments.xp
+    batch, count = pivots.shape[:-1], arguments.results[0][1][-1]
+    host = pivots if xp is np else xp.asnumpy(pivots)
+    found = np.broadcast_to(np.arange(count, dtype=np.int32), (*batch, count)).copy()
+    for index in np.ndindex(*batch):
+        row = found[index]
+        for k, p in enumerate(host[index]):
+            row[k], row[p] = row[p], row[k]
+    return [xp.asarray(found)]
+
+
+def qr(arguments: LibraryArguments) -> list[Array]:
+    """`factors`, `scales`."""
+    matrices, xp = _matrices(arguments, 0), arguments.xp
+    count = min(matrices.shape[-2:])
+    factors, scales = xp.empty_like(matrices), xp.empty((*matrices.shape[:-2], count), matrices.dtype)
+    for index in np.ndindex(*matrices.shape[:-2]):
+        transposed, scales[index] = xp.linalg.qr(matrices[index], mode="raw")
+        factors[index] = transposed.T
+    return _outputs(arguments, {"factors": factors, "scales": scales})
+
+
+def householder_product(arguments: LibraryArguments) -> list[Array]:
+    """`product`: the first columns of Q, as many as the vectors' matrix has."""
+    vectors, scales, xp = _matrices(arguments, 0), arguments.operands[1], arguments.xp
+    rows, columns = vectors.shape[-2:]
+    found = xp.broadcast_to(xp.eye(rows, columns, dtype=vectors.dtype), vectors.shape).copy()
+    for k in reversed(range(scales.shape[-1])):
+        v = vectors[..., k:, k : k + 1].copy()
+        v[..., 0, :] = 1
+        seen = found[..., k:, :]
+        found[..., k:, :] = seen - scales[..., k, None, None] * v @ (xp.conj(xp.swapaxes(v, -1, -2)) @ seen)
+    return _outputs(arguments, {"product": found})
+
+
+def eigh(arguments: LibraryArguments) -> list[Array]:
+    """`vectors`, `values`, `info` (0)."""
+    matrices, xp = _matrices(arguments, 0), arguments.xp
+    finite = xp.isfinite(matrices).all(axis=(-1, -2)) if matrices.size else xp.ones(matrices.shape[:-2], np.bool_)
+    safe = xp.where(finite[..., None, None], matrices, matrices.dtype.type(0))
+    values, vectors = xp.linalg.eigh(safe, UPLO="L" if arguments.config["lower"] else "U")
+    vectors = xp.where(finite[..., None, None], vectors, xp.asarray(np.nan, vectors.dtype))
+    values = xp.where(finite[..., None], values, xp.asarray(np.nan, values.dtype))
+    return _outputs(arguments, {"vectors": vectors, "values": values, "info": xp.zeros(finite.shape, np.int32)})
+
+
+def svd(arguments: LibraryArguments) -> list[Array]:
+    """`values`, `left`, `right`: v, or its adjoint if the configuration says so; `overwritten` (the operand), `info` (0)."""
+    config, xp = arguments.config, arguments.xp
+    matrices = _matrices(arguments, 0)
+    left, values, right = xp.linalg.svd(matrices, full_matrices=config["full_matrices"])
+    if not config["adjoint"]:
+        right = xp.conj(xp.swapaxes(right, -1, -2))
+    info = xp.zeros(matrices.shape[:-2], np.int32)
+    found = {"overwritten": matrices, "values": values, "left": left, "right": right, "info": info}
+    return _outputs(arguments, found)
+
+
+def _matrices(arguments: LibraryArguments, operand: int) -> Array:
+    """An operand, of a type that LAPACK has. raises Unsupported for others."""
+    if arguments.types[operand] not in ("f32", "f64", "c64", "c128"):
+        raise Unsupported(f"no linear algebra of {arguments.types[operand]} matrices", stage="library")
+    return arguments.operands[operand]
+
+
+def _each(matrices: Array, function: Callable[[Array], Array], xp: Any) -> Array:
+    found = xp.empty_like(matrices)
+    for index in np.ndindex(*matrices.shape[:-2]):
+        found[index] = function(matrices[index])
+    return found
+
+
+def _outputs(arguments: LibraryArguments, found: Mapping[str, Array]) -> list[Array]:
+    names: Sequence[str] = arguments.config["outputs"]
+    return [arguments.result(i, found[name]) if name in found else arguments.zeros(i) for i, name in enumerate(names)]
