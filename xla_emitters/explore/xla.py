@@ -12,7 +12,10 @@ Source: PJRT's C API header (positions in the function table, which only grows a
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
+import tempfile
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,9 @@ from typing import Any
 from xla_emitters.device import Device, device
 from xla_emitters.errors import DataError, ToolError
 from xla_emitters.extras import install_command
+
+Flag = bool | int | float | str
+"""The value of one of XLA's DebugOptions."""
 
 HELP = install_command(extras="xla,ptxas")
 
@@ -84,26 +90,44 @@ class XlaGpu:
         self._topology: int = self._call("TopologyDescription_Create", create).topology
 
     def parse(self, text: str) -> Any:
-        """jaxlib's module for HLO text. Raises DataError with XLA's own message."""
+        """jaxlib's module for HLO text or StableHLO. Raises DataError with XLA's own message."""
+        is_hlo = re.search(r"^\s*HloModule\b", text, re.MULTILINE)
         try:
-            return self._parser.hlo_module_from_text(text)
-        except self._jax.JaxRuntimeError as error:
-            raise DataError(f"XLA cannot parse this HLO: {error}", stage="xla") from error
+            if is_hlo:
+                return self._parser.hlo_module_from_text(text)
+            return self._jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+        except (self._jax.JaxRuntimeError, ValueError) as error:
+            kind = "HLO" if is_hlo else "StableHLO"
+            raise DataError(f"XLA cannot parse this {kind}: {error}", stage="xla") from error
 
     def compile(self, text: str, directory: Path | None = None) -> None:
         """Compiles a module without running HLO passes; XLA's dumps are written to `directory`, if given.
 
         raises DataError with XLA's message
         """
-        proto: bytes = self.parse(text).as_serialized_hlo_module_proto()
-        cuda = _find_below_sys_path("nvidia/cuda_nvcc/nvvm/libdevice").parent.parent
-        flags: dict[str, Any] = {
-            "xla_disable_all_hlo_passes": True,
-            "xla_gpu_cuda_data_dir": str(cuda),
-            "xla_gpu_autotune_level": 0,
-        }
+        flags: dict[str, Flag] = {"xla_disable_all_hlo_passes": True}
         if directory is not None:
             flags |= {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": ".*"}
+        self._compile(self.parse(text), flags)
+
+    def optimize(self, text: str, flags: Mapping[str, Flag] | None = None) -> str:
+        """A module as XLA's HLO passes leave it: the text that XLA dumps as `*.gpu_after_optimizations.txt`, constants written out.
+
+        text   HLO before optimization, without fusions
+        flags  DebugOptions by name, "xla_gpu_enable_triton_gemm": False
+        raises DataError with XLA's message
+        """
+        with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
+            own = {"xla_dump_to": directory, "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
+            self._compile(self.parse(text), {**own, **(flags or {}), "xla_dump_to": directory})
+            (path,) = Path(directory).glob("*gpu_after_optimizations.txt")
+            return path.read_text()
+
+    def _compile(self, module: Any, flags: Mapping[str, Flag]) -> None:
+        """Compiles jaxlib's module; raises DataError with XLA's message."""
+        proto: bytes = module.as_serialized_hlo_module_proto()
+        cuda = _find_below_sys_path("nvidia/cuda_nvcc/nvvm/libdevice").parent.parent
+        flags = {"xla_gpu_cuda_data_dir": str(cuda), "xla_gpu_autotune_level": 0, **flags}
         build: Any = self._jax.CompileOptions()
         build.executable_build_options.num_partitions = 1
         build.executable_build_options.num_replicas = 1
