@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from xla_emitters.device import Device as Device
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
     from xla_emitters.explore.check import check as check
+    from xla_emitters.explore.compile import compile as compile
+    from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
+    from xla_emitters.explore.jax_program import from_jax as from_jax
+    from xla_emitters.explore.optimize import optimize as optimize
     from xla_emitters.indexing import IndexingMap as IndexingMap
-    from xla_emitters.pipelines.compiler import compile as compile
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace
@@ -26,23 +29,29 @@ _HOMES = {
     "DEVICES": "device",
     "Device": "device",
     "IndexingMap": "indexing",
+    "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
     "Program": "runtime",
     "Trace": "trace",
     "XlaEmittersError": "errors",
     "check": "explore.check",
-    "compile": "pipelines.compiler",
+    "compile": "explore.compile",
+    "from_jax": "explore.jax_program",
+    "optimize": "explore.optimize",
 }
 __all__ = [
     "DEVICES",
     "Device",
     "IndexingMap",
+    "JaxProgram",
     "Kernel",
     "Program",
     "Trace",
     "XlaEmittersError",
     "check",
     "compile",
+    "from_jax",
+    "optimize",
 ]
 
 

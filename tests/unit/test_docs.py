@@ -11,6 +11,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,8 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     for line in [line for where, line in COMMANDS if where == page]:
+        if line.startswith("xla-emitters optimize") and find_spec("jaxlib") is None:
+            continue
         code, text, messages = run_line(line, tmp_path)
         assert code == 0, f"{line}\n{messages.decode()}"
         assert text or messages or " -o " in line or "--print-ir-tree-dir" in line, line
@@ -99,6 +102,8 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda value: value if value.endswith(".md") else "")
 def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> None:
+    if "import jax" in code:
+        pytest.importorskip("jax", reason="the extra [jax] is not installed")
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False
     )

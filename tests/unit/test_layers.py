@@ -162,6 +162,7 @@ def test_no_pass_is_made_of_another() -> None:
     [
         ("cupy", {"runtime/cupy_launcher.py", "runtime/bundle_main.py"}),
         ("islpy", {"explore/prove.py"}),
+        ("jax", {"explore/jax_program.py"}),
         ("jaxlib", {"explore/xla.py"}),
         ("subprocess", {"lowering/tools.py"}),
     ],

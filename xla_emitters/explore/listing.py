@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.errors import Unsupported, XlaEmittersError
 from xla_emitters.fusions.heroes import find_non_trivial_hero
-from xla_emitters.fusions.host import host_computations, is_marker
+from xla_emitters.fusions.host import host_computations
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.pipelines.compiler import compile_module
@@ -129,8 +129,7 @@ def _listed_kernel(
 
 def _listed_call(op: HloOp, computation: ComputationOp) -> ListedCall | None:
     """None for an instruction that no library computes."""
-    is_custom = op.opcode == "custom-call"
-    if is_marker(op) or not (is_custom or op.opcode in LIBRARY_OPCODES):
+    if not is_library_call(op):
         return None
     target = op.properties.get("custom_call_target")
     named = target.data.strip('"') if isinstance(target, StringAttr) else op.opcode

@@ -1,25 +1,35 @@
-"""The real XLA:GPU, without a GPU: compiles HLO text for a described device, for comparison with our code.
+"""The real XLA:GPU, without a GPU: compiles and optimizes HLO text for a described device.
 
-    XlaGpu().compile(text, directory)   ->  directory/*.ptx, *.mlir-passes.log, thunk_sequence.txt ...
+    XlaGpu().compile(text, directory)    ->  directory/*.ptx, *.mlir-passes.log, thunk_sequence.txt ...     no HLO pass is run
+    XlaGpu().optimize(text, directory)   ->  the module after all HLO passes, as `--xla_dump_to` writes it
 
 This module calls PJRT's CUDA plugin through its C API with ctypes. A topology made from a device description needs no device, and a program
-of format "hlo" reaches the emitters unchanged, fusions and layouts included. It needs the extra [xla] (jaxlib for the HLO parser and the
-plugin), libdevice and ptxas (the extra [ptxas]). A failed check inside XLA aborts the process, so run modules that may be invalid in a
-child process.
-Source: PJRT's C API header (positions in the function table, which only grows at its end) and DebugOptions' flag names.
+of format "hlo" reaches the emitters unchanged, fusions and layouts included. It needs the extra [xla] (jaxlib for the parsers of HLO and
+StableHLO, and the plugin), libdevice and ptxas (the extra [ptxas]). A failed check inside XLA aborts the process: `optimize.py` runs this
+module in a child process, and what else may be given invalid modules should too.
+Source: PJRT's C API header (positions in the function table, which only grows at its end) and DebugOptions' flag names; the files in XLA's
+xla/backends/gpu/target_config/specs for rates and memory sizes, a data sheet for t4.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
+import re
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from xla_emitters.device import Device, device
-from xla_emitters.errors import DataError, ToolError
+from xla_emitters.device import Device, device, device_running
+from xla_emitters.errors import DataError, ToolError, UsageError, XlaEmittersError
 from xla_emitters.extras import install_command
+from xla_emitters.lowering.tools import find_tool
+
+Flag = bool | int | float | str
+"""The value of one of XLA's DebugOptions."""
 
 HELP = install_command(extras="xla,ptxas")
 
@@ -84,26 +94,51 @@ class XlaGpu:
         self._topology: int = self._call("TopologyDescription_Create", create).topology
 
     def parse(self, text: str) -> Any:
-        """jaxlib's module for HLO text. Raises DataError with XLA's own message."""
+        """jaxlib's module for HLO text or StableHLO. Raises DataError with XLA's own message."""
+        is_hlo = re.search(r"^\s*HloModule\b", text, re.MULTILINE)
         try:
-            return self._parser.hlo_module_from_text(text)
-        except self._jax.JaxRuntimeError as error:
-            raise DataError(f"XLA cannot parse this HLO: {error}", stage="xla") from error
+            if is_hlo:
+                return self._parser.hlo_module_from_text(text)
+            return self._jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+        except (self._jax.JaxRuntimeError, ValueError) as error:
+            kind = "HLO" if is_hlo else "StableHLO"
+            raise DataError(f"XLA cannot parse this {kind}: {error}", stage="xla") from error
 
     def compile(self, text: str, directory: Path | None = None) -> None:
         """Compiles a module without running HLO passes; XLA's dumps are written to `directory`, if given.
 
         raises DataError with XLA's message
         """
-        proto: bytes = self.parse(text).as_serialized_hlo_module_proto()
-        cuda = _find_below_sys_path("nvidia/cuda_nvcc/nvvm/libdevice").parent.parent
-        flags: dict[str, Any] = {
-            "xla_disable_all_hlo_passes": True,
-            "xla_gpu_cuda_data_dir": str(cuda),
-            "xla_gpu_autotune_level": 0,
-        }
+        flags: dict[str, Flag] = {"xla_disable_all_hlo_passes": True}
         if directory is not None:
             flags |= {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": ".*"}
+        self._compile(self.parse(text), flags)
+
+    def optimize(self, text: str, directory: Path, flags: Mapping[str, Flag] | None = None) -> str:
+        """Runs XLA's HLO passes; returns the text that XLA dumps as `*gpu_after_optimizations.txt`, with constants written out.
+
+        text       HLO without fusions, or StableHLO
+        directory  an empty one, for XLA's dumps
+        flags      DebugOptions by name: {"xla_gpu_enable_triton_gemm": False}
+        raises     DataError with XLA's message, UsageError for a flag that XLA does not have or a value that it does not take
+        """
+        dump = {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
+        try:
+            self._compile(self.parse(text), {**(flags or {}), **dump})
+        except DataError:
+            # The passes are done when the text is there: only code was not made of it.
+            if dumped(directory) is None:
+                raise
+        optimized = dumped(directory)
+        assert optimized is not None, "XLA compiled a module and dumped none"
+        return optimized
+
+    def _compile(self, module: Any, flags: Mapping[str, Flag]) -> None:
+        """Compiles jaxlib's module; raises DataError with XLA's message."""
+        proto: bytes = module.as_serialized_hlo_module_proto()
+        # A CUDA toolkit and NVIDIA's wheels are laid out alike: TOOLKIT/bin/ptxas, TOOLKIT/nvvm/libdevice.
+        cuda = Path(find_tool("ptxas").path).resolve().parents[1]
+        flags = {"xla_gpu_cuda_data_dir": str(cuda), "xla_gpu_autotune_level": 0, **flags}
         build: Any = self._jax.CompileOptions()
         build.executable_build_options.num_partitions = 1
         build.executable_build_options.num_replicas = 1
@@ -137,6 +172,8 @@ class XlaGpu:
             destroy = _arguments("error")()
             destroy.error = error
             self._call_without_error("Error_Destroy", destroy)
+            if text.startswith(("No such compile option", "While setting option")):
+                raise UsageError(f"XLA refuses a flag: {text}", stage="xla")
             raise DataError(f"XLA:GPU: {text}", stage="xla")
         return arguments
 
@@ -150,9 +187,47 @@ class XlaGpu:
         return address
 
 
+def whole_text(module: Any) -> str:
+    """jaxlib's module as text with all elements of constants, which its own printer leaves out. raises ToolError without jaxlib."""
+    options: Any = _import("jaxlib._hlo").HloPrintOptions()
+    options.print_large_constants = True
+    return module.to_string(options)
+
+
+def dumped(directory: Path) -> str | None:
+    """The optimized module among XLA's dumps, or None when XLA did not come so far."""
+    return next((path.read_text() for path in directory.glob("*gpu_after_optimizations.txt")), None)
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """What XLA's cost model reads of a GPU and our emitters do not: it decides which fusions are made.
+
+    fpus   floating-point units of one multiprocessor
+    """
+
+    clock_ghz: float
+    fpus: int
+    memory_bytes: int
+
+
+_RATES = {
+    "t4": _Rates(1.59, 64, 16 * 2**30),
+    "a100": _Rates(1.41, 64, 42331013120),
+    "a6000": _Rates(1.8, 128, 51041271808),
+    "h100": _Rates(1.98, 128, 84942979072),
+    "h200": _Rates(1.98, 128, 151397597184),
+    "b200": _Rates(1.965, 128, 191514411008),
+}
+
+
 def description(chip: Device) -> str:
-    """`chip` as the text of XLA's GpuTargetConfigProto, with the fields that its heuristics read; emission does not use clock rates."""
+    """`chip` as the text of XLA's GpuTargetConfigProto, with the fields that its heuristics read.
+
+    A device that is not in `_RATES` is taken to be as fast as the newest of those that is not newer.
+    """
     major, minor = chip.compute_capability
+    rates = _RATES[chip.name if chip.name in _RATES else device_running(chip.architecture).name]
     numbers = {
         "threads_per_block_limit": chip.threads_per_block_max,
         "threads_per_warp": chip.threads_per_warp,
@@ -161,7 +236,7 @@ def description(chip: Device) -> str:
         "shared_memory_per_core": chip.shared_bytes_per_core,
         "threads_per_core_limit": chip.threads_per_core,
         "core_count": chip.cores,
-        "fpus_per_core": 128,
+        "fpus_per_core": rates.fpus,
         "block_dim_limit_x": chip.grid_max_x,
         "block_dim_limit_y": chip.grid_max_y,
         "block_dim_limit_z": 65535,
@@ -170,8 +245,8 @@ def description(chip: Device) -> str:
         "thread_dim_limit_z": 64,
         "memory_bandwidth": chip.bandwidth_bytes_per_s,
         "l2_cache_size": chip.l2_bytes,
-        "clock_rate_ghz": 1.5,
-        "device_memory_size": 2**36,
+        "clock_rate_ghz": rates.clock_ghz,
+        "device_memory_size": rates.memory_bytes,
         "registers_per_core_limit": 65536,
         "registers_per_block_limit": 65536,
         "device_address_bits": 64,
@@ -200,3 +275,14 @@ def _find_below_sys_path(pattern: str) -> Path:
         if found := sorted(Path(directory or ".").glob(pattern)):
             return found[-1]
     raise ToolError(f"no file {pattern} is installed", stage="xla", help=HELP)
+
+
+def serve() -> None:
+    """One optimization for a parent process: a request on stdin, as `optimize.py` writes it; on stdout the error there was, or {}."""
+    request = json.load(sys.stdin)
+    try:
+        XlaGpu(device(request["target"])).optimize(request["text"], Path(request["directory"]), request["flags"])
+    except XlaEmittersError as error:
+        json.dump({"error": type(error).__name__, "message": error.message, "help": error.help}, sys.stdout)
+    else:
+        json.dump({}, sys.stdout)

@@ -30,8 +30,9 @@ PACKAGES = {
     "pygments": ("", "colours"),
     "islpy": ("prove", "proofs about indexing maps"),
     "marimo": ("notebook", "the notebooks"),
-    "jaxlib": ("xla", "comparing with the real XLA"),
-    "jax-cuda13-pjrt": ("xla", "comparing with the real XLA"),
+    "jax": ("jax", "JAX functions in"),
+    "jaxlib": ("xla", "the real XLA: optimize, and comparing with it"),
+    "jax-cuda13-pjrt": ("xla", "the real XLA: optimize, and comparing with it"),
 }
 PURPOSES = {
     "mlir-opt": "PTX",

@@ -39,6 +39,10 @@ VERBS = {
         "say why the code is as it is: emitter, launch, partition, vectors, and what passes declined",
         "xla-emitters explain examples/gelu.hlo",
     ),
+    "optimize": (
+        "print a module as the real XLA:GPU optimizes it, without a GPU (extras [xla,ptxas])",
+        "xla-emitters optimize examples/softmax.mlir --flag xla_gpu_enable_triton_gemm=false",
+    ),
     "maps": (
         "print which elements a result needs of each parameter, or a parameter gives to each result",
         "xla-emitters maps examples/gelu.hlo",

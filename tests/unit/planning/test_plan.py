@@ -215,7 +215,7 @@ def test_a_branch_makes_its_results_where_they_are_wanted() -> None:
     [
         (
             "  x = f32[8] parameter(0)\n  a = f32[8] fusion(x), kind=kLoop, calls=one\n  ROOT b = f32[8] negate(a)",
-            "no kernel outside fusions",
+            "no library function",
         ),
         (
             "  t = (f32[8], f32[8]) parameter(0)\n  x = f32[8] get-tuple-element(t), index=0\n"

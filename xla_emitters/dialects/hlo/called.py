@@ -36,8 +36,13 @@ OnElements: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
 def on_elements(op: CallingOp, symbol: SymbolRefAttr, call: Call) -> OnElements:
+    """A computation of scalars that `op` calls as an elementwise function of arrays of one shape: see `computation_on_elements`."""
+    return computation_on_elements(find_computation(op, symbol), call)
+
+
+def computation_on_elements(callee: ComputationOp, call: Call) -> OnElements:
     """A computation of scalars as an elementwise function of arrays of one shape, which returns one array per leaf of its root."""
-    name, callee = symbol.root_reference.data, find_computation(op, symbol)
+    name = callee.sym_name.data
 
     def at_once(arrays: Sequence[Array]) -> tuple[Array, ...]:
         return tuple(np.broadcast_to(np.asarray(leaf), arrays[0].shape) for leaf in _leaves(call(name, arrays)))

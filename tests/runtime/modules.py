@@ -1,0 +1,90 @@
+"""The modules of `tests/corpus/modules`: JAX programs as the real XLA:GPU optimized them for an H200, and what they compute.
+
+    softmax.hlo          XLA's Triton fusions off            softmax.npz    r0, r1, ...: what XLA:CPU makes of the JAX function
+    softmax.triton.hlo   XLA's defaults                      modules.json   how the inputs are drawn, what may differ
+
+Each text is what `--xla_dump_to` writes as `*.gpu_after_optimizations.txt`, with constants written out. Nothing here needs JAX:
+`jax_modules` made the files. An input is drawn from words:
+
+    f32[16,64]              normal, mean 0, deviation 1       s32[4] 0..15        integers, both ends included
+    f32[16] 0.1..2          uniform                           u32[2] any          all bit patterns
+    s32[8] permutation      0 to 7 in any order               pred[8]             either, with equal odds
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+
+MODULES = Path(__file__).parents[1] / "corpus" / "modules"
+SETTINGS = {"": "Triton off", ".triton": "XLA's defaults"}
+"""What is between a program's name and `.hlo`, and how XLA was set."""
+
+_WORDS = re.compile(r"(?P<type>\w+)\[(?P<shape>[\d,]*)\](?: (?:(?P<low>[-\d.]+)\.\.(?P<high>[-\d.]+)|(?P<word>\w+)))?")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a program is run and judged.
+
+    inputs      a draw for each parameter of ENTRY
+    atol, rtol  what may differ from `expected`, as in `numpy.isclose`; both zero: no bit
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    atol: float
+    rtol: float
+
+    def arrays(self) -> list[Array]:
+        """The inputs, the same in every run and every version of NumPy."""
+        return [draw(words, number) for number, words in enumerate(self.inputs)]
+
+    @property
+    def expected(self) -> Path:
+        """The `.npz` of the results."""
+        return MODULES / f"{self.name}.npz"
+
+    def text(self, setting: str) -> Path:
+        """The module's file; `setting` is a key of `SETTINGS`."""
+        return MODULES / f"{self.name}{setting}.hlo"
+
+
+@cache
+def recipes() -> dict[str, Recipe]:
+    """Every program by its name."""
+    data = json.loads((MODULES / "modules.json").read_text())
+    return {name: Recipe(name, tuple(row["inputs"]), row["atol"], row["rtol"]) for name, row in data.items()}
+
+
+def draw(words: str, seed: int) -> Array:
+    """The array that `words` describe; the module's docstring lists them. raises ValueError for other words."""
+    found = _WORDS.fullmatch(words)
+    if found is None:
+        raise ValueError(f"no draw is written {words!r}")
+    kind = dtype(found["type"])
+    shape: Sequence[int] = [int(extent) for extent in found["shape"].split(",") if extent]
+    # The old generator: NumPy promises that its stream never changes.
+    random = np.random.RandomState(seed)
+    target = kind.numpy
+    if found["word"] == "permutation":
+        return random.permutation(shape[0]).astype(target)
+    if found["word"] == "any":
+        return np.frombuffer(random.bytes(int(np.prod(shape)) * target.itemsize), target).reshape(shape)
+    if found["type"] == "pred":
+        return random.randint(0, 2, shape).astype(target)
+    if found["type"].startswith("c"):
+        return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(target)
+    if found["low"] is None:
+        return np.asarray(random.standard_normal(shape)).astype(target)
+    if re.fullmatch(r"[su]\d+", found["type"]):
+        return np.asarray(random.randint(int(found["low"]), int(found["high"]) + 1, shape)).astype(target)
+    return np.asarray(random.uniform(float(found["low"]), float(found["high"]), shape)).astype(target)

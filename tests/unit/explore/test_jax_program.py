@@ -1,0 +1,155 @@
+"""JAX functions as programs: trees in and out, what JAX drops and converts, its stages, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xla_emitters.device import device
+from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError
+from xla_emitters.explore import jax_program
+from xla_emitters.explore.compile import compile
+from xla_emitters.explore.jax_program import JaxProgram, from_jax, is_stage
+from xla_emitters.explore.xla import description
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7
+
+
+@pytest.fixture(scope="module")
+def jax() -> Any:
+    pytest.importorskip("jaxlib", reason="the extra [jax] is not installed")
+    return pytest.importorskip("jax", reason="the extra [jax] is not installed")
+
+
+def two(x: Any) -> Any:
+    return x * 2 + 1, x > 1
+
+
+def test_trees_go_in_and_come_out(jax: Any) -> None:
+    def function(pair: Any, scale: Any) -> Any:
+        return {"sum": [pair["a"] * scale + pair["b"][0]], "none": None}
+
+    arguments = ({"a": X, "b": (X + 3,)}, 2.0)
+    program = from_jax(function, *arguments, stage="llvm-dialect")
+    assert isinstance(program, JaxProgram)
+    result = program(*arguments)
+    assert result["none"] is None
+    np.testing.assert_allclose(result["sum"][0], X * 2 + X + 3, rtol=1e-6)
+    np.testing.assert_array_equal(program.run_cpu(*arguments, stage="scf")["sum"][0], result["sum"][0])
+
+
+def test_arguments_without_use_are_dropped(jax: Any) -> None:
+    program = from_jax(lambda x, unused, y: x - y, X, np.ones(3), X + 1, stage="llvm-dialect")
+    assert len(program.parameters) == 2
+    np.testing.assert_array_equal(program(X, np.ones(3), X + 1), X - (X + 1))
+
+
+def test_the_answer_is_of_the_callers_family(jax: Any) -> None:
+    program = from_jax(two, X, stage="llvm-dialect")
+    assert {type(leaf) for leaf in program(X)} == {np.ndarray}
+    assert all(isinstance(leaf, jax.Array) for leaf in program(jax.numpy.asarray(X)))
+
+
+def test_arguments_are_converted_as_jax_converts_them(jax: Any) -> None:
+    """64 bits become 32, numbers get the parameter's type, a random key is its bits; another type is refused."""
+    program = from_jax(two, X, stage="llvm-dialect")
+    np.testing.assert_array_equal(program(X.astype(np.float64))[0], program(X)[0])
+    number = from_jax(lambda n: n * 3, 2, stage="llvm-dialect")
+    assert (number(5), number.results[0].dtype) == (15, "s32")
+    key = jax.random.key(1)
+    bits = from_jax(lambda key: jax.random.bits(key, (3,)), key, stage="llvm-dialect")
+    np.testing.assert_array_equal(bits(key), jax.random.bits(key, (3,)))
+    with pytest.raises(DataError, match="float16"):
+        program(X.astype(np.float16))
+
+
+def test_another_tree_is_refused_with_both(jax: Any) -> None:
+    program = from_jax(lambda d: d["a"] * 2, {"a": X}, stage="llvm-dialect")
+    with pytest.raises(DataError, match=r"takes .*'a'.*; .*'b'.* was given"):
+        program({"b": X})
+
+
+def test_donated_and_static_arguments(jax: Any) -> None:
+    """A donated argument's memory is the result's; the caller's array is left as it was."""
+    jitted = jax.jit(lambda x, n: x.at[n].add(1.0), donate_argnums=0, static_argnums=1)
+    given = X.copy()
+    program = compile(jitted.trace(given, 2).lower(lowering_platforms=("cuda",)), stage="llvm-dialect")
+    assert "input_output_alias" in program.hlo
+    expected = X.copy()
+    expected[2] += 1
+    np.testing.assert_array_equal(program(given), expected)
+    np.testing.assert_array_equal(given, X)
+
+
+def test_every_stage_of_jax_is_taken(jax: Any) -> None:
+    jitted = jax.jit(two)
+    exported = jax.export.export(jitted, platforms=["cuda"])(X)
+    for source in (jitted.trace(X), jitted.lower(X), exported):
+        assert is_stage(source)
+        np.testing.assert_allclose(compile(source, stage="llvm-dialect")(X)[0], X * 2 + 1, rtol=1e-6)
+
+
+def test_flags_reach_xla(jax: Any) -> None:
+    passes = {"xla_disable_hlo_passes": "triton-softmax-rewriter,fusion-block-level-rewriter"}
+    program = from_jax(jax.nn.softmax, X, flags=passes, stage="llvm-dialect")
+    assert "__triton" not in program.hlo
+    np.testing.assert_allclose(program(X), jax.nn.softmax(X), rtol=1e-5)
+
+
+def test_what_was_compiled_for_a_cpu_is_refused_with_the_way_out(jax: Any) -> None:
+    with pytest.raises(Unsupported, match="compiled for 'cpu'") as raised:
+        compile(jax.jit(two).lower(X).compile())
+    assert "trace(x).lower" in raised.value.help
+
+
+def test_what_was_compiled_for_a_gpu_is_taken_with_its_constants(jax: Any) -> None:
+    """JAX compiles for a GPU that is described, too; only then is there no need for one."""
+    topologies = pytest.importorskip("jax.experimental.topologies")
+    h200 = {"target_config": description(device("h200")), "topology": "1x1x1"}
+    place = jax.sharding.SingleDeviceSharding(topologies.get_topology_desc("", "cuda", **h200).devices[0])
+    table = np.arange(24, dtype=np.float32).reshape(4, 6) ** 2
+    lowered = jax.jit(lambda unused, x: {"y": x + table}, in_shardings=place).lower(X, X)
+    compiled = lowered.compile(compiler_options={"xla_gpu_autotune_level": 0})
+    np.testing.assert_array_equal(compile(compiled, stage="llvm-dialect")(X, X)["y"], X + table)
+    with pytest.raises(UsageError, match="flags come too late"):
+        compile(compiled, flags={"xla_gpu_autotune_level": 0})
+
+
+def test_exports_that_are_not_for_cuda_or_symbolic_are_refused(jax: Any) -> None:
+    with pytest.raises(Unsupported, match="exported for cpu"):
+        compile(jax.export.export(jax.jit(two), platforms=["cpu"])(X))
+    (size,) = jax.export.symbolic_shape("b")
+    symbolic = jax.ShapeDtypeStruct((size, 6), np.float32)
+    with pytest.raises(Unsupported, match=r"argument 0 is float32\[b,6\]"):
+        compile(jax.export.export(jax.jit(two), platforms=["cuda"])(symbolic))
+
+
+def test_dynamic_is_for_later(jax: Any) -> None:
+    with pytest.raises(Unsupported, match="not compiled yet"):
+        from_jax(two, X, dynamic=True)
+
+
+def test_flags_without_xla_are_refused() -> None:
+    with pytest.raises(UsageError, match="flags are for XLA"):
+        compile("HloModule m\n", flags={"xla_gpu_autotune_level": 0})
+
+
+def test_what_is_not_jaxs_is_no_stage() -> None:
+    class Lowered: ...
+
+    assert not is_stage(Lowered())
+    assert not is_stage("HloModule m\n")
+
+
+def test_without_jax_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(f"No module named '{name}'")
+
+    monkeypatch.setattr(jax_program, "import_module", missing)
+    with pytest.raises(ToolError, match="JAX is not installed") as raised:
+        from_jax(two, X)
+    assert "[jax,ptxas]" in raised.value.help

@@ -1,0 +1,146 @@
+"""XLA's optimized module of a text: what goes in, what comes out, and what is said when XLA does not take it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.device import DEVICES, device
+from xla_emitters.errors import DataError, ParseError, ToolError, UsageError
+from xla_emitters.explore import optimize as optimizer
+from xla_emitters.explore.optimize import optimize, parse_flag
+from xla_emitters.explore.xla import description
+from xla_emitters.lowering.tools import RunningTool
+from xla_emitters.text_proto import parse_text_proto
+
+SOFTMAX = Path(__file__).parents[3] / "examples" / "softmax.mlir"
+NEGATE = "HloModule m\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n"
+
+
+@pytest.fixture
+def xla() -> None:
+    pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
+
+
+@pytest.mark.usefixtures("xla")
+def test_stablehlo_becomes_a_scheduled_module_of_fusions() -> None:
+    text = optimize(SOFTMAX.read_text(), flags={"xla_gpu_autotune_level": 0})
+    assert re.match(r"HloModule softmax, is_scheduled=true, entry_computation_layout=", text)
+    assert '"kind":"__triton"' in text
+
+
+@pytest.mark.usefixtures("xla")
+def test_flags_reach_xla() -> None:
+    """With the rewriters of softmax off, the three kernels are the emitters'."""
+    flags = {"xla_disable_hlo_passes": "triton-softmax-rewriter,fusion-block-level-rewriter"}
+    text = optimize(SOFTMAX.read_text(), flags=flags)
+    assert "__triton" not in text
+    assert len(re.findall(r" fusion\(", text)) == 3
+
+
+@pytest.mark.usefixtures("xla")
+def test_constants_are_whole() -> None:
+    values = ", ".join(str(number * number % 97) for number in range(40))
+    lines = ["p = s32[40] parameter(0)", f"c = s32[40] constant({{{values}}})", "ROOT n = s32[40] add(p, c)"]
+    assert f"{{{values}}}" in optimize("\n".join(["HloModule m", "ENTRY e {", *lines, "}"]))
+
+
+@pytest.mark.usefixtures("xla")
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"xla_gpu_no_such": True}, "No such compile option: 'xla_gpu_no_such'"),
+        ({"xla_gpu_autotune_level": "much"}, "xla_gpu_autotune_level, 'much' is not a valid int32"),
+        ({"xla_dump_to": "somewhere"}, "xla_dump_to is taken"),
+    ],
+)
+def test_a_bad_flag_is_named(flags: dict[str, bool | str], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        optimize(NEGATE, flags=flags)
+
+
+@pytest.mark.usefixtures("xla")
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (NEGATE.replace("negate", "fuse"), "bad:4:20", "Unknown opcode: fuse"),
+        (
+            SOFTMAX.read_text().replace("stablehlo.exponential", "stablehlo.exp"),
+            "bad:10:12",
+            "'stablehlo.exp' is unknown",
+        ),
+    ],
+)
+def test_what_xla_cannot_parse_has_its_place(text: str, place: str, message: str) -> None:
+    with pytest.raises(ParseError, match=re.escape(message)) as raised:
+        optimize(text, name="bad")
+    assert str(raised.value.place) == place
+
+
+def test_an_optimized_module_is_not_optimized_again() -> None:
+    with pytest.raises(DataError, match="scheduled: XLA has optimized it before"):
+        optimize(NEGATE.replace("HloModule m", "HloModule m, is_scheduled=true"), name="f.hlo")
+
+
+def test_a_failed_check_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child dies as XLA does: it logs the check, and a signal ends it."""
+    check = "F1122 18:01:38.778813     996 layout.cc:24] Check failed: rank == 2 (3 vs. 2) "
+    child = f"import os, sys; sys.stderr.write({check!r}); sys.stderr.flush(); os.abort()"
+    monkeypatch.setattr(optimizer, "_CHILD", child)
+    with pytest.raises(DataError, match=r"XLA aborted: layout.cc:24\] Check failed: rank == 2 \(3 vs. 2\)"):
+        optimize(NEGATE)
+
+
+def test_another_death_of_the_child_is_a_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizer, "_CHILD", "import sys; sys.exit('out of luck')")
+    with pytest.raises(ToolError, match="out of luck"):
+        optimize(NEGATE)
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizer, "_CHILD", f"import sys; sys.modules['jaxlib'] = None; {optimizer._CHILD}")
+    with pytest.raises(ToolError, match="the real XLA is not installed") as raised:
+        optimize(NEGATE)
+    assert "[xla,ptxas]" in raised.value.help
+
+
+def test_an_unknown_target_is_refused_before_xla_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunningTool, "__init__", lambda *_: pytest.fail("started"))
+    with pytest.raises(UsageError, match="unknown target 'b100'"):
+        optimize(NEGATE, "b100")
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("--xla_gpu_enable_triton_gemm=false", ("xla_gpu_enable_triton_gemm", False)),
+        ("xla_gpu_autotune_level=2", ("xla_gpu_autotune_level", "2")),
+        ("xla_disable_hlo_passes=a,b", ("xla_disable_hlo_passes", "a,b")),
+    ],
+)
+def test_flags_are_written_as_in_xla_flags(words: str, flag: tuple[str, bool | str]) -> None:
+    assert parse_flag(words) == flag
+
+
+@pytest.mark.parametrize("words", ["xla_gpu_autotune_level", "=3", ""])
+def test_a_flag_without_name_or_value_is_refused(words: str) -> None:
+    with pytest.raises(UsageError, match="is not NAME=VALUE"):
+        parse_flag(words)
+
+
+def test_every_device_is_described() -> None:
+    """The cost model of fusion reads clock and units; NVIDIA's data sheets give an H200 1.98 GHz and 128 FP32 units a multiprocessor."""
+    for chip in DEVICES:
+        info = parse_text_proto(description(chip), chip.name).child("gpu_device_info")
+        assert info is not None
+    text = description(device("h200"))
+    assert "clock_rate_ghz: 1.98 " in text
+    assert "fpus_per_core: 128 " in text
+
+
+def test_a_device_from_a_file_is_as_fast_as_the_one_before_it() -> None:
+    """An L40S is of sm_89: an A6000, of sm_86, is the newest known device that is not newer."""
+    path = Path(__file__).parents[3] / "examples" / "l40s.txtpb"
+    assert "clock_rate_ghz: 1.8 " in description(device(str(path)))

@@ -1,0 +1,41 @@
+"""`compile` as users call it: of files and text, as `pipelines.compiler` has it, and of what JAX makes of a function.
+
+compile("softmax.hlo")                      the module in the file
+compile(jax.jit(softmax).lower(x))          first optimized by the real XLA; called with JAX's trees
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.jax_program import compile_stage, is_stage
+from xla_emitters.explore.xla import Flag
+from xla_emitters.pipelines import compiler
+from xla_emitters.pipelines.options import CompileKeywords
+from xla_emitters.program import Program
+
+
+def compile(
+    source: str | Path | Any,
+    *,
+    cache: bool = True,
+    flags: Mapping[str, Flag] | None = None,
+    **given: Unpack[CompileKeywords],
+) -> Program:
+    """Compiles a module.
+
+    source   path of a file, text (anything with a newline), or JAX's `Traced`, `Lowered`, `Exported` or, for a GPU, `Compiled`
+    cache    whether a program that was compiled before may be the answer
+    flags    XLA's DebugOptions, where XLA is to optimize the module first
+    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
+    returns  a program; a `JaxProgram`, which is one, of what is from JAX
+    raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags where XLA does nothing
+    """
+    if is_stage(source):
+        return compile_stage(source, cache=cache, flags=flags, **given)
+    if flags:
+        raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
+    return compiler.compile(source, cache=cache, **given)

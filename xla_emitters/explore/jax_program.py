@@ -1,0 +1,237 @@
+"""JAX functions in: traced and lowered by JAX, optimized by the real XLA:GPU without a GPU, compiled by us.
+
+    p = from_jax(f, x, {"w": w})      f -> jaxpr -> StableHLO for CUDA -> XLA's HLO passes, in a child process -> HLO text -> kernels
+    p(x, {"w": w})                    trees as f takes them and returns them: lists, tuples, dictionaries, registered classes
+
+What JAX makes on the way is taken too: `Traced`, `Lowered`, `Exported`, and a `Compiled` for a GPU, whose module XLA has optimized already.
+JAX drops arguments that no result needs; a program drops them when it is called. This is the only file that imports jax, when it is used.
+Not covered: several devices, symbolic sizes, effects (host callbacks are refused where the module is compiled).
+Source: JAX's documentation of ahead-of-time lowering (jax.stages) and of jax.export.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Unpack
+
+import numpy as np
+
+from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.dtypes import dtype
+from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError
+from xla_emitters.explore.optimize import optimize
+from xla_emitters.explore.xla import Flag, whole_text
+from xla_emitters.extras import install_command
+from xla_emitters.pipelines import compiler
+from xla_emitters.pipelines.options import CompileKeywords
+from xla_emitters.program import ArraySpec, Program
+
+STAGE = "jax"
+PLATFORM = "cuda"
+_LOWER = 'jax.jit(f).trace(x).lower(lowering_platforms=("cuda",))'
+
+
+@dataclass(frozen=True, kw_only=True)
+class JaxProgram(Program):
+    """A program that takes and returns trees, as the JAX function does that it was made of.
+
+    in_tree, out_tree  JAX's tree definitions of ((arguments), {keywords}) and of the result
+    kept               of the flat arguments, those that are parameters of the program
+    """
+
+    in_tree: Any
+    out_tree: Any
+    kept: tuple[int, ...]
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Runs the program where its arrays are: on the GPU when one of them is there, else on the CPU.
+
+        arguments  NumPy, JAX or CuPy arrays and Python numbers
+        returns    the function's tree, of CuPy arrays from a GPU; else of JAX arrays if an argument is one, else of NumPy's
+        raises     DataError for another tree, or for arrays that do not fit; ToolError on a GPU without CuPy
+        """
+        leaves = self._leaves(arguments, keywords)
+        if any(_is_on_gpu(leaf) for leaf in leaves):
+            results = super().__call__(*self._inputs(leaves, on_host=False))
+        else:
+            results = super().run_cpu(*self._inputs(leaves, on_host=True))
+            jax = _jax()
+            if any(isinstance(leaf, jax.Array) for leaf in leaves):
+                results = jax.tree.map(jax.numpy.asarray, results)
+        return self._tree(results)
+
+    def run_cpu(self, *inputs: Any, stage: str = "llvm-dialect", **keywords: Any) -> Any:
+        """Runs the IR of a stage on the CPU, on the function's arguments; returns a tree of NumPy arrays.
+
+        raises as `Program.run_cpu`; DataError for another tree
+        """
+        leaves = self._leaves(inputs, keywords)
+        return self._tree(super().run_cpu(*self._inputs(leaves, on_host=True), stage=stage))
+
+    def _leaves(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
+        leaves, tree = _jax().tree.flatten((tuple(arguments), dict(keywords)))
+        if tree != self.in_tree:
+            raise DataError(f"{self.name} takes {self.in_tree}; {tree} was given", stage=STAGE)
+        return [leaves[number] for number in self.kept]
+
+    def _inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
+        return [
+            leaf if not on_host and _is_on_gpu(leaf) else _host_array(leaf, spec)
+            for leaf, spec in zip(leaves, self.parameters, strict=True)
+        ]
+
+    def _tree(self, results: Any) -> Any:
+        return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
+
+
+def from_jax(
+    function: Callable[..., Any],
+    *arguments: Any,
+    flags: Mapping[str, Flag] | None = None,
+    dynamic: bool = False,
+    cache: bool = True,
+    **given: Unpack[CompileKeywords],
+) -> JaxProgram:
+    """What XLA:GPU makes of a JAX function for these arguments, compiled; no GPU is needed.
+
+    function   a function that JAX can trace, or one that is jitted, with its static and donated arguments
+    arguments  arrays, numbers, `jax.ShapeDtypeStruct`s, and trees of these: only shapes and types are read
+    flags      XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
+    given      as in `compile`: target, stage, record ...
+    raises     what `optimize` and `compile` raise; ToolError without the extra [jax]; what tracing the function raises
+
+    >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"))
+    >>> p.kernels[0].launch
+    """
+    if dynamic:
+        raise Unsupported("functions with sizes that are unknown are not compiled yet", stage=STAGE)
+    jitted: Any = function if hasattr(function, "trace") else _jax().jit(function)
+    return compile_stage(jitted.trace(*arguments), flags=flags, cache=cache, **given)
+
+
+def is_stage(source: object) -> bool:
+    """Whether `source` is one of JAX's: `Traced`, `Lowered`, `Compiled` or `Exported`. JAX is not imported to find out."""
+    return type(source).__module__.partition(".")[0] == "jax" and type(source).__name__ in _STAGES
+
+
+def compile_stage(
+    source: Any, *, flags: Mapping[str, Flag] | None = None, cache: bool = True, **given: Unpack[CompileKeywords]
+) -> JaxProgram:
+    """Compiles what `is_stage`; see `from_jax`.
+
+    raises Unsupported for what was compiled or exported for another platform, for several devices, and for symbolic sizes
+    """
+    found = _STAGES[type(source).__name__](source)
+    text = found.text
+    if found.is_optimized and flags:
+        raise UsageError("XLA has optimized this module already: flags come too late", stage=STAGE)
+    if not found.is_optimized:
+        text = optimize(text, given.get("target", DEFAULT_DEVICE), flags, name="<jax>")
+    program = compiler.compile(text, cache=cache, **given)
+    values = {field.name: getattr(program, field.name) for field in fields(Program)}
+    return JaxProgram(**values, in_tree=found.in_tree, out_tree=found.out_tree, kept=found.kept)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What is read of a stage: its module as text, and how trees become parameters and results."""
+
+    text: str
+    in_tree: Any
+    out_tree: Any
+    kept: tuple[int, ...]
+    is_optimized: bool = False
+
+
+def _of_traced(stage: Any) -> _Stage:
+    return _of_lowered(stage.lower(lowering_platforms=(PLATFORM,)))
+
+
+def _of_lowered(stage: Any) -> _Stage:
+    text: str = stage.as_text(debug_info=True)
+    if (parts := re.search(r"mhlo\.num_(?:partitions|replicas) = (\d+)", text)) and parts[1] != "1":
+        raise _several_devices(int(parts[1]))
+    # JAX has no public name for which arguments it kept.
+    kept: set[int] = stage._lowering.compile_args["kept_var_idx"]
+    return _Stage(text, stage.in_tree, stage.out_tree, tuple(sorted(kept)))
+
+
+def _of_compiled(stage: Any) -> _Stage:
+    jax = _jax()
+    devices = {device for sharding in jax.tree.leaves(stage.output_shardings) for device in sharding.device_set}
+    if len(devices) > 1:
+        raise _several_devices(len(devices))
+    if (platform := next((device.platform for device in devices), "")) not in ("gpu", PLATFORM):
+        raise Unsupported(
+            f"this was compiled for '{platform}': its module is what XLA made for that, not for a GPU",
+            stage=STAGE,
+            help=f"give {_LOWER}, or use from_jax(f, x)",
+        )
+    (module,) = stage.runtime_executable().hlo_modules()
+    kept: set[int] = stage._executable._kept_var_idx
+    return _Stage(whole_text(module), stage.in_tree, stage.out_tree, tuple(sorted(kept)), is_optimized=True)
+
+
+def _of_exported(stage: Any) -> _Stage:
+    if tuple(stage.platforms) != (PLATFORM,):
+        raise Unsupported(
+            f"this was exported for {', '.join(stage.platforms)}",
+            stage=STAGE,
+            help=f'jax.export.export(jax.jit(f), platforms=["{PLATFORM}"])(x)',
+        )
+    if stage.nr_devices > 1:
+        raise _several_devices(stage.nr_devices)
+    for number, value in enumerate(stage.in_avals):
+        if not all(isinstance(extent, int) for extent in value.shape):
+            raise Unsupported(
+                f"argument {number} is {value}: sizes that are unknown are not compiled yet",
+                stage=STAGE,
+                help="export for a static shape; from_jax(..., dynamic=True) is to take symbolic ones",
+            )
+    return _Stage(stage.mlir_module(), stage.in_tree, stage.out_tree, tuple(stage.module_kept_var_idx))
+
+
+_STAGES: dict[str, Callable[[Any], _Stage]] = {
+    "Traced": _of_traced,
+    "Lowered": _of_lowered,
+    "Compiled": _of_compiled,
+    "Exported": _of_exported,
+}
+
+
+def _several_devices(number: int) -> Unsupported:
+    return Unsupported(f"this is for {number} devices; programs run on one", stage=STAGE)
+
+
+def _is_on_gpu(leaf: Any) -> bool:
+    """Whether an array is a GPU's: CuPy's, PyTorch's, or JAX's on such a device."""
+    return hasattr(leaf, "__cuda_array_interface__")
+
+
+def _host_array(leaf: Any, spec: ArraySpec) -> np.ndarray[Any, Any]:
+    """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's, 64 bits become 32 where the
+    parameter has 32, and a random key is its bits."""
+    jax = _jax()
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    wanted: np.dtype[Any] = dtype(spec.dtype).numpy
+    if isinstance(leaf, bool | int | float | complex):
+        return np.asarray(leaf, wanted)
+    # A JAX array seen through NumPy is read-only, and the executor takes buffers that can be written.
+    array = np.array(leaf) if isinstance(leaf, jax.Array) else np.asarray(leaf)
+    if array.dtype != wanted and jax.dtypes.canonicalize_dtype(array.dtype) == wanted:
+        return array.astype(wanted)
+    return array
+
+
+def _jax() -> ModuleType:
+    try:
+        return import_module("jax")
+    except ImportError as error:
+        raise ToolError(
+            f"JAX is not installed ({error})", stage=STAGE, help=install_command(extras="jax,ptxas")
+        ) from error

@@ -1,0 +1,98 @@
+"""A module as the real XLA:GPU optimizes it for a device, without a GPU: HLO before optimization or StableHLO in, HLO text out.
+
+    ENTRY main { ... reduce ... subtract ... }    ->    HloModule jit_softmax, is_scheduled=true, ...
+                                                        ENTRY %main { ... fusion(%x), kind=kInput, calls=%fused_reduce ... }
+
+The text is what `--xla_dump_to` writes as `*gpu_after_optimizations.txt`: scheduled, with layouts, backend configs and aliasing, and
+here with all elements of constants. XLA works in a child process, because a failed check inside it aborts; the check is then the error.
+Nothing is timed: autotuning is off, so tilings of matrix products are XLA's defaults. Source: XLA's DebugOptions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from xla_emitters import errors
+from xla_emitters.device import DEFAULT_DEVICE, device
+from xla_emitters.errors import DataError, ParseError, Place, ToolError, UsageError, XlaEmittersError
+from xla_emitters.explore.xla import Flag, dumped
+from xla_emitters.lowering.tools import run_tool
+
+TIMEOUT_SECONDS = 600.0
+
+# The child finds what this process finds. XLA's own log would hide the line that matters; 2 leaves errors and failed checks.
+_CHILD = (
+    "import os, sys; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'; sys.path[:] = sys.argv[1:];"
+    " from xla_emitters.explore.xla import serve; serve()"
+)
+
+
+def optimize(
+    text: str, target: str = DEFAULT_DEVICE, flags: Mapping[str, Flag] | None = None, *, name: str = "<hlo>"
+) -> str:
+    """The module after XLA's HLO passes.
+
+    text    HLO before optimization, or StableHLO with static sizes
+    target  as in `compile`: a device, an architecture, or a file with XLA's description of a GPU
+    flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
+    name    where the text is from, for messages
+    raises  ParseError with the place, DataError with XLA's message or the check that failed in it, UsageError for a flag that
+            it does not have; ToolError without the extra [xla] or [ptxas]
+    """
+    device(target)
+    if "xla_dump_to" in (flags or {}):
+        raise UsageError("xla_dump_to is taken: the optimized module is the answer", stage="xla")
+    if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
+        raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
+    with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
+        request = {"text": text, "target": target, "flags": dict(flags or {}), "directory": directory}
+        command = [sys.executable, "-c", _CHILD, *sys.path]
+        try:
+            answer = json.loads(run_tool(command, json.dumps(request).encode(), TIMEOUT_SECONDS).result)
+        except ToolError as error:
+            if (optimized := dumped(Path(directory))) is not None:
+                return optimized
+            raise _crash(error) from error
+        if "error" in answer:
+            raise _error(answer, text, name)
+        optimized = dumped(Path(directory))
+        assert optimized is not None
+        return optimized
+
+
+def parse_flag(words: str) -> tuple[str, Flag]:
+    """A flag as XLA_FLAGS has it: "xla_gpu_enable_triton_gemm=false", with or without dashes. raises UsageError without a value.
+
+    >>> parse_flag("--xla_gpu_enable_triton_gemm=false")
+    ('xla_gpu_enable_triton_gemm', False)
+    """
+    name, equals, value = words.lstrip("-").partition("=")
+    if not name or not equals:
+        raise UsageError(f"'{words}' is not NAME=VALUE", stage="usage", help="--flag xla_gpu_enable_triton_gemm=false")
+    return name, {"true": True, "false": False}.get(value.lower(), value)
+
+
+def _error(answer: Mapping[str, str], text: str, name: str) -> XlaEmittersError:
+    """The child's error in this process, with the place in the text where XLA gave one."""
+    message, kind = answer["message"], getattr(errors, answer["error"])
+    if found := re.search(r"(?:was parsing |-:)(\d+):(\d+): error: ([^\n]*)", message):
+        line, column = int(found[1]), int(found[2])
+        lines = text.splitlines()
+        source = lines[line - 1] if line <= len(lines) else ""
+        return ParseError(f"XLA: {found[3]}", stage="xla", place=Place(name, line, column, column + 1, source))
+    first, *rest = message.splitlines()
+    return kind(first, stage="xla", details=tuple(line for line in rest if line.strip()), help=answer["help"])
+
+
+def _crash(error: ToolError) -> XlaEmittersError:
+    """What is said of a child that ended with a failed check of XLA's; `error` itself when there was none."""
+    said = [error.message, *error.details]
+    checks = [re.sub(r"^F\d{4} \S+ +\d+ ", "", line) for line in said if re.match(r"F\d{4} ", line)]
+    if not checks:
+        return error
+    return DataError(f"XLA aborted: {checks[0]}", stage="xla", help="this is XLA's own check; try other --flag values")

@@ -1,0 +1,38 @@
+"""`xla-emitters optimize`: a module as the real XLA:GPU optimizes it for a device, without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+
+from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.tools.common import read_source, write_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="HLO before optimization, or StableHLO with static sizes; '-' is standard input"
+    )
+    parser.add_argument(
+        "--target",
+        default=DEFAULT_DEVICE,
+        metavar="DEVICE",
+        help=f"device (h200, a6000 ...), architecture (sm_90), or a file with XLA's description of a GPU; default {DEFAULT_DEVICE}",
+    )
+    parser.add_argument(
+        "--flag",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one of XLA's flags, such as xla_gpu_enable_triton_gemm=false; may be given several times",
+    )
+    parser.add_argument("-o", "--output", default="-", metavar="OUT.hlo", help="default: standard output")
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.explore.optimize import optimize, parse_flag
+    from xla_emitters.pipelines.compiler import read_text
+
+    flags = dict(map(parse_flag, options.flag))
+    text, name = read_text(read_source(options.file))
+    write_file(options.output, optimize(text, options.target, flags, name=name))
+    return 0
