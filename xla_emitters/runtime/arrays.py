@@ -58,6 +58,11 @@ def to_buffer(array: Array, spec: ArraySpec) -> Array:
     return np.ascontiguousarray(array.transpose(major_to_minor)).reshape(-1)
 
 
+def writable_buffer(array: Array, spec: ArraySpec) -> Array:
+    """As `to_buffer`; a copy where the array's memory cannot be written, as that of a broadcast."""
+    return np.require(to_buffer(array, spec), requirements="W")
+
+
 def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
     """The inverse of `to_buffer`: a logical array over the same memory."""
     major_to_minor = tuple(reversed(spec.minor_to_major))

@@ -22,7 +22,7 @@ from xla_emitters.fusions.host import called_by
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
-from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer
+from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer, writable_buffer
 from xla_emitters.runtime.reference import evaluate, evaluate_on_elements
 from xla_emitters.runtime.simt.execute import execute, written_elements
 from xla_emitters.runtime.simt.memory import Watcher
@@ -79,7 +79,7 @@ class Executor(Platform):
         wanted = [(result.array.dtype, result.array.shape) for result in call.results]
         made_by_library = library.call(call.name, call.config, operands, wanted, on_elements=evaluate_on_elements)
         for result, made in zip(call.results, made_by_library, strict=True):
-            self.slots[result.slot.kind, result.slot.index] = to_buffer(made, result.array)
+            self.slots[result.slot.kind, result.slot.index] = writable_buffer(made, result.array)
 
     def allocate(self, slot: Slot) -> None:
         spec = self.program.array(slot)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array
 from xla_emitters.program import Kernel, Program, Step
-from xla_emitters.runtime.arrays import from_buffer, to_buffer
+from xla_emitters.runtime.arrays import from_buffer, writable_buffer
 from xla_emitters.runtime.cpu_launcher import Executor, allocate, buffer_in
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.steps import run_steps
@@ -68,4 +68,4 @@ class ReferenceRun(Executor):
         results = evaluate(computation, operands)
         self.given.setdefault(number, Reaching(buffers, results))
         for argument, made in zip(kernel.arguments[count:], results, strict=True):
-            self.slots[argument.kind, argument.index] = to_buffer(made, argument.array)
+            self.slots[argument.kind, argument.index] = writable_buffer(made, argument.array)

@@ -20,6 +20,7 @@ from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
 from xla_emitters.dialects.hlo.computation import (
     Callee,
     CallingOp,
+    ComputationOp,
     ParameterOp,
     TupleOp,
     find_computation,
