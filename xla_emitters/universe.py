@@ -56,6 +56,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-unswitch-loops": ("transforms", "unswitch_loops"),
     "xla-unwrap-async": ("graph", "unwrap_async"),
     "xla-vectorize-loads-stores": ("transforms", "vectorize_loads_stores"),
+    "xla-warn-recomputation": ("graph", "warn_recomputation"),
     "xla-wrap-instructions": ("graph", "wrap_instructions"),
 }
 

@@ -91,7 +91,10 @@ ENTRY main {
 
 PROGRAMS = {"gelu": GELU, "ragged": RAGGED, "bytes": BYTES, "two_results": TWO_RESULTS}
 
-# Every pass on HLO but the choice of one fusion changes something of this one: a tuple goes in; a constant is an operand; no one kernel
+CHANGE_NOTHING = ("xla-select-fusion", "xla-remove-no-ops", "xla-unwrap-async", "xla-warn-recomputation")
+"""Passes on HLO that leave the next one as it is: nothing is chosen or warned of, and what two take out has no value in NumPy."""
+
+# Every other pass on HLO changes something of this one: a tuple goes in; a constant is an operand; no one kernel
 # makes both sums; 4,100 rows are more than one block adds up; the scattered array is wanted elsewhere; a parameter is a result; there is a
 # call, and an instruction outside fusions.
 EVERY_PASS_ON_HLO = """

@@ -27,7 +27,7 @@ def test_every_pass_on_hlo_keeps_the_meaning(fusion: str | None, kernels: int) -
     assert len(verdict.kernels) == kernels
     assert all(kernel.ok for kernel in verdict.kernels)
     # What the first row changes is in the text already.
-    changed = len(GRAPH) - 4 if fusion is None else 2
+    changed = len(GRAPH) - 5 if fusion is None else 2
     assert f"ok  {changed + len(KERNEL) + len(FOR_TOOLS) + 2} executions" in verdict.summary
 
 

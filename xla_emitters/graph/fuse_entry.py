@@ -29,6 +29,7 @@ from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kern
 from xla_emitters.fusions.program_plan import is_same_memory
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 
@@ -47,44 +48,45 @@ def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
     computations = host_computations(module)
     if is_one_kernel(computations[-1]):
         return
+    names = Names(module)
     for computation in computations:
-        _fuse(module, computation, skip)
+        _fuse(names, computation, skip)
 
 
-def _fuse(module: ModuleOp, around: ComputationOp, skip: Skip) -> None:
+def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
     """The pass in one host computation."""
     copies = [op for op in around.instructions if isinstance(op, CopyOp) and not isinstance(op.result.type, TupleType)]
     for op in copies:
-        copied = copying(module, op.operands[0], op.result.type, op, op.instruction_name.data)
-        Rewriter.replace_op(op, (), [copied])
+        copied = copying(names, op.operands[0], op.result.type, op, op.instruction_name.data)
+        names.replace(op, copied)
     for op in list(around.instructions):
         if isinstance(op, ConstantOp) or (isinstance(op, BitcastOp) and not is_same_memory(op)):
             for use in [use for use in op.result.uses if not isinstance(use.operation, FusionOp | BitcastOp)]:
-                made = copying(module, op.result, op.result.type, use.operation, op.instruction_name.data)
+                made = copying(names, op.result, op.result.type, use.operation, op.instruction_name.data)
                 use.operation.operands[use.index] = made
     for fusion in fusions_of(around):
         if any(isinstance(operand.owner, ConstantOp | BitcastOp) for operand in fusion.operands):
-            _take_in(module, fusion, skip)
+            _take_in(names, fusion, skip)
     for op in reversed(list(around.instructions)):
         if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
 
 
-def _take_in(module: ModuleOp, fusion: FusionOp, skip: Skip) -> None:
+def _take_in(names: Names, fusion: FusionOp, skip: Skip) -> None:
     """Puts a fusion of more instructions in the place of one that is compiled, and does not say whose buffers it writes."""
     view = supported_view(fusion)
     if view is None:
         return
     if fusion.output_to_operand_aliasing is not None:
         return skip(fusion, "it says by number in which operands' buffers its results are")
-    parting = Parting(module, fusion, view.computation)
+    parting = Parting(names, fusion, view.computation)
     part, given = Part(parting.callee), list[SSAValue]()
     for parameter, operand in zip(view.parameters, view.operands, strict=True):
         if isinstance(operand.owner, ConstantOp | BitcastOp):
             part.taken[parameter.result] = _inside(part, operand, given)
     name = f"{parting.callee.sym_name.data}.whole"
     made = parting.call(part, name, [part.take(parting.callee.root)], given, "")
-    Rewriter.replace_op(fusion, (), [made.result])
+    names.replace(fusion, made.result)
 
 
 def _inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, TupleType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -33,6 +33,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import tuple_type
 from xla_emitters.fusions.overwrites import is_callers, may_overwrite
 from xla_emitters.fusions.view import HloFusion
+from xla_emitters.graph.names import Names
 
 
 @dataclass(eq=False)
@@ -100,7 +101,7 @@ class Part:
 class Parting:
     """A fusion of a host computation on its way to several."""
 
-    module: ModuleOp
+    names: Names
     fusion: FusionOp
     callee: ComputationOp
 
@@ -113,9 +114,8 @@ class Parting:
         first   what the parameters are given that are none of the fusion's
         suffix  to the fusion's name
         """
-        computations = {op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp)}
-        callee = part.finish(fresh_name(name, computations), results, self.callee)
-        Rewriter.insert_op(callee, InsertPoint.before(self.callee))
+        callee = part.finish(name, results, self.callee)
+        self.names.add_computation(callee, self.callee)
         operands = [*first, *(self.fusion.operands[number] for number in part.parameters if number >= 0)]
         made = new_fusion(operands, callee, f"{self.fusion.instruction_name.data}{suffix}")
         self.before(made)
@@ -123,12 +123,7 @@ class Parting:
 
     def before(self, op: HloOp) -> SSAValue:
         """Adds an instruction before the fusion."""
-        around = self.fusion.parent_op()
-        assert isinstance(around, ComputationOp)
-        rename(op, {other.instruction_name.data for other in around.instructions if other is not self.fusion})
-        op.location = self.fusion.location
-        Rewriter.insert_op(op, InsertPoint.before(self.fusion))
-        return op.result
+        return self.names.add(op, self.fusion)
 
     def elements(self, value: SSAValue) -> list[SSAValue]:
         """The elements of a tuple; `value` alone if it is none."""
@@ -155,10 +150,8 @@ class Parting:
             parts = [together(operand) for operand in owner.operands]
             return self.before(TupleOp(parts, owner.result.type, owner.instruction_name.data))
 
-        Rewriter.replace_op(self.fusion, (), [together(self.callee.root)])
-        fusions = (op for op in self.module.walk() if isinstance(op, FusionOp))
-        if not any(op.calls.root_reference.data == self.callee.sym_name.data for op in fusions):
-            Rewriter.erase_op(self.callee)
+        self.names.replace(self.fusion, together(self.callee.root))
+        self.names.erase_uncalled(self.callee)
 
 
 def wrap_entry(entry: ComputationOp) -> ComputationOp:
@@ -183,25 +176,21 @@ def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -
     return FusionOp(operands, callee.root.type, name, properties)
 
 
-def copying(module: ModuleOp, value: SSAValue, type: Attribute, before: Operation, name: str) -> SSAValue:
+def copying(names: Names, value: SSAValue, type: Attribute, before: Operation, name: str) -> SSAValue:
     """What a new fusion makes of an array of a host computation: a copy.
 
     type    the copy's: the array's, perhaps in another layout
     before  what it comes before, and whose place it has
     """
-    array = ParameterOp(0, value.type, "array")
-    copy = CopyOp([array.result], type, "copied")
-    computations = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
-    callee = ComputationOp(fresh_name(f"{name}.computation", computations), Block([array, copy, ReturnOp(copy.result)]))
-    fusion = new_fusion([value], callee, name)
-    for op in (array, copy, callee, fusion):
-        op.location = before.location
     around = before.parent_op()
     assert isinstance(around, ComputationOp)
-    rename(fusion, {op.instruction_name.data for op in around.instructions if op is not before})
-    Rewriter.insert_op(callee, InsertPoint.before(around))
-    Rewriter.insert_op(fusion, InsertPoint.before(before))
-    return fusion.result
+    array = ParameterOp(0, value.type, "array")
+    copy = CopyOp([array.result], type, "copied")
+    callee = ComputationOp(f"{name}.computation", Block([array, copy, ReturnOp(copy.result)]))
+    for op in (array, copy, callee):
+        op.location = before.location
+    names.add_computation(callee, around)
+    return names.add(new_fusion([value], callee, name), before)
 
 
 def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:

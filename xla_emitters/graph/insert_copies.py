@@ -36,6 +36,7 @@ from xla_emitters.fusions.program_plan import entry_of, producers_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.fusion_parts import aliasing, copying, may_write, wrap_entry
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -57,15 +58,16 @@ def insert_copies(module: ModuleOp) -> None:
         if view is None or not _updates_elsewhere(view, frozenset()):
             return
         entry = wrap_entry(entry)
+    names = Names(module)
     for user, number in list(_results_of_others(entry)):
-        user.operands[number] = copying(module, user.operands[number], user.operands[number].type, user, "copy")
+        user.operands[number] = copying(names, user.operands[number], user.operands[number].type, user, "copy")
     bodies = loop_bodies(entry)
     for fusion in host_fusions(entry):
         view = supported_view(fusion)
         if view is None:
             continue
         if updated := _updates_elsewhere(view, bodies):
-            _update_copies(module, fusion, view, updated, bodies)
+            _update_copies(names, fusion, view, updated, bodies)
         elif may_write(view, bodies) != view.wanted_aliases:
             fusion.output_to_operand_aliasing = None
 
@@ -109,7 +111,7 @@ def _in_place(view: HloFusion, numbers: tuple[int, ...], bodies: AbstractSet[Com
 
 
 def _update_copies(
-    module: ModuleOp,
+    names: Names,
     fusion: FusionOp,
     view: HloFusion,
     updated: tuple[int, ...],
@@ -120,5 +122,5 @@ def _update_copies(
         operand = fusion.operands[number]
         if not (is_there or may_overwrite(operand, fusion, bodies)):
             name = f"{fusion.instruction_name.data}.copy"
-            fusion.operands[number] = copying(module, operand, operand.type, fusion, name)
+            fusion.operands[number] = copying(names, operand, operand.type, fusion, name)
     fusion.output_to_operand_aliasing = aliasing(updated, is_tuple=isinstance(fusion.result.type, TupleType))

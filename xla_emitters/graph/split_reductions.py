@@ -46,6 +46,7 @@ from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 
@@ -97,14 +98,15 @@ def split_reductions(module: ModuleOp, skip: Skip = skip_silently) -> None:
         if (found := needs_split(entry, skip)) is None:
             return
         (fusion,) = fusions_of(wrap_entry(entry))
-        pending = _Splitting(module, fusion, entry, found).split()
+        pending = _Splitting(Names(module), fusion, entry, found).split()
     else:
         pending = list(host_fusions(entry))
+    names = Names(module)
     while pending:
         fusion = pending.pop()
         callee = computation_of(fusion)
         if (found := needs_split(callee, skip)) is not None:
-            pending += _Splitting(module, fusion, callee, found).split()
+            pending += _Splitting(names, fusion, callee, found).split()
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,7 @@ from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_r
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -58,11 +59,12 @@ def split_results(module: ModuleOp) -> None:
         if not (parts := parts_of(entry)):
             return
         (fusion,) = fusions_of(wrap_entry(entry))
-        _split(Parting(module, fusion, entry), parts)
+        _split(Parting(Names(module), fusion, entry), parts)
         return
+    names = Names(module)
     for fusion in host_fusions(entry):
         if parts := parts_of(fusion):
-            _split(Parting(module, fusion, computation_of(fusion)), parts)
+            _split(Parting(names, fusion, computation_of(fusion)), parts)
 
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:

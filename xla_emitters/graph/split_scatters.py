@@ -14,15 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTupleElementOp, ParameterOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
@@ -33,18 +31,9 @@ from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
 from xla_emitters.fusions.view import HloFusion
-from xla_emitters.graph.fusion_parts import (
-    Part,
-    aliasing,
-    fresh_name,
-    may_write,
-    new_fusion,
-    rename,
-    wrap_entry,
-)
+from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, may_write, wrap_entry
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
-
-HloOpT = TypeVar("HloOpT", bound=HloOp)
 
 
 @dataclass(frozen=True)
@@ -65,13 +54,13 @@ def split_scatters(module: ModuleOp) -> None:
         if view is None or not _not_in_place(view, frozenset()):
             return
         entry = wrap_entry(entry)
-    bodies = loop_bodies(entry)
+    bodies, names = loop_bodies(entry), Names(module)
     for fusion in host_fusions(entry):
         view = supported_view(fusion)
         if view is None or not (numbers := _not_in_place(view, bodies)):
             continue
         if not _claim_operands(fusion, view, bodies):
-            _split(module, fusion, numbers)
+            _split(Parting(names, fusion, computation_of(fusion)), numbers)
 
 
 def _not_in_place(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> list[int]:
@@ -99,9 +88,9 @@ def _claim_operands(fusion: FusionOp, view: HloFusion, bodies: AbstractSet[Compu
     return True
 
 
-def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:
+def _split(parting: Parting, numbers: Sequence[int]) -> None:
     """Puts two fusions for the one; the first writes the arrays `numbers`."""
-    callee = computation_of(fusion)
+    callee = parting.callee
     scatter = callee.root.owner
     assert isinstance(scatter, ScatterOp)
     name, count = callee.sym_name.data, len(scatter.arrays)
@@ -116,8 +105,7 @@ def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:
             copied = value.type if is_laid_out_alike else result
             value = first.insert(CopyOp([value], copied, f"{value.owner.instruction_name.data}.copy"), scatter)
         results.append(value)
-    arrays = _call(module, fusion, first, f"{name}.arrays", results, (), ".arrays")
-    leaves = _leaves(fusion, arrays)
+    leaves = parting.elements(parting.call(first, f"{name}.arrays", results, (), ".arrays").result)
 
     second = Part(callee)
     given = [
@@ -130,46 +118,8 @@ def _split(module: ModuleOp, fusion: FusionOp, numbers: Sequence[int]) -> None:
         for number, value in enumerate(scatter.operands)
     ]
     second.names.discard(scatter.instruction_name.data)
-    made = _call(module, fusion, second, f"{name}.rest", [second.insert(rest, scatter)], leaves, "")
+    made = parting.call(second, f"{name}.rest", [second.insert(rest, scatter)], leaves, "")
     places = [numbers.index(number) if number in numbers else None for number in range(count)]
     made.output_to_operand_aliasing = aliasing(places, is_tuple=count > 1)
-    Rewriter.replace_op(fusion, (), [made.result])
-    if not any(isinstance(op, FusionOp) and op.calls.root_reference.data == name for op in module.walk()):
-        Rewriter.erase_op(callee)
-
-
-def _call(
-    module: ModuleOp,
-    fusion: FusionOp,
-    part: Part,
-    name: str,
-    results: Sequence[SSAValue],
-    first: Sequence[SSAValue],
-    suffix: str,
-) -> FusionOp:
-    """Adds the computation of `part` to the module, and before the fusion one that calls it."""
-    computations = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
-    callee = part.finish(fresh_name(name, computations), results, fusion)
-    Rewriter.insert_op(callee, InsertPoint.before(computation_of(fusion)))
-    operands = [*first, *(fusion.operands[number] for number in part.parameters if number >= 0)]
-    return _before(fusion, new_fusion(operands, callee, f"{fusion.instruction_name.data}{suffix}"))
-
-
-def _leaves(fusion: FusionOp, made: FusionOp) -> list[SSAValue]:
-    """The arrays that a fusion gives."""
-    if not isinstance(made.result.type, TupleType):
-        return [made.result]
-    name = made.instruction_name.data
-    return [
-        _before(fusion, GetTupleElementOp([made.result], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)})).result
-        for n, type in enumerate(made.result.type.types)
-    ]
-
-
-def _before(fusion: FusionOp, op: HloOpT) -> HloOpT:
-    around = fusion.parent_op()
-    assert isinstance(around, ComputationOp)
-    rename(op, {other.instruction_name.data for other in around.instructions if other is not fusion})
-    op.location = fusion.location
-    Rewriter.insert_op(op, InsertPoint.before(fusion))
-    return op
+    parting.names.replace(parting.fusion, made.result)
+    parting.names.erase_uncalled(callee)

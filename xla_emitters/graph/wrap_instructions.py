@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -36,7 +35,8 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.host import host_computations, is_one_kernel
-from xla_emitters.graph.fusion_parts import fresh_name, new_fusion
+from xla_emitters.graph.fusion_parts import new_fusion
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _STAY = (
@@ -60,7 +60,7 @@ def wrap_instructions(module: ModuleOp) -> None:
     computations = host_computations(module)
     if is_one_kernel(computations[-1]):
         return
-    names = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
+    names = Names(module)
     for computation in computations:
         for op in list(computation.instructions):
             if not isinstance(op, _STAY) and _is_of_arrays(op):
@@ -72,7 +72,7 @@ def _is_of_arrays(op: HloOp) -> bool:
     return bool(leaves) and all(map(is_array, (*(operand.type for operand in op.operands), *leaves)))
 
 
-def _wrap(op: HloOp, around: ComputationOp, names: set[str]) -> None:
+def _wrap(op: HloOp, around: ComputationOp, names: Names) -> None:
     """Puts a fusion that does what `op` does in its place; an operand that is there twice is one parameter."""
     operands = list(dict.fromkeys(op.operands))
     values = dict[SSAValue, SSAValue]()
@@ -87,9 +87,7 @@ def _wrap(op: HloOp, around: ComputationOp, names: set[str]) -> None:
     inside.operands = [values[operand] for operand in op.operands]
     block.add_ops([inside, ReturnOp(inside.result)])
     name = op.instruction_name.data
-    callee = ComputationOp(fresh_name(f"{name}.computation", names), block)
-    names.add(callee.sym_name.data)
-    fusion = new_fusion(operands, callee, name)
-    fusion.location = callee.location = inside.location = op.location
-    Rewriter.insert_op(callee, InsertPoint.before(around))
-    Rewriter.replace_op(op, fusion)
+    callee = ComputationOp(f"{name}.computation", block)
+    callee.location = inside.location = op.location
+    names.add_computation(callee, around)
+    names.replace(op, names.add(new_fusion(operands, callee, name), op))

@@ -22,6 +22,7 @@ from xla_emitters.graph.split_reductions import SplitReductionsPass
 from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_scatters import SplitScattersPass
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
+from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
@@ -79,6 +80,7 @@ GRAPH: tuple[Row, ...] = (
     ),
     _row(WrapInstructionsPass, "each step is a fusion or has no kernel; constants then have fusions to go into"),
     _row(FuseEntryPass, "constants, bitcasts and copies go into fusions, so that only fusions are left to split"),
+    _row(WarnRecomputationPass, "whether ENTRY is one kernel is known, and it is not yet in parts"),
     Row(lambda o: SplitResultsPass(o.hero_rules), "results that no one kernel makes; what is left has one hero"),
     _row(
         SplitReductionsPass, "a reduction that one block cannot do, in two; its parts are as the rows above leave them"

@@ -45,6 +45,11 @@ class KernelPass(ModulePass):
         if (notes := notes_wanted()) is not None:
             notes.add(Remark(self.name, f"skipped {op.name}: {reason}", place_of(op)))
 
+    def warn(self, op: Operation, text: str, help: str) -> None:
+        """Records what the user should know without asking, of `op` or of all; the tools print it. `help` is the way out."""
+        if (notes := notes_wanted()) is not None:
+            notes.add(Remark(self.name, text, place_of(op), help))
+
     def refuse(self, op: Operation, why: str, help: str = "") -> Unsupported:
         """The error to raise for an `op` that this pass does not compile, at its place or that of the nearest op around that has one.
 

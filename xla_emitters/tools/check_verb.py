@@ -12,6 +12,7 @@ from xla_emitters.tools.common import (
     add_compilation,
     add_input,
     arrays_source,
+    print_warnings,
     read_source,
     refuse_second_reader,
 )
@@ -80,6 +81,8 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
             sanitize=not options.no_sanitize,
         )
     row += [report.summary, *(f"kernel {kernel.name}: {kernel.summary}" for kernel in report.kernels)]
+    if report.program is not None:
+        print_warnings(report.program)
     for detail in report.details:
         print(f"    {detail}", file=sys.stderr)
     return 0 if report.ok else NumbersDiffer.exit_code

@@ -166,9 +166,18 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
     if options.remarks:
         for trace in (program.graph, *program.traces):
             for remark in trace.remarks:
-                print(remark, file=sys.stderr)
+                if not remark.help:  # warnings are printed anyway
+                    print(remark, file=sys.stderr)
     if options.trace:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
+
+
+def print_warnings(program: Program) -> None:
+    """Prints what the passes warned of, to standard error."""
+    for remark in program.graph.remarks:
+        if remark.help:
+            place = f" at {remark.place}" if remark.place else ""
+            print(f"warning: {remark.text}{place}\n  help: {remark.help}", file=sys.stderr)
 
 
 def counted(number: int, noun: str) -> str:

@@ -15,6 +15,7 @@ from xla_emitters.tools.common import (
     add_dumps,
     add_input,
     print_dumps,
+    print_warnings,
     prints_anything,
     read_source,
     record_wanted,
@@ -82,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
     kind = "json" if options.json else "diff" if options.diff else options.stage
     write(options.output, text if text.endswith("\n") else text + "\n", kind)
     print_dumps(options, program)
+    print_warnings(program)
     return 0
 
 

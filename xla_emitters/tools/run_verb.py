@@ -20,6 +20,7 @@ from xla_emitters.tools.common import (
     arrays_source,
     compile_options,
     print_dumps,
+    print_warnings,
     read_source,
     record_wanted,
     refuse_second_reader,
@@ -135,6 +136,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         for kernel in program.kernels:
             print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
     print_dumps(options, program)
+    print_warnings(program)
     if options.print_ir_tree_dir:
         print(f"IR of every pass and the PTX: {options.print_ir_tree_dir}")
     given = arrays_source(options.inputs)

@@ -25,11 +25,16 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Remark:
-    """Something a pass chose not to do, and why. `place` is the HLO instruction or source position it speaks of."""
+    """Something a pass chose not to do, and why; or a warning, which is printed without being asked for.
+
+    place  the HLO instruction or source position it speaks of
+    help   of a warning: what to do; "": it is none
+    """
 
     pass_name: str
     text: str
     place: str = ""
+    help: str = ""
 
     def __str__(self) -> str:
         return f"{self.pass_name}: {self.text}" + (f" at {self.place}" if self.place else "")

@@ -174,7 +174,7 @@ def test_a_wrong_pass_on_hlo(fusion: str | None, stages: str, blamed: str, monke
     verdict = check(text, target=TARGET, stages=stages, fusion=fusion)
     assert not verdict.ok
     assert verdict.summary == f"{blamed}: differs from the NumPy reference: r0: 3 of 3 elements"
-    assert len(verdict.kernels) == (2 if fusion else 7)
+    assert len(verdict.kernels) == (2 if fusion else 8)
     assert all(kernel.ok for kernel in verdict.kernels)
 
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import (
     IntegerAttr,
@@ -46,7 +47,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface, SymbolTable
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
@@ -328,10 +329,25 @@ def enclosing_module(op: Operation) -> ModuleOp | None:
 def find_computation(beside: Operation, name: str | SymbolRefAttr) -> ComputationOp:
     """The computation of that name in the module that contains `beside`. raises RuleBroken where there is none."""
     module = enclosing_module(beside)
-    found = module and SymbolTable.lookup_symbol(module, name)
-    if not isinstance(found, ComputationOp):
-        raise RuleBroken(f"no computation named '{name if isinstance(name, str) else name.root_reference.data}'")
-    return found
+    text = name if isinstance(name, str) else name.root_reference.data
+    if module is not None and (found := _by_name(module, text)) is not None:
+        return found
+    raise RuleBroken(f"no computation named '{text}'")
+
+
+_FOUND: WeakKeyDictionary[ModuleOp, dict[str, ComputationOp]] = WeakKeyDictionary()
+"""Computations of a module that were looked up, by name. A look-up that finds one here checks that it still is there and has that name."""
+
+
+def _by_name(module: ModuleOp, name: str) -> ComputationOp | None:
+    """A module may have thousands of computations, each looked up many times: xDSL's look-up goes over all of them every time."""
+    found = _FOUND.setdefault(module, {})
+    known = found.get(name)
+    if known is None or known.parent_op() is not module or known.sym_name.data != name:
+        every = [op for op in module.ops if isinstance(op, ComputationOp)]
+        found.clear()
+        found.update((op.sym_name.data, op) for op in reversed(every))
+    return found.get(name)
 
 
 _ALIAS = re.compile(r"\{([-\d, ]*)\}:\s*\((-?\d+),\s*\{([-\d, ]*)\}\)")

@@ -1,0 +1,49 @@
+"""Says where an ENTRY that is one kernel would compute elements many times over. Changes nothing. On HLO.
+
+    ENTRY softmax { ... s = f32[512] reduce(e, z)  ... ROOT d = f32[512,512] divide(e, b) }
+
+    warning: one kernel takes 268,959,744 steps where its instructions alone take 1,048,576 (256 times over), most of them again for %e
+      help: `xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here
+
+HLO before optimization is right, but as one kernel it is a trap: a reduction that a broadcast uses computes a whole row for each element.
+A step is an element that is computed, or combined (`fusions/recomputation.py`). The answer is the same, so this is no error. Fusions that
+HLO has are XLA's own choice, and are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.fusions.host import is_one_kernel
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.recomputation import recomputation_of
+from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+_TIMES = 4
+_MORE = 1_000_000
+"""There is a warning from this many times, and this many more steps, on."""
+_WAYS_OUT = (
+    "`xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here"
+)
+
+
+@dataclass(frozen=True)
+class WarnRecomputationPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "xla-warn-recomputation"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        entry = entry_of(op)
+        if not is_one_kernel(entry) or (view := supported_view(entry)) is None:
+            return
+        found = recomputation_of(view)
+        if found is None or found.times < _TIMES or found.steps - found.once < _MORE:
+            return
+        times = f"{found.steps:,} steps where its instructions alone take {found.once:,} ({found.times:,} times over)"
+        worst = found.worst.instruction_name.data
+        self.warn(found.worst, f"one kernel takes {times}, most of them again for %{worst}", _WAYS_OUT)
