@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import SymbolRefAttr, TupleType
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import MapOp, computation_on_elements
@@ -32,7 +32,9 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
+from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import (
     BitcastOp,
     ConcatenateOp,
@@ -51,6 +53,7 @@ from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
 from xla_emitters.runtime.elementwise_bounds import bounds_after, reinterpreted
 from xla_emitters.runtime.index_bounds import bounds_of_window
+from xla_emitters.runtime.library_bounds import bounds_of_library_call
 from xla_emitters.runtime.reduction_bounds import Run, bounds_of_reduction, nothing_known, taken
 from xla_emitters.runtime.scatter_bounds import bounds_of_scatter
 from xla_emitters.runtime.sensitivity_bounds import Tape, is_worth_a_tape, narrowed
@@ -119,11 +122,17 @@ def _call_beside(computation: ComputationOp, name: str, operands: Sequence[Any])
     return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
 
-def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:
-    """What is admissible for each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too."""
-    known = [point(array) for array in inputs]
-    found = _leaves(_Carrying(computation).of(computation, known, is_outward=False))
-    if all(bounds.is_point for bounds in found) or not is_worth_a_tape(computation):
+def evaluate_bounds(
+    computation: ComputationOp, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS
+) -> list[Bounds]:
+    """What is admissible for each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
+
+    inputs, most_iterations   as for `evaluate`
+    """
+    known = [_known(value) for value in inputs]
+    found = _leaves(_Carrying(computation, most_iterations=most_iterations).of(computation, known, is_outward=False))
+    is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
+    if all(bounds.is_point for bounds in found) or not is_plain or not is_worth_a_tape(computation):
         return found
     tape = Tape()
     again = _leaves(_Carrying(computation, tape).of(computation, known, is_outward=False))
@@ -134,13 +143,17 @@ def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list
 class _Carrying:
     """Bounds carried through a computation, and those that it calls.
 
-    around  the computation that is evaluated
-    tape    records the steps, if it is there; then bounds hold exact values too
+    around           the computation that is evaluated
+    tape             records the steps, if it is there; then bounds hold exact values too
+    most_iterations  the limit of every single loop
     """
 
-    def __init__(self, around: ComputationOp, tape: Tape | None = None) -> None:
+    def __init__(
+        self, around: ComputationOp, tape: Tape | None = None, *, most_iterations: int = MOST_ITERATIONS
+    ) -> None:
         self.around = around
         self.tape = tape
+        self.most_iterations = most_iterations
         self._schedules = dict[ComputationOp, _Schedule]()
         self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
 
@@ -187,11 +200,13 @@ class _Carrying:
                     return bounds_of_scatter(op, body, operands, evaluate, run)
             case ContractingOp():
                 return bounds_of_contraction(op, operands, evaluate)
+            case RuleOp() if op.ROW.meaning is not None:
+                return self._after_rule(op, operands, evaluate, is_outward=is_outward)
             case GatherOp() | DynamicSliceOp() | DynamicUpdateSliceOp():
                 return bounds_of_window(op, operands, evaluate)
             case ElementwiseOp():
                 return bounds_after(op, operands, evaluate, is_outward=is_outward)
-            case _ if all(bounds.is_point for bounds in operands):
+            case _ if all(isinstance(bounds, Bounds) and bounds.is_point for bounds in operands):
                 return point(evaluate([bounds.low for bounds in operands]))
             case BitcastOp() if element_of(op.operands[0]) != element_of(op.result):
                 return reinterpreted(operands[0], evaluate)
@@ -201,6 +216,26 @@ class _Carrying:
                 )
             case _:
                 return nothing_known(op)
+
+    def _after_rule(
+        self, op: RuleOp, operands: Sequence[Any], evaluate: Callable[[Sequence[Array]], Any], *, is_outward: bool
+    ) -> Any:
+        """Library functions have bounds of their own. Others order, move, branch and loop: of bounds as of arrays, where it is known
+        which way."""
+        if op.opcode == "custom-call" or is_library_call(op):
+            return bounds_of_library_call(op, operands, evaluate)
+
+        def call(name: str, values: Sequence[Any]) -> Any:
+            found = self.of(find_computation(self.around, name), values, is_outward=is_outward)
+            return _decided(found) if name == condition else found
+
+        condition = op.symbols("condition")[0].root_reference.data if op.opcode == "while" else None
+        if op.opcode == "conditional":
+            operands = [_decided(operands[0]), *operands[1:]]
+        try:
+            return _known(op.evaluate(operands, limited(call, op, self.most_iterations)))
+        except _Undecided:
+            return _unknown_of(op.result.type)
 
     def _evaluating(self, op: HloOp) -> Callable[[Sequence[Array]], Any]:
         """The reference: the op's value on arrays."""
@@ -279,6 +314,31 @@ class _Schedule:
             for operand in done:
                 del values[operand]
         return values[self.root]
+
+
+class _Undecided(Exception):
+    """Which way a branch or a loop goes depends on roundings."""
+
+
+def _decided(selector: Any) -> Array:
+    """The value of a selector of which there is one. raises _Undecided otherwise."""
+    if not selector.is_single.all():
+        raise _Undecided
+    return selector.low
+
+
+def _known(value: Any) -> Any:
+    """Values as bounds: arrays become points."""
+    if isinstance(value, tuple):
+        return tuple(_known(part) for part in cast("tuple[Any, ...]", value))
+    return value if isinstance(value, Bounds) else point(np.asarray(value))
+
+
+def _unknown_of(ir_type: Attribute) -> Any:
+    """The bounds of a value of that type of which nothing is known."""
+    if isinstance(ir_type, TupleType):
+        return tuple(map(_unknown_of, ir_type.types))
+    return everything(element_of(ir_type).numpy, dims_of(ir_type)) if is_array(ir_type) else ()
 
 
 def _leaves(value: Any) -> list[Any]:
