@@ -21,7 +21,7 @@ from runtime.jax_programs import PROGRAMS, JaxProgram
 from runtime.modules import MODULES, SETTINGS, draw
 
 from xla_emitters.dtypes import dtype
-from xla_emitters.explore.xla import XlaGpu
+from xla_emitters.explore.optimize import optimize
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import save_arrays
 
@@ -44,7 +44,7 @@ def hlo_name(kind: np.dtype[Any]) -> str:
     return HLO_NAMES[letters] + kind.name.removeprefix(letters)
 
 
-def make(xla: XlaGpu, name: str, program: JaxProgram) -> dict[str, Any]:
+def make(name: str, program: JaxProgram) -> dict[str, Any]:
     """Writes the files of one program; returns its recipe."""
     leaves, tree = jax.tree.flatten(program.arguments)
     arrays = [draw(words, number) for number, words in enumerate(leaves)]
@@ -56,7 +56,7 @@ def make(xla: XlaGpu, name: str, program: JaxProgram) -> dict[str, Any]:
         lowered = function.trace(*arguments).lower(lowering_platforms=("cuda",))
     stablehlo = lowered.as_text(debug_info=True)
     for setting in SETTINGS:
-        text = xla.optimize(stablehlo, FLAGS[setting])
+        text = optimize(stablehlo, flags=FLAGS[setting], name=name)
         (MODULES / f"{name}{setting}.hlo").write_text(text)
     specs = [ArraySpec(hlo_name(array.dtype), array.shape, tuple(reversed(range(array.ndim)))) for array in results]
     for array, spec in zip(results, specs, strict=True):
@@ -71,9 +71,8 @@ def main(names: list[str]) -> None:
     MODULES.mkdir(exist_ok=True)
     index = MODULES / "modules.json"
     rows = json.loads(index.read_text()) if index.exists() else {}
-    xla = XlaGpu()
     for name in names or PROGRAMS:
-        rows[name] = make(xla, name, PROGRAMS[name])
+        rows[name] = make(name, PROGRAMS[name])
         print(name, flush=True)
     rows = {name: rows[name] for name in PROGRAMS if name in rows}
     index.write_text("{\n" + ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in rows.items()) + "\n}\n")
