@@ -61,13 +61,13 @@ from xla_emitters.rewrite.locations import UNKNOWN, locate
 INDEX_NAMES = "ijklmn"
 
 
-def kernel_tensor(type: Attribute) -> TensorType[Attribute]:
+def kernel_tensor(hlo_type: Attribute) -> TensorType[Attribute]:
     """The tensor that kernels see of an HLO array: storage element type; a layout other than row major as a dense encoding.
 
     >>> str(kernel_tensor(array_type(dtype("pred").ir_type, (8, 64), (0, 1))))
     'tensor<8x64xi8, dense<[0, 1]> : tensor<2xi64>>'
     """
-    array = as_array(type)
+    array = as_array(hlo_type)
     order = minor_to_major(array)
     storage = element_of(array).storage_type
     if order == default_order(len(order)):
@@ -83,7 +83,7 @@ def result_types(root: HloOp) -> list[Attribute]:
 
 def element_types(subgraph: Subgraph) -> list[Attribute]:
     """Storage types of what a subgraph's function returns: the elements of its roots, in their order."""
-    return [type for root in subgraph.roots for type in result_types(root)]
+    return [result for root in subgraph.roots for result in result_types(root)]
 
 
 # ------------------------------------------------------------------------------------------- functions
@@ -96,9 +96,9 @@ def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: b
     scalars  the arguments are elements, for a computation that others call; else tensors
     """
     types = [parameter.result.type for parameter in parameters]
-    tensors = [element_of(type).storage_type if scalars else kernel_tensor(type) for type in types]
+    tensors = [element_of(hlo_type).storage_type if scalars else kernel_tensor(hlo_type) for hlo_type in types]
     dims = subgraph.index_dims
-    injected = [type for hero in subgraph.injected for type in result_types(hero)]
+    injected = [result for hero in subgraph.injected for result in result_types(hero)]
     arguments = [*tensors, *([INDEX] * len(dims)), *injected]
     function = func.FuncOp(
         subgraph.name,
@@ -300,10 +300,10 @@ class _Emission:
         assert values is not None
         return values
 
-    def at(self, op: HloOp, map: IndexingMap, indices: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The results of `map` at `indices`: where `op` is needed."""
+    def at(self, op: HloOp, indexing_map: IndexingMap, indices: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The results of `indexing_map` at `indices`: where `op` is needed."""
         with self.builder.located(op.location):
-            return build.apply_indexing(self.builder, map, indices)
+            return build.apply_indexing(self.builder, indexing_map, indices)
 
     def _lookup(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...] | None:
         if op in self.injected:
@@ -416,12 +416,12 @@ class _Element:
                 self.insert(scf.YieldOp(*emit()))
         return branch.results
 
-    def loop(self, map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
+    def loop(self, indexing_map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
         def step(inner: Builder, symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             with self.emission.builder.inside(inner.insertion_point):
                 return body(symbols, carried)
 
-        return build.loop_nest(self.builder, map, self.indices, inits, step)
+        return build.loop_nest(self.builder, indexing_map, self.indices, inits, step)
 
     def call(self, computation: str, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
         return self.emission.call(self.emission.called[computation].root, arguments)

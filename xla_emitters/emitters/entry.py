@@ -40,6 +40,7 @@ from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
+from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX
 from xla_emitters.program import Argument, Launch
 
 
@@ -66,8 +67,8 @@ class KernelEntry:
 
 def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
     """The kernel's function with ids but without a body."""
-    inputs = [kernel_tensor(type) for type in view.parameter_types]
-    outputs = [kernel_tensor(type) for type in view.result_types]
+    inputs = [kernel_tensor(hlo_type) for hlo_type in view.parameter_types]
+    outputs = [kernel_tensor(hlo_type) for hlo_type in view.result_types]
     block = Block(arg_types=[*inputs, *outputs])
     function = func.FuncOp(
         sanitize(view.name),
@@ -76,9 +77,9 @@ def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
         arg_attrs=ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view)),
     )
     function.location = view.location
-    function.attributes["xla.entry"] = UnitAttr()
-    function.attributes["gpu.known_block_size"] = DenseArrayBase.from_list(i32, launch.block)
-    function.attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, launch.grid)
+    function.attributes[ENTRY] = UnitAttr()
+    function.attributes[BLOCK] = DenseArrayBase.from_list(i32, launch.block)
+    function.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
     for i, argument in enumerate(block.args):
         argument.name_hint = "input" if i < len(inputs) else "output"
         argument.location = view.parameters[i].location if i < len(inputs) else view.location
@@ -103,8 +104,8 @@ def argument_attributes(argument: Argument) -> DictionaryAttr:
         "llvm.dereferenceable": IntegerAttr.from_index_int_value(argument.bytes),
     }
     if not argument.written:
-        attributes["xla.invariant"] = UnitAttr()
-    attributes["xla.slice_index"] = IntegerAttr.from_index_int_value(argument.slice_index)
+        attributes[INVARIANT] = UnitAttr()
+    attributes[SLICE_INDEX] = IntegerAttr.from_index_int_value(argument.slice_index)
     return DictionaryAttr(attributes)
 
 
@@ -120,7 +121,7 @@ def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func
 def index_bits(view: FusionView) -> int:
     """32, or 64 where an array has 2^31 elements or more, or where 64-bit values become indices."""
     types = (*view.parameter_types, *(op.result.type for op in view.instructions))
-    if any(math.prod(dims_of(leaf)) >= 2**31 for type in types for leaf in leaf_types(type)):
+    if any(math.prod(dims_of(leaf)) >= 2**31 for hlo_type in types for leaf in leaf_types(hlo_type)):
         return 64
     indices = (index for op in view.instructions for index in _indices(op))
     return 64 if any(element_of(index).bits == 64 for index in indices if element_of(index).is_integer) else 32

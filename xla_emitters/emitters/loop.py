@@ -47,9 +47,9 @@ class LoopEmitter:
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: the loop runs over the first result, so all must have as many elements, and code for one."""
         first = view.elements
-        for i, type in enumerate(view.result_types):
-            if math.prod(dims_of(type)) not in (first, 1):
-                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(type))}"
+        for i, result_type in enumerate(view.result_types):
+            if math.prod(dims_of(result_type)) not in (first, 1):
+                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(result_type))}"
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
@@ -87,7 +87,11 @@ class LoopEmitter:
 
 def _by_size(view: FusionView) -> tuple[Sequence[int], Sequence[int]]:
     """The numbers of the results that are as large as the first, and of the others: those of one element."""
-    large = [number for number, type in enumerate(view.result_types) if math.prod(dims_of(type)) == view.elements]
+    large = [
+        number
+        for number, result_type in enumerate(view.result_types)
+        if math.prod(dims_of(result_type)) == view.elements
+    ]
     return large, [number for number in range(len(view.result_types)) if number not in large]
 
 
@@ -118,7 +122,7 @@ def _emit_loop(
     indices = loop.map_results
     values = body.call(root, [*entry.inputs, *indices])
     first, *_ = types = [view.result_types[number] for number in numbers]
-    places = (build.apply_indexing(body, same_place(first, type), indices) for type in types)
+    places = (build.apply_indexing(body, same_place(first, result_type), indices) for result_type in types)
     body.insert(YieldOp(*body.write(values, loop.iter_args, places)))
     entry.builder.insert(loop)
     return loop.results

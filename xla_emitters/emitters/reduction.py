@@ -295,10 +295,10 @@ class _ReductionKernel:
             found.append(value)
         return found
 
-    def _from_input(self, type: Attribute) -> IndexingMap:
+    def _from_input(self, output: Attribute) -> IndexingMap:
         """From an index of the plan's `input_shape` to that of an array with as many elements, at the same place in memory."""
         shape = self.plan.input_shape
-        return bitcast_map(shape, default_order(len(shape)), dims_of(type), minor_to_major(type))
+        return bitcast_map(shape, default_order(len(shape)), dims_of(output), minor_to_major(output))
 
     def _side_outputs(self, sides: Sequence[int], loop: LoopOp, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """The side outputs' tensors after one more element each: all are computed before the first is written."""
@@ -365,8 +365,8 @@ class _ReductionKernel:
         everyone = IndexingMap((), (), stage.read.range_vars)
         return list(build.loop_nest(self.builder, everyone, (), list(outputs), each))
 
-    def _tile(self, type: Attribute, stage: SharedStage) -> SSAValue:
-        return self.builder.insert(AllocateSharedOp(TensorType(type, stage.tile))).result
+    def _tile(self, element_type: Attribute, stage: SharedStage) -> SSAValue:
+        return self.builder.insert(AllocateSharedOp(TensorType(element_type, stage.tile))).result
 
     # ---- What is written
 

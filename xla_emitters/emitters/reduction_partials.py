@@ -62,8 +62,8 @@ class Partials:
         if isinstance(identities, tuple):
             parts = zip(identities, self.hero.inits, result_types(self.hero), strict=True)
             return [
-                self.initial(init) if identity is None else constant(builder, identity, type)
-                for identity, init, type in parts
+                self.initial(init) if identity is None else constant(builder, identity, result_type)
+                for identity, init, result_type in parts
             ]
         inits = [self.initial(init) for init in self.hero.inits]
         return [*inits, constant(builder, 0, i8)] if self.are_told else inits

@@ -138,11 +138,11 @@ class _Ids:
         loose = replace(simple, dims=self.dims)
         return loose if loose.simplify() == simple else simple
 
-    def of_threads(self, map: IndexingMap) -> IndexingMap:
-        """`map`, which reads no block id, over the thread id alone."""
+    def of_threads(self, indexing_map: IndexingMap) -> IndexingMap:
+        """`indexing_map`, which reads no block id, over the thread id alone."""
         threads = [number for number, (name, _) in enumerate(self.launch.ids) if name == "th_x"]
         gone = {number: 0 for number in range(len(self.launch.ids)) if number not in threads}
-        return map.with_dims_fixed(gone)
+        return indexing_map.with_dims_fixed(gone)
 
     def symbol(self, number: int) -> Expr:
         return Expr.variable(len(self.launch.ids) + number)
@@ -294,12 +294,12 @@ def _small_column(found: FusionReductions, device: Device) -> ReductionPlan:
     turned = ids.thread + element * threads
     column, row = delinearize_in_bounds(turned, (minor, rows))
     padding = 0 if threads == WARP and vector == 1 else -(-minor // (threads * vector))
-    input = ids.map(index, [("step", steps), *vectors], (place, middle * minor), (ids.block, major))
+    of_input = ids.map(index, [("step", steps), *vectors], (place, middle * minor), (ids.block, major))
     return ReductionPlan(
         "small column",
         launch,
         found.shape.dims,
-        input,
+        of_input,
         vector,
         0,
         SharedStage(

@@ -199,14 +199,16 @@ class _Kernel:
         run, positions = self._run_map(distribution, lanes), self._position_map(distribution, lanes)
         outside = build.constant_index(self.builder, -1)
         never = self._insert(arith.ConstantOp(IntegerAttr.from_bool(False)))
-        type = VectorType(element_of(update).storage_type, [distribution.steps * distribution.elements_per_thread])
-        nothing = self._insert(arith.ConstantOp(_zeros(type)))
+        vector_type = VectorType(
+            element_of(update).storage_type, [distribution.steps * distribution.elements_per_thread]
+        )
+        nothing = self._insert(arith.ConstantOp(_zeros(vector_type)))
         known = [outside] * len(self.scatter.mapped)
 
         def flush(starts: Sequence[SSAValue], sums: SSAValue, target: SSAValue) -> Sequence[SSAValue]:
             def body(loop: LoopOp) -> Sequence[SSAValue]:
                 *place, slot = loop.map_results
-                value = self._insert(vector.ExtractOp(sums, [slot], type.element_type))
+                value = self._insert(vector.ExtractOp(sums, [slot], vector_type.element_type))
                 zero = build.constant_index(self.builder, 0)
                 at = build.apply_indexing(self.builder, self.scatter.update_to_result(), [zero, *place, *starts])
                 return self._combined(loop.iter_args, at, [value])
@@ -219,7 +221,7 @@ class _Kernel:
                 (sums_so_far,) = loop.iter_args
                 value = self._element(update, [window, *place])
                 if not is_first:
-                    old = self._insert(vector.ExtractOp(sums_so_far, [slot], type.element_type))
+                    old = self._insert(vector.ExtractOp(sums_so_far, [slot], vector_type.element_type))
                     (value,) = self._new_elements([old, value])
                 return [self._insert(vector.InsertOp(value, sums_so_far, [slot]))]
 
@@ -390,17 +392,17 @@ class _Kernel:
         return branch.results
 
     def _loop(
-        self, inits: Sequence[SSAValue], map: IndexingMap, body: Callable[[LoopOp], Sequence[SSAValue]]
+        self, inits: Sequence[SSAValue], indexing_map: IndexingMap, body: Callable[[LoopOp], Sequence[SSAValue]]
     ) -> Sequence[SSAValue]:
-        """`body` for all points of `map` over the ids."""
-        loop = self.builder.insert(LoopOp(self.entry.ids, inits, map))
+        """`body` for all points of `indexing_map` over the ids."""
+        loop = self.builder.insert(LoopOp(self.entry.ids, inits, indexing_map))
         with self.builder.inside(InsertPoint.at_end(loop.body.block)):
             self.builder.insert(YieldOp(*body(loop)))
         return loop.results
 
 
-def _zeros(type: VectorType) -> DenseIntOrFPElementsAttr:
-    if isa(type, VectorType[AnyFloat]):
-        return DenseIntOrFPElementsAttr.from_list(type, [0.0])
-    assert isa(type, VectorType[IntegerType])
-    return DenseIntOrFPElementsAttr.from_list(type, [0])
+def _zeros(vector_type: VectorType) -> DenseIntOrFPElementsAttr:
+    if isa(vector_type, VectorType[AnyFloat]):
+        return DenseIntOrFPElementsAttr.from_list(vector_type, [0.0])
+    assert isa(vector_type, VectorType[IntegerType])
+    return DenseIntOrFPElementsAttr.from_list(vector_type, [0])

@@ -316,10 +316,10 @@ class PackedTiles:
         """The rows that a corner can be in."""
         return Variable(Interval(0, self.packed.side - self.vector_size))
 
-    def within_corner(self, map: IndexingMap) -> IndexingMap:
+    def within_corner(self, indexing_map: IndexingMap) -> IndexingMap:
         """A map of ids[i, h, w] as one of (ids, i)[h, w], for a loop in one over `corner`, which has checked the domain."""
         word, *within = self._out_symbols
-        return IndexingMap(map.results, (*self._ids.dims, word), tuple(within))
+        return IndexingMap(indexing_map.results, (*self._ids.dims, word), tuple(within))
 
     @cached_property
     def take(self) -> IndexingMap:

@@ -55,24 +55,26 @@ def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Ar
     first = dict[int, tuple[int, int]]()
     keys: list[object] = [*view.operands, *(aliases.get(number, ("result", number)) for number in range(results))]
     types = (*view.parameter_types, *view.result_types)
-    for key, type in zip(keys, types, strict=True):
+    for key, array_type in zip(keys, types, strict=True):
         number = numbers.setdefault(key, len(numbers))
         is_parameter = isinstance(key, SSAValue) and isinstance(key.owner, ParameterOp)
-        first.setdefault(number, (_bytes(type), ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED))
+        first.setdefault(number, (_bytes(array_type), ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED))
     written = {numbers[key] for key in keys[inputs:]}
     return tuple(
-        Argument(slot.kind, slot.index, array_spec(type), *first[numbers[key]], numbers[key], numbers[key] in written)
-        for slot, key, type in zip(slots, keys, types, strict=True)
+        Argument(
+            slot.kind, slot.index, array_spec(array_type), *first[numbers[key]], numbers[key], numbers[key] in written
+        )
+        for slot, key, array_type in zip(slots, keys, types, strict=True)
     )
 
 
-def array_spec(type: Attribute) -> ArraySpec:
+def array_spec(array_type: Attribute) -> ArraySpec:
     """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
-    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
+    return ArraySpec(element_of(array_type).name, dims_of(array_type), minor_to_major(array_type))
 
 
-def _bytes(type: ArrayType) -> int:
-    return element_of(type).size_bytes(math.prod(dims_of(type)))
+def _bytes(array_type: ArrayType) -> int:
+    return element_of(array_type).size_bytes(math.prod(dims_of(array_type)))
 
 
 @once_per_view

@@ -347,7 +347,7 @@ def _is_cheap(op: HloOp) -> bool:
 
 def narrowest_bits(types: Iterable[Attribute]) -> int:
     """Storage bits of an element of the narrowest array among `types`; ABSENT where there is none."""
-    return min((element_of(type).bits for type in types), default=ABSENT)
+    return min((element_of(array_type).bits for array_type in types), default=ABSENT)
 
 
 def vector_size(minor: int, threads: int, input_bits: int, heroes: Iterable[ReduceOp]) -> int:

@@ -56,7 +56,7 @@ def _is_as_the_fusion_has_it(operand: SSAValue, call: FusionOp, parameters: Sequ
     """Whether ENTRY's array is one of the fusion's, the same in memory: HLO may say of one of them that its elements are packed."""
     given = zip(call.operands, parameters, strict=True)
     types = [parameter.result.type for value, parameter in given if value is operand]
-    return bool(types) and all(type == operand.type for type in types)
+    return bool(types) and all(result_type == operand.type for result_type in types)
 
 
 def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
@@ -84,8 +84,8 @@ def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None
                 value = value.owner.operands[0]
             case _:
                 return None
-    leaf, type = 0, value.type
+    leaf, part_type = 0, value.type
     for number in path:
-        before = tuple_types(type)[:number]
-        leaf, type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(type)[number]
+        before = tuple_types(part_type)[:number]
+        leaf, part_type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(part_type)[number]
     return leaf if value.owner is call else None

@@ -84,7 +84,7 @@ def _largest_unroll(view: FusionView, device: Device) -> int:
     if major != 10 or len(view.result_types) > 1 or not is_narrow or any(view.with_opcode("reduce", "scatter")):
         return UNROLL
     types = [p.result.type for p in view.parameters if is_array(p.result.type)]
-    widest = max(8, *(element_of(type).bits for type in (*types, *view.result_types)))
+    widest = max(8, *(element_of(array_type).bits for array_type in (*types, *view.result_types)))
     unroll = min(WIDEST_UNROLL, 1 << (ACCESS_BITS // widest).bit_length() - 1)
     if any(view.with_opcode("pad")):
         unroll = min(unroll, 8)

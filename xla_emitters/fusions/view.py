@@ -172,11 +172,11 @@ class HloFusion:
 
     @property
     def smallest_output_bits(self) -> int:
-        return min(element_of(type).bits for type in self.result_types)
+        return min(element_of(result).bits for result in self.result_types)
 
     def __str__(self) -> str:
-        parameters = ", ".join(type_text(type) for type in self.parameter_types)
-        results = ", ".join(type_text(type) for type in self.result_types)
+        parameters = ", ".join(type_text(parameter) for parameter in self.parameter_types)
+        results = ", ".join(type_text(result) for result in self.result_types)
         return f"{self.name}: ({parameters}) -> ({results}), {len(self.instructions)} instructions"
 
 

@@ -32,8 +32,8 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.indexing import Expr, ExprKind, Interval
+from xla_emitters.kernels.kernel_entry import SLICE_INDEX
 
-SLICE_INDEX = "xla.slice_index"
 UNKNOWN_RANGE = Interval(-(2**63), 2**63 - 1)
 
 Buffer = SSAValue | IntegerAttr

@@ -48,10 +48,10 @@ class IdFunction:
 
     def definition(self, location: LocationAttr) -> llvm.FuncOp:
         """The function with what it computes: the value of the register, in its range. `location` is its declaration's."""
-        id = REGISTERS[self.register]((self.low, self.high))
+        id_op = REGISTERS[self.register]((self.low, self.high))
         defined = self.declaration()
-        id.location = defined.location = location
-        defined.body.add_block(Block([id, llvm.ReturnOp(id.res)]))
+        id_op.location = defined.location = location
+        defined.body.add_block(Block([id_op, llvm.ReturnOp(id_op.res)]))
         return defined
 
 

@@ -52,6 +52,10 @@ KERNEL = "nvvm.kernel"
 GRID = "gpu.known_grid_size"
 BLOCK = "gpu.known_block_size"
 REQUIRED_BLOCK = "nvvm.reqntid"
+SLICE_INDEX = "xla.slice_index"
+"""On an argument: the number of its buffer; arguments with one number are one buffer."""
+INVARIANT = "xla.invariant"
+"""On an argument: the kernel does not write its buffer."""
 DIMENSIONS = ("x", "y", "z")
 SHARED = 3
 """The address space of a block's shared memory."""
@@ -66,13 +70,14 @@ _IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, llvm.F
 Extents = tuple[int, int, int]
 
 
+def is_entry(op: Operation) -> bool:
+    """Whether `op` is marked as a function that is launched."""
+    return ENTRY in op.attributes or KERNEL in op.attributes
+
+
 def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
     """The one function that is launched. raises VerifyError unless there is exactly one."""
-    entries = [
-        op
-        for op in module.walk()
-        if (ENTRY in op.attributes or KERNEL in op.attributes) and isinstance(op, func.FuncOp | llvm.FuncOp)
-    ]
+    entries = [op for op in module.walk() if is_entry(op) and isinstance(op, func.FuncOp | llvm.FuncOp)]
     if len(entries) != 1:
         raise VerifyError(
             f"the module has {len(entries)} entry functions, one is wanted",
@@ -137,19 +142,19 @@ def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
     return value.value.data if isa(value, IntegerAttr) else None
 
 
-def _bytes_of(type: Attribute) -> int:
+def _bytes_of(array_type: Attribute) -> int:
     """Bytes of a variable whose parts are all as aligned as they are large."""
-    match type:
+    match array_type:
         case llvm.LLVMArrayType():
-            return type.size.data * _bytes_of(type.type)
+            return array_type.size.data * _bytes_of(array_type.type)
         case llvm.LLVMStructType():
-            return sum(map(_bytes_of, type.types))
+            return sum(map(_bytes_of, array_type.types))
         case VectorType():
-            return prod(type.get_shape()) * _bytes_of(type.element_type)
-        case _ if isinstance(type, FixedBitwidthType):
-            return type.size
+            return prod(array_type.get_shape()) * _bytes_of(array_type.element_type)
+        case _ if isinstance(array_type, FixedBitwidthType):
+            return array_type.size
         case _:
-            raise VerifyError(f"a shared variable of type {type}", stage="kernel")
+            raise VerifyError(f"a shared variable of type {array_type}", stage="kernel")
 
 
 def _extents(attribute: Attribute | None) -> Extents | None:
@@ -175,7 +180,7 @@ def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
                     yield False, dimension, int(extent)
             case nvvm.SpecialRegisterOp():
                 yield *_REGISTERS[type(op)], op.range.upper.value.data if op.range else None
-            case llvm.FuncOp() if (id := declared_by(op)) is not None:
-                yield *_REGISTERS[REGISTERS[id.register]], id.high
+            case llvm.FuncOp() if (declared := declared_by(op)) is not None:
+                yield *_REGISTERS[REGISTERS[declared.register]], declared.high
             case _:
                 pass

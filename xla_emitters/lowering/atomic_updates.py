@@ -63,9 +63,9 @@ from xla_emitters.dialects.mlir.ptx_atomics import add_floats, can_add
 from xla_emitters.dialects.mlir.vector import BitcastOp, FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
-from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.locations import located_builder
 
 UNORDERED = ordering_number("unordered").value.data
 MONOTONIC = ordering_number("monotonic").value.data
@@ -133,11 +133,11 @@ def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, 
     (result,) = end.arguments
     if isa(op.current.type, VectorType):
         if not _change_each(builder, op.current.type, place, _operand(op, body, result), device):
-            raise _unsupported(stage, op, "changes several elements in a way that no instruction has")
+            raise refusal(stage, op, f"'{op.name}' changes several elements in a way that no instruction has")
         return
     if not _overwrite(builder, op, place, result) and not _change(builder, op, place, body, result, device):
         if place.storage.bits > 64:
-            raise _unsupported(stage, op, f"changes {op.current.type} in a way that takes more than an addition")
+            raise refusal(stage, op, f"'{op.name}' changes {op.current.type} in a way that takes more than an addition")
         _compare_and_swap(builder, op, place)
 
 
@@ -185,12 +185,12 @@ def _change(
     if found is None:
         return False
     kind, value = found
-    type = op.current.type
-    if kind in EXTREMA and isinstance(type, Float32Type | Float64Type):
+    current = op.current.type
+    if kind in EXTREMA and isinstance(current, Float32Type | Float64Type):
         _extremum(builder, place.address, value, EXTREMA[kind])
-    elif kind is complex.AddOp and isa(type, ComplexType[AnyFloat]):
-        _add_parts(builder, place.address, value, type.element_type)
-    elif kind in NATIVE and _has_instruction(kind, type, device):
+    elif kind is complex.AddOp and isa(current, ComplexType[AnyFloat]):
+        _add_parts(builder, place.address, value, current.element_type)
+    elif kind in NATIVE and _has_instruction(kind, current, device):
         builder.insert(llvm.AtomicRMWOp(NATIVE[kind], place.address, value))
     else:
         return False
@@ -199,7 +199,7 @@ def _change(
 
 def _change_each(
     builder: Builder,
-    type: VectorType,
+    vector_type: VectorType,
     place: ElementAddress,
     found: tuple[type[Operation], SSAValue] | None,
     device: Device,
@@ -208,11 +208,11 @@ def _change_each(
     if found is None:
         return False
     kind, values = found
-    element, (width,) = type.element_type, type.get_shape()
+    element, (width,) = vector_type.element_type, vector_type.get_shape()
     if kind not in NATIVE or not _has_instruction(kind, element, device):
         return False
     parts = [builder.insert(vector.ExtractOp(values, [k], element)).result for k in range(width)]
-    if kind is arith.AddfOp and can_add(type, device) and place.is_for_vectors:
+    if kind is arith.AddfOp and can_add(vector_type, device) and place.is_for_vectors:
         builder.insert(add_floats(place.address, parts))
         return True
     for k, part in enumerate(parts):
@@ -250,10 +250,10 @@ def _other(op: Operation, one: SSAValue) -> SSAValue | None:
     return others[0] if len(others) == 1 else None
 
 
-def _has_instruction(kind: type[Operation], type: Attribute, device: Device) -> bool:
-    match type:
+def _has_instruction(kind: type[Operation], value_type: Attribute, device: Device) -> bool:
+    match value_type:
         case IntegerType():
-            return kind is not arith.AddfOp and type.bitwidth in (8, 16, 32, 64)
+            return kind is not arith.AddfOp and value_type.bitwidth in (8, 16, 32, 64)
         case Float32Type() | Float64Type() | Float16Type():
             return True
         case BFloat16Type():
@@ -272,17 +272,17 @@ def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFl
 
 
 def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatExtremum) -> None:
-    type = value.type
-    assert isinstance(type, Float32Type | Float64Type)
-    integer = IntegerType(type.bitwidth)
+    value_type = value.type
+    assert isinstance(value_type, Float32Type | Float64Type)
+    integer = IntegerType(value_type.bitwidth)
     old = builder.insert(
-        llvm.LoadOp(address, type, alignment=type.bitwidth // 8, ordering=MONOTONIC)
+        llvm.LoadOp(address, value_type, alignment=value_type.bitwidth // 8, ordering=MONOTONIC)
     ).dereferenced_value
-    form = dtype_of(type).float_format
+    form = dtype_of(value_type).float_format
     lasting = builder.insert(
         arith.ConstantOp(IntegerAttr(form.nan - (form.sign if way.is_negative_nan else 0), integer))
     ).result
-    nan = builder.insert(arith.BitcastOp(lasting, type)).result
+    nan = builder.insert(arith.BitcastOp(lasting, value_type)).result
     is_nan = builder.insert(arith.CmpfOp(value, value, "uno")).result
     value = builder.insert(arith.SelectOp(is_nan, nan, value)).result
     # An old NaN stays as it is.
@@ -346,8 +346,8 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
 def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValue]:
     """The address of the word that holds a narrow element, and how far the element is from its low end, in bits of i32."""
 
-    def integer(value: int, type: IntegerType) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, type))).result
+    def integer(value: int, integer_type: IntegerType) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, integer_type))).result
 
     number = builder.insert(llvm.PtrToIntOp(place.address, i64)).output
     behind = builder.insert(arith.AndIOp(number, integer(WORD // 8 - 1, i64))).result
@@ -408,8 +408,3 @@ def _from_bits(builder: Builder, value: SSAValue, storage: Storage) -> SSAValue:
 
 def _position(number: int) -> DenseArrayBase[IntegerType]:
     return DenseArrayBase.from_list(i64, [number])
-
-
-def _unsupported(stage: str, op: Operation, why: str) -> Unsupported:
-    at = place_of(op)
-    return Unsupported(f"'{op.name}'{f' at {at}' if at else ''} {why}", stage=stage)

@@ -71,7 +71,7 @@ class ConvertFloatNvidiaPass(DevicePass):
             if not isinstance(found, arith.ExtFOp | arith.TruncFOp):
                 continue
             types = (found.input.type, found.result.type)
-            if not any(is_narrow(type) for type in types):
+            if not any(is_narrow(value_type) for value_type in types):
                 continue
             if not can:
                 self.skip(found, f"{chip} has no instruction for it")
@@ -139,12 +139,12 @@ def _narrowed(b: Builder, x: SSAValue, target: Attribute) -> SSAValue:
     code = b.insert(arith.TruncIOp(pair, i8)).result
 
     width, numpy = (16, np.float16) if isinstance(x.type, Float16Type) else (32, np.float32)
-    type = IntegerType(width)
+    integer = IntegerType(width)
 
-    def constant(value: int, type: IntegerType = type) -> SSAValue:
-        return b.insert(arith.ConstantOp(IntegerAttr(value, type, truncate_bits=True))).result
+    def constant(value: int, constant_type: IntegerType = integer) -> SSAValue:
+        return b.insert(arith.ConstantOp(IntegerAttr(value, constant_type, truncate_bits=True))).result
 
-    bits = b.insert(arith.BitcastOp(x, type)).result
+    bits = b.insert(arith.BitcastOp(x, integer)).result
     size = b.insert(arith.AndIOp(bits, constant((1 << width - 1) - 1))).result
     # A tie goes to the even number: that beyond the largest, where the largest is odd.
     beyond = b.insert(arith.CmpiOp(size, constant(_pattern(_tie(form), numpy) - form.largest % 2), "ugt")).result

@@ -31,9 +31,8 @@ from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, V
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
 
 
@@ -87,7 +86,7 @@ def _lower_for(op: scf.ForOp) -> None:
     head = Block(arg_types=[argument.type for argument in body.args])
     _insert_before(head, body)
 
-    ending = _terminator(body)
+    ending = _terminator(op, body)
     builder = located_builder(InsertPoint.before(ending), op)
     following = builder.insert(arith.AddiOp(body.args[0], op.step)).result
     _replace_terminator(op, body, cf.BranchOp(head, following, *ending.operands))
@@ -108,7 +107,7 @@ def _lower_while(op: scf.WhileOp) -> None:
     test = _move_body(op, op.before_region.block, rest)
     body = _move_body(op, op.after_region.block, rest)
     _end_with_jump(op, body, test)
-    condition, *values = _terminator(test).operands
+    condition, *values = _terminator(op, test).operands
     _replace_terminator(op, test, cf.ConditionalBranchOp(condition, body, values, rest, ()))
     _finish(op, before, cf.BranchOp(test, *op.arguments), values)
 
@@ -131,7 +130,7 @@ def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
     """The op's block, which now ends with the op, and a new block of what followed it, if asked with an argument for each result."""
     before = op.parent
     if before is None or op.next_op is None:
-        raise Unsupported(f"{op.name} is not followed by a terminator", stage=ConvertScfToCfPass.name)
+        raise refusal(ConvertScfToCfPass.name, op, f"{op.name} is not followed by a terminator")
     rest = before.split_before(op.next_op, arg_types=op.result_types if with_results else ())
     return before, rest
 
@@ -140,7 +139,7 @@ def _move_body(op: Operation, block: Block, rest: Block) -> Block:
     """Move a region's only block to just before `rest`."""
     region = block.parent
     if region is None or len(region.blocks) != 1:
-        raise Unsupported(f"{op.name} with several blocks in a region", stage=ConvertScfToCfPass.name)
+        raise refusal(ConvertScfToCfPass.name, op, f"{op.name} with several blocks in a region")
     region.move_blocks_before(rest)
     return block
 
@@ -150,20 +149,21 @@ def _insert_before(block: Block, target: Block) -> None:
         target.parent.insert_block_before(block, target)
 
 
-def _terminator(block: Block) -> Operation:
+def _terminator(op: Operation, block: Block) -> Operation:
+    """The last op of `block`, which is in a region of `op`."""
     if block.last_op is None:
-        raise Unsupported("a region without a terminator", stage=ConvertScfToCfPass.name)
+        raise refusal(ConvertScfToCfPass.name, op, f"{op.name} with a region without a terminator")
     return block.last_op
 
 
 def _end_with_jump(op: Operation, block: Block, target: Block) -> None:
     """The block's yield becomes a jump that passes what was yielded."""
-    _replace_terminator(op, block, cf.BranchOp(target, *_terminator(block).operands))
+    _replace_terminator(op, block, cf.BranchOp(target, *_terminator(op, block).operands))
 
 
 def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
     """Put `jump` in the place of the block's terminator. Its location is `op`'s: text does not have that of a yield of nothing."""
-    old = _terminator(block)
+    old = _terminator(op, block)
     located_builder(InsertPoint.before(old), op).insert(jump)
     old.detach()
     old.erase()

@@ -125,30 +125,30 @@ class ExpandFloatOpsPass(KernelPass):
 # --- absolute values -------------------------------------------------------------------------------------------------------------
 
 
-def _bits_of_absolute(type: Attribute) -> int | None:
+def _bits_of_absolute(value_type: Attribute) -> int | None:
     """The bits of a number that its absolute value has too; None where it takes more than that, or is an instruction."""
-    if not isinstance(type, BFloat16Type) and not is_narrow(type):
+    if not isinstance(value_type, BFloat16Type) and not is_narrow(value_type):
         return None
-    form = dtype_of(type).float_format
+    form = dtype_of(value_type).float_format
     # Without a zero of each sign, the sign's bit alone is NaN.
     return form.sign - 1 if form.has_minus_zero else None
 
 
 def _masked(op: math.AbsFOp, kept: int) -> SSAValue:
     b = located_builder(InsertPoint.before(op), op)
-    type = op.operand.type
-    assert isinstance(type, AnyFloat)
-    integer = IntegerType(type.bitwidth)
+    value_type = op.operand.type
+    assert isinstance(value_type, AnyFloat)
+    integer = IntegerType(value_type.bitwidth)
     bits = b.insert(arith.BitcastOp(op.operand, integer)).result
     mask = b.insert(arith.ConstantOp(IntegerAttr(kept, integer))).result
-    return b.insert(arith.BitcastOp(b.insert(arith.AndIOp(bits, mask)).result, type)).result
+    return b.insert(arith.BitcastOp(b.insert(arith.AndIOp(bits, mask)).result, value_type)).result
 
 
 # --- narrow floats ---------------------------------------------------------------------------------------------------------------
 
 
 def _is_scalar_op(op: Operation) -> bool:
-    return not any(isinstance(type, VectorType) for type in (*op.operand_types, *op.result_types))
+    return not any(isinstance(value_type, VectorType) for value_type in (*op.operand_types, *op.result_types))
 
 
 def _compute_in_f32(op: Operation) -> None:
@@ -188,9 +188,9 @@ def _converted(op: arith.ExtFOp | arith.TruncFOp) -> SSAValue:
 # --- polynomials -----------------------------------------------------------------------------------------------------------------
 
 
-def _is_f32(type: Attribute) -> bool:
+def _is_f32(value_type: Attribute) -> bool:
     """f32, or a vector of it."""
-    return isinstance(type.element_type if isa(type, VectorType) else type, Float32Type)
+    return isinstance(value_type.element_type if isa(value_type, VectorType) else value_type, Float32Type)
 
 
 def _replace(op: Operation, value: SSAValue) -> None:

@@ -43,7 +43,7 @@ from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.kernel_pass import refusal
 
 _DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
@@ -86,12 +86,12 @@ def expressions_of(op: affine.ApplyOp) -> tuple[Expr, ...]:
 
 def map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
     """The op's map with its symbols as dims, each variable in its range as the map and the operand's definition say."""
-    map = op.map.symbols_to_dims()
+    indexing_map = op.map.symbols_to_dims()
     dims = tuple(
         Variable(_tighter(variable.bounds, range_of_value(operand)), variable.name)
-        for variable, operand in zip(map.dims, op.operands, strict=True)
+        for variable, operand in zip(indexing_map.dims, op.operands, strict=True)
     )
-    return IndexingMap(map.results, dims, (), (), map.constraints)
+    return IndexingMap(indexing_map.results, dims, (), (), indexing_map.constraints)
 
 
 def _tighter(bounds: Interval, known: Interval | None) -> Interval:
@@ -217,11 +217,7 @@ class ExpressionLowering:
     def _division(self, expr: Expr) -> SSAValue:
         divisor = expr.rhs
         if divisor.kind is not ExprKind.CONSTANT or divisor.value <= 0:
-            raise Unsupported(
-                f"{self.op.name} divides by '{divisor}', which is not a positive constant",
-                stage="lower",
-                details=(place_of(self.op),),
-            )
+            raise refusal("lower", self.op, f"{self.op.name} divides by '{divisor}', which is not a positive constant")
         if self.unsigned:
             match expr.kind:
                 case ExprKind.MOD:

@@ -46,9 +46,9 @@ class LowerAffinePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(op.walk()):
             if isinstance(found, ApplyIndexingOp):
-                map = map_of_apply_indexing(found)
-                self._refuse_overflow(found, map)
-                expressions, range_of = map.results, map.range_of
+                indexing_map = map_of_apply_indexing(found)
+                self._refuse_overflow(found, indexing_map)
+                expressions, range_of = indexing_map.results, indexing_map.range_of
             elif isinstance(found, affine.ApplyOp):
                 expressions, range_of = expressions_of(found), None
             else:
@@ -57,9 +57,9 @@ class LowerAffinePass(KernelPass):
             lowering = ExpressionLowering(builder, found, found.operands, range_of, unsigned=False)
             replace_by(found, [lowering.value(expr) for expr in expressions])
 
-    def _refuse_overflow(self, op: ApplyIndexingOp, map: IndexingMap) -> None:
+    def _refuse_overflow(self, op: ApplyIndexingOp, indexing_map: IndexingMap) -> None:
         width = index_width(op)
-        for expr in map.results:
-            if (part := overflowing_part(expr, map.range_of, width, unsigned=False)) is not None:
+        for expr in indexing_map.results:
+            if (part := overflowing_part(expr, indexing_map.range_of, width, unsigned=False)) is not None:
                 why = f"an index of {width} bits does not hold every value of '{part}', which {op.name} divides or compares"
                 raise self.refuse(op, why, WIDER if width < 64 else "")

@@ -72,11 +72,11 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
-from xla_emitters.kernels.kernel_entry import SHARED
+from xla_emitters.kernels.kernel_entry import INVARIANT, SHARED
 from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import DevicePass
+from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.locations import located_builder, place_of
 
 POINTER = llvm.LLVMPointerType()
@@ -145,15 +145,15 @@ def _check(module: ModuleOp, stage: str) -> None:
             continue
         if not isinstance(op, LOWERED):
             before = PASS_BEFORE.get(op.name)
-            raise _unsupported(stage, op, "has no lowering on tensors", help=f"run {before} first" if before else "")
+            raise _refusal(stage, op, "has no lowering on tensors", f"run {before} first" if before else "")
         for type_ in tensors:
             if problem := _type_problem(type_, width):
-                raise _unsupported(stage, op, f"has a tensor that no buffer holds: {type_}: {problem}")
+                raise _refusal(stage, op, f"has a tensor that no buffer holds: {type_}: {problem}")
         match op:
             case vector.TransferReadOp() | vector.TransferWriteOp():
                 _check_transfer(op, stage)
             case func.CallOp() if any(isinstance(type_, TensorType) for type_ in op.result_types):
-                raise _unsupported(stage, op, "returns a tensor")
+                raise _refusal(stage, op, "returns a tensor")
             case _:
                 pass
 
@@ -162,11 +162,12 @@ def _check_updates_in_place(function: func.FuncOp, stage: str) -> None:
     """raises Unsupported naming the op that would see, or lose, an update."""
     if (conflict := find_conflict(function)) is None:
         return
-    place = place_of(conflict.update) if conflict.update else ""
-    raise Unsupported(
-        f"tensors of @{function.sym_name.data} cannot be updated in place: {_named(conflict.op)}: {conflict.why}",
-        stage=stage,
-        notes=((None, f"updated at {place}"),) if place else (),
+    updated = place_of(conflict.update) if conflict.update else ""
+    raise refusal(
+        stage,
+        conflict.op,
+        f"tensors of @{function.sym_name.data} cannot be updated in place: '{conflict.op.name}': {conflict.why}",
+        notes=((None, f"updated at {updated}"),) if updated else (),
     )
 
 
@@ -190,21 +191,16 @@ def _check_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, stage: s
     moved = op.result.type if isinstance(op, vector.TransferReadOp) else op.vector.type
     assert isa(moved, VectorType)
     if op.mask is not None or not op.permutation_map.data.is_minor_identity() or len(moved.get_shape()) != 1:
-        raise _unsupported(stage, op, "is not a plain move of neighbouring elements")
+        raise _refusal(stage, op, "is not a plain move of neighbouring elements")
     if not all(bound.value.data for bound in op.in_bounds):
-        raise _unsupported(stage, op, "may leave the tensor")
+        raise _refusal(stage, op, "may leave the tensor")
     bits = storage_of(moved.element_type).bits
     if bits < 8 and (subscript(op.indices[0]).divisor() * bits % 8 or moved.get_shape()[0] * bits % 8):
-        raise _unsupported(stage, op, f"is not known to move whole bytes of {moved.element_type}")
+        raise _refusal(stage, op, f"is not known to move whole bytes of {moved.element_type}")
 
 
-def _unsupported(stage: str, op: Operation, why: str, help: str = "") -> Unsupported:
-    return Unsupported(f"{_named(op)} {why}", stage=stage, help=help)
-
-
-def _named(op: Operation) -> str:
-    place = place_of(op)
-    return f"'{op.name}'{f' at {place}' if place else ''}"
+def _refusal(stage: str, op: Operation, why: str, help: str = "") -> Unsupported:
+    return refusal(stage, op, f"'{op.name}' {why}", help)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------------------
@@ -258,7 +254,7 @@ class _Lowering:
                 if not isinstance(argument.type, TensorType):
                     continue
                 align = argument_attribute(argument, "llvm.align")
-                invariant = argument_attribute(argument, "xla.invariant") and buffer_of(argument) not in written
+                invariant = argument_attribute(argument, INVARIANT) and buffer_of(argument) not in written
                 pointer = block.insert_arg(POINTER, argument.index, argument.location)
                 pointer.name_hint = argument.name_hint
                 alignment = align.value.data if isinstance(align, IntegerAttr) else None

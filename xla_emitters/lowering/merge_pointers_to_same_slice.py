@@ -29,14 +29,13 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
+from xla_emitters.kernels.kernel_entry import ENTRY, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import place_of
 
-SLICE_INDEX = "xla.slice_index"
 NOT_INVARIANT = "xla.not_invariant"
 NOALIAS = "llvm.noalias"
 PROMISES = ("llvm.align", "llvm.dereferenceable")
-ENTRY = "xla.entry"
 
 Item = TypeVar("Item")
 

@@ -42,9 +42,9 @@ FORMATS = {
 """By the IR's name, the formats that are integers here: those that fill their storage."""
 
 
-def is_narrow(type: Attribute) -> bool:
-    """Whether `type` is one of the formats that are integers here."""
-    return type.name in FORMATS
+def is_narrow(value_type: Attribute) -> bool:
+    """Whether `value_type` is one of the formats that are integers here."""
+    return value_type.name in FORMATS
 
 
 CONVERSIONS = (arith.ExtFOp, arith.TruncFOp)
@@ -55,7 +55,7 @@ def is_number_op(op: Operation) -> bool:
     """Whether `op` takes or gives narrow floats as numbers: more than to move their bits."""
     if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
         return False
-    return any(is_narrow(get_element_type_or_self(type)) for type in (*op.operand_types, *op.result_types))
+    return any(is_narrow(get_element_type_or_self(value_type)) for value_type in (*op.operand_types, *op.result_types))
 
 
 def widen(b: Builder, x: SSAValue) -> SSAValue:

@@ -50,21 +50,21 @@ class SimplifyAffinePass(KernelPass):
             elif isinstance(found, affine.ApplyOp):
                 self._lower(found, _map_of_affine_apply(found))
 
-    def _lower(self, op: Operation, map: IndexingMap | None) -> None:
-        if map is None:
+    def _lower(self, op: Operation, indexing_map: IndexingMap | None) -> None:
+        if indexing_map is None:
             return self.skip(op, "the range of an operand is not known")
-        if map.is_known_empty:
+        if indexing_map.is_known_empty:
             return self.skip(op, "its domain is empty")
-        map = map.simplify()
-        if not all(is_unsigned(expr, map.range_of) for expr in map.results):
+        indexing_map = indexing_map.simplify()
+        if not all(is_unsigned(expr, indexing_map.range_of) for expr in indexing_map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may be negative")
         width = index_width(op)
-        if any(overflowing_part(expr, map.range_of, width, unsigned=True) for expr in map.results):
+        if any(overflowing_part(expr, indexing_map.range_of, width, unsigned=True) for expr in indexing_map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may not fit an index")
         lowering = ExpressionLowering(
-            located_builder(InsertPoint.before(op), op), op, op.operands, map.range_of, unsigned=True
+            located_builder(InsertPoint.before(op), op), op, op.operands, indexing_map.range_of, unsigned=True
         )
-        replace_by(op, [lowering.value(expr) for expr in map.results])
+        replace_by(op, [lowering.value(expr) for expr in indexing_map.results])
 
 
 def _map_of_affine_apply(op: affine.ApplyOp) -> IndexingMap | None:

@@ -363,4 +363,5 @@ def test_an_op_without_a_lowering_is_named_with_its_place() -> None:
     )
     with pytest.raises(Unsupported, match=r"no lowering to LLVM for math.tanh") as raised:
         LowerToLlvmGpuPass().apply(make_context(), parse_ir(text))
-    assert raised.value.details == ("tanh_0 (gelu.hlo:19:3)",)
+    assert raised.value.details == ("at tanh_0 (gelu.hlo:19:3)",)
+    assert str(raised.value.place) == "gelu.hlo:19:3"

@@ -272,12 +272,12 @@ class ElementwiseOp(HloOp):
 
     def _is_of_one_type(self) -> bool:
         """Whether operands and result are of the very same array type, one that the op takes and gives: most ops of a module are."""
-        type = self.results[0].type
-        if self.ROW.result is not same_type or any(operand.type is not type for operand in self.operands):
+        shared = self.results[0].type
+        if self.ROW.result is not same_type or any(operand.type is not shared for operand in self.operands):
             return False
-        if not is_array(type):
+        if not is_array(shared):
             return False
-        deciding = dtype_of(type.element_type)
+        deciding = dtype_of(shared.element_type)
         return deciding.kind in self.ROW.takes and all(wanted is deciding for wanted in self.types_wanted(deciding))
 
     def _verify_shapes(self) -> None:
@@ -593,18 +593,18 @@ class BitcastConvertOp(ElementwiseOp):
         if self.parts == 1:
             return (_as(e, e.operand(0), target.storage_type),)
         narrow, wide = sorted((source.bits, target.bits))
-        type = IntegerType(wide)
-        width = constant(e, narrow, type)
+        wide_type = IntegerType(wide)
+        width = constant(e, narrow, wide_type)
         if target.bits == wide:
-            bits = constant(e, 0, type)
+            bits = constant(e, 0, wide_type)
             for number in reversed(range(self.parts)):
                 value = e.operand(0, [*e.indices, constant_index(e.builder, number)])
-                part = e.insert(arith.ExtUIOp(_as(e, value, IntegerType(narrow)), type)).result
+                part = e.insert(arith.ExtUIOp(_as(e, value, IntegerType(narrow)), wide_type)).result
                 bits = e.insert(arith.OrIOp(e.insert(arith.ShLIOp(bits, width)).result, part)).result
             return (_as(e, bits, target.storage_type),)
         *indices, number = e.indices
-        bits = _as(e, e.operand(0, indices), type)
-        place = e.insert(arith.MuliOp(e.insert(arith.IndexCastOp(number, type)).result, width)).result
+        bits = _as(e, e.operand(0, indices), wide_type)
+        place = e.insert(arith.MuliOp(e.insert(arith.IndexCastOp(number, wide_type)).result, width)).result
         part = e.insert(arith.TruncIOp(e.insert(arith.ShRUIOp(bits, place)).result, IntegerType(narrow))).result
         return (_as(e, part, target.storage_type),)
 
@@ -617,9 +617,9 @@ class BitcastConvertOp(ElementwiseOp):
             )
 
 
-def _as(e: ElementContext, value: SSAValue, type: Attribute) -> SSAValue:
+def _as(e: ElementContext, value: SSAValue, target: Attribute) -> SSAValue:
     """The bits of `value` as another type that is as wide."""
-    return value if value.type == type else e.insert(arith.BitcastOp(value, type)).result
+    return value if value.type == target else e.insert(arith.BitcastOp(value, target)).result
 
 
 def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
@@ -659,9 +659,9 @@ class ComplexOp(ElementwiseOp):
         return value
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        type = element_of(self.result).ir_type
-        assert isa(type, ComplexType[AnyFloat])
-        return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), type)).complex,)
+        result_type = element_of(self.result).ir_type
+        assert isa(result_type, ComplexType[AnyFloat])
+        return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), result_type)).complex,)
 
 
 @irdl_op_definition

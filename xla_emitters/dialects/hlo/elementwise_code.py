@@ -72,9 +72,9 @@ def _compare(e: Inserter, predicate: str, x: SSAValue, y: SSAValue | int) -> SSA
 
 def _select(e: Inserter, condition: SSAValue, then: SSAValue | int, otherwise: SSAValue | int) -> SSAValue:
     """One of the two must be a value; an int takes its type."""
-    type = then.type if isinstance(then, SSAValue) else otherwise.type if isinstance(otherwise, SSAValue) else None
-    assert type is not None
-    values = (constant(e, v, type) if isinstance(v, int) else v for v in (then, otherwise))
+    shared = then.type if isinstance(then, SSAValue) else otherwise.type if isinstance(otherwise, SSAValue) else None
+    assert shared is not None
+    values = (constant(e, v, shared) if isinstance(v, int) else v for v in (then, otherwise))
     return e.insert(arith.SelectOp(condition, *values)).result
 
 
@@ -166,11 +166,11 @@ def multiply_high(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
 
 def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     """Square and multiply over all bits of the exponent; a negative one gives 0 but for the bases 1 and -1."""
-    type = x.type
-    assert isa(type, IntegerType)
-    one = constant(e, 1, type)
+    integer = x.type
+    assert isa(integer, IntegerType)
+    one = constant(e, 1, integer)
     zero, step = constant(e, 0, i32), constant(e, 1, i32)
-    body = Block(arg_types=[i32, type, type, type])
+    body = Block(arg_types=[i32, integer, integer, integer])
     _, result, square, exponent = body.args
     b = Builder(InsertPoint.at_end(body))
     odd = _compare(b, "ne", b.insert(arith.AndIOp(exponent, one)).result, 0)
@@ -186,7 +186,7 @@ def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     if dt.kind is Kind.UNSIGNED:
         return loop.results[0]
     parity = _compare(e, "eq", e.insert(arith.AndIOp(y, one)).result, 0)
-    by_minus_one = _select(e, _compare(e, "eq", x, -1), _select(e, parity, 1, constant(e, -1, type)), 0)
+    by_minus_one = _select(e, _compare(e, "eq", x, -1), _select(e, parity, 1, constant(e, -1, integer)), 0)
     inverse = _select(e, _compare(e, "eq", x, 1), 1, by_minus_one)
     return _select(e, _compare(e, "sge", y, 0), loop.results[0], inverse)
 
@@ -285,9 +285,9 @@ _INTEGER = {"EQ": "eq", "NE": "ne", "GE": "sge", "GT": "sgt", "LE": "sle", "LT":
 
 def _total_order(e: Inserter, x: SSAValue) -> SSAValue:
     """The bits as an integer that orders as IEEE's totalOrder does: negative ones have all bits but the sign flipped."""
-    type = IntegerType(float_bits(x.type))
-    bits = e.insert(arith.BitcastOp(x, type)).result
-    flipped = e.insert(arith.XOrIOp(bits, constant(e, (1 << type.bitwidth - 1) - 1, type))).result
+    integer = IntegerType(float_bits(x.type))
+    bits = e.insert(arith.BitcastOp(x, integer)).result
+    flipped = e.insert(arith.XOrIOp(bits, constant(e, (1 << integer.bitwidth - 1) - 1, integer))).result
     return _select(e, _compare(e, "slt", bits, 0), flipped, bits)
 
 
@@ -297,11 +297,11 @@ _InsertedT = TypeVar("_InsertedT", bound=Operation)
 def reduce_precision(e: Inserter, dt: DType, exponent_bits: int, mantissa_bits: int, x: SSAValue) -> SSAValue:
     """The bit pattern rounded, then cut off at both ends of the exponent range; see `elementwise_meaning.reduce_precision`."""
     form = dt.float_format
-    type = IntegerType(dt.bits)
-    bits = e.insert(arith.BitcastOp(x, type)).result
+    integer = IntegerType(dt.bits)
+    bits = e.insert(arith.BitcastOp(x, integer)).result
 
     def k(value: int) -> SSAValue:
-        return constant(e, value, type)
+        return constant(e, value, integer)
 
     def i(make: Callable[[SSAValue, SSAValue], _InsertedT], a: SSAValue, b: SSAValue | int) -> SSAValue:
         return e.insert(make(a, k(b) if isinstance(b, int) else b)).results[0]

@@ -86,8 +86,8 @@ class IndexCastUIOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[input], result_types=[target_type])
+    def __init__(self, operand: SSAValue | Operation, target_type: Attribute):
+        super().__init__(operands=[operand], result_types=[target_type])
 
     def verify_(self) -> None:
         verify_index_cast(self)
@@ -113,9 +113,9 @@ class _Scaling(IRDLOperation):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        for type in (self.scale.type, self.result.type):
-            if not have_compatible_shape(self.input.type, type):
-                raise VerifyException(f"{self.input.type} and {type} differ in shape")
+        for other in (self.scale.type, self.result.type):
+            if not have_compatible_shape(self.input.type, other):
+                raise VerifyException(f"{self.input.type} and {other} differ in shape")
 
 
 @irdl_op_definition

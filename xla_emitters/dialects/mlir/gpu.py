@@ -300,10 +300,10 @@ _FLOAT_KINDS = (AllReduceKind.MinNumF, AllReduceKind.MaxNumF, AllReduceKind.Mini
 _ANY_KINDS = (AllReduceKind.Add, AllReduceKind.Mul)
 
 
-def _verify_kind(kind: AllReduceOpAttr, type: Attribute) -> None:
-    is_float = isinstance(get_element_type_or_self(type), AnyFloat)
+def _verify_kind(kind: AllReduceOpAttr, value_type: Attribute) -> None:
+    is_float = isinstance(get_element_type_or_self(value_type), AnyFloat)
     if kind.data not in _ANY_KINDS and (kind.data in _FLOAT_KINDS) != is_float:
-        raise VerifyException(f"'{kind.data}' is not for {type}")
+        raise VerifyException(f"'{kind.data}' is not for {value_type}")
 
 
 def _parse_reduction(parser: Parser) -> tuple[AllReduceOpAttr | None, UnresolvedOperand, bool]:
@@ -496,8 +496,8 @@ class PrintfOp(IRDLOperation):
 
     assembly_format = "$format attr-dict (`,` $args^ `:` type($args))?"
 
-    def __init__(self, format: str, args: Sequence[SSAValue | Operation] = ()):
-        super().__init__(operands=[args], properties={"format": StringAttr(format)})
+    def __init__(self, text: str, args: Sequence[SSAValue | Operation] = ()):
+        super().__init__(operands=[args], properties={"format": StringAttr(text)})
 
 
 @irdl_op_definition
@@ -512,8 +512,8 @@ class DynamicSharedMemoryOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, type: MemRefType):
-        super().__init__(result_types=[type])
+    def __init__(self, result_type: MemRefType):
+        super().__init__(result_types=[result_type])
 
 
 class ClusterDimensionOp(IRDLOperation):

@@ -212,8 +212,8 @@ class FuncOp(IRDLOperation):
             "workgroup_attrib_attrs": workgroup_attrs,
             "private_attrib_attrs": private_attrs,
         }
-        type = FunctionType.from_lists(signature.types, signature.outputs)
-        op = FuncOp(name, type, body, kernel, len(workgroup), properties)
+        function_type = FunctionType.from_lists(signature.types, signature.outputs)
+        op = FuncOp(name, function_type, body, kernel, len(workgroup), properties)
         op.attributes |= attributes
         return op
 

@@ -138,7 +138,7 @@ class BoolConstantOp(IRDLOperation):
 
 
 class _Materialization(ConstantMaterializationInterface):
-    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         if not isinstance(value, IntegerAttr):
             return None
         number = cast("IntegerAttr[IndexType | IntegerType]", value).value.data

@@ -244,14 +244,14 @@ class ShflOp(IRDLOperation):
         mask_and_clamp: SSAValue | Operation,
         with_validity: bool = False,
     ):
-        type = SSAValue.get(value).type
+        value_type = SSAValue.get(value).type
         super().__init__(
             operands=[thread_mask, value, offset, mask_and_clamp],
             properties={
                 "kind": ShflKindAttr(kind),
                 "return_value_and_is_valid": UnitAttr() if with_validity else None,
             },
-            result_types=[LLVMStructType.from_type_list([type, i1]) if with_validity else type],
+            result_types=[LLVMStructType.from_type_list([value_type, i1]) if with_validity else value_type],
         )
 
     @classmethod

@@ -31,9 +31,9 @@ def _text(width: int) -> str:
 TEXTS = {_text(width): width for width in WIDTHS}
 
 
-def can_add(type: VectorType, device: Device) -> bool:
-    """Whether `device` has an instruction that adds to a vector of `type`."""
-    is_pair_or_four = type.element_type == f32 and type.get_shape() in [(width,) for width in WIDTHS]
+def can_add(vector_type: VectorType, device: Device) -> bool:
+    """Whether `device` has an instruction that adds to a vector of `vector_type`."""
+    is_pair_or_four = vector_type.element_type == f32 and vector_type.get_shape() in [(width,) for width in WIDTHS]
     return is_pair_or_four and device.compute_capability >= FIRST_ARCHITECTURE
 
 

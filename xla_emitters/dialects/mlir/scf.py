@@ -165,7 +165,7 @@ class ForallOp(IRDLOperation):
             parser.parse_punctuation("->")
             types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
         outputs = parser.resolve_operands([init for _, init in shared], types, start)
-        arguments = [name.resolve(type) for (name, _), type in zip(shared, types, strict=True)]
+        arguments = [name.resolve(argument_type) for (name, _), argument_type in zip(shared, types, strict=True)]
         body = parser.parse_region((*ivs, *arguments))
         attributes = parser.parse_optional_attr_dict()
         if not isinstance(body.block.last_op, InParallelOp):

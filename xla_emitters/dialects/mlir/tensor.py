@@ -112,8 +112,8 @@ class BitcastOp(IRDLOperation):
             raise VerifyException(f"elements of {self.source.type} and {self.dest.type} differ in width")
 
 
-def _element_bits(type: Attribute) -> int | None:
-    element = get_element_type_or_self(type)
+def _element_bits(tensor_type: Attribute) -> int | None:
+    element = get_element_type_or_self(tensor_type)
     return element.bitwidth if isinstance(element, FixedBitwidthType) else None
 
 

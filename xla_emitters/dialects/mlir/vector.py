@@ -78,10 +78,10 @@ from xla_emitters.dialects.mlir.op_rows import op_of_row
 
 def _parse_vector_type(parser: Parser) -> VectorType:
     start = parser.pos
-    type = parser.parse_type()
-    if not isa(type, VectorType):
+    vector_type = parser.parse_type()
+    if not isa(vector_type, VectorType):
         parser.raise_error("expected a vector type", start, parser.pos)
-    return type
+    return vector_type
 
 
 def _vector_type(value: SSAValue) -> VectorType:
@@ -117,8 +117,10 @@ class FromElementsOp(IRDLOperation):
         elements = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = _parse_vector_type(parser)
-        op = FromElementsOp([parser.resolve_operand(element, type.element_type) for element in elements], type)
+        vector_type = _parse_vector_type(parser)
+        op = FromElementsOp(
+            [parser.resolve_operand(element, vector_type.element_type) for element in elements], vector_type
+        )
         op.attributes |= attributes
         return op
 
@@ -146,9 +148,9 @@ class ToElementsOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue | Operation):
-        type = SSAValue.get(source).type
-        assert isa(type, VectorType), "to_elements of a value that is no vector"
-        super().__init__(operands=[source], result_types=[[type.element_type] * prod(type.get_shape())])
+        vector_type = SSAValue.get(source).type
+        assert isa(vector_type, VectorType), "to_elements of a value that is no vector"
+        super().__init__(operands=[source], result_types=[[vector_type.element_type] * prod(vector_type.get_shape())])
 
     @classmethod
     def parse(cls, parser: Parser) -> ToElementsOp:
@@ -314,10 +316,10 @@ InsertStridedSliceOp = op_of_row(
 
 
 def _verify_mask(op: Any) -> None:
-    sizes, type = op.mask_dim_sizes.get_values(), _vector_type(op.mask)
+    sizes, mask_type = op.mask_dim_sizes.get_values(), _vector_type(op.mask)
     # A mask of rank 0 has one size too: 0 or 1.
-    if len(sizes) != max(type.get_num_dims(), 1):
-        raise VerifyException(f"{len(sizes)} sizes for {type}")
+    if len(sizes) != max(mask_type.get_num_dims(), 1):
+        raise VerifyException(f"{len(sizes)} sizes for {mask_type}")
 
 
 # 0, 1, 2 ...
@@ -440,12 +442,12 @@ def _outer_shape(op: OuterProductOp) -> list[int]:
 
 
 def _verify_access(accessed: SSAValue, indices: Sequence[SSAValue], row: SSAValue) -> None:
-    type, vector = accessed.type, _vector_type(row)
-    assert isa(type, MemRefType | TensorType)
-    if type.element_type != vector.element_type:
-        raise VerifyException(f"elements of {type} are not those of {vector}")
-    if len(indices) != type.get_num_dims():
-        raise VerifyException(f"{len(indices)} indices into {type}")
+    accessed_type, vector = accessed.type, _vector_type(row)
+    assert isa(accessed_type, MemRefType | TensorType)
+    if accessed_type.element_type != vector.element_type:
+        raise VerifyException(f"elements of {accessed_type} are not those of {vector}")
+    if len(indices) != accessed_type.get_num_dims():
+        raise VerifyException(f"{len(indices)} indices into {accessed_type}")
 
 
 def _verify_expand(op: Any) -> None:

@@ -54,7 +54,7 @@ from xla_emitters.dialects.xla_gpu.tiles import (
 
 
 class _Constants(ConstantMaterializationInterface):
-    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         return arith.ConstantOp(value, type) if isa(value, IntegerAttr) else None
 
 

@@ -240,7 +240,7 @@ class ReduceOp(IRDLOperation):
     ):
         super().__init__(
             operands=[inputs, inits],
-            result_types=[_reduced_types([SSAValue.get(input).type for input in inputs], dimensions)],
+            result_types=[_reduced_types([SSAValue.get(reduced).type for reduced in inputs], dimensions)],
             properties={
                 "dimensions": DenseArrayBase.from_list(i64, dimensions),
                 "combiner": SymbolRefAttr(combiner),
@@ -279,7 +279,7 @@ class ReduceOp(IRDLOperation):
         parser.parse_punctuation(":")
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        elements = [type.element_type for type in types if isa(type, TensorType)]
+        elements = [tensor.element_type for tensor in types if isa(tensor, TensorType)]
         if len(elements) != len(types):
             parser.raise_error("expected tensor types", start, parser.pos)
         parser.parse_keyword("to")
@@ -311,10 +311,10 @@ class ReduceOp(IRDLOperation):
     def verify_(self) -> None:
         if not self.inputs:
             raise VerifyException("there is nothing to reduce")
-        for number, (input, init) in enumerate(zip(self.inputs.types, self.inits.types, strict=True)):
-            assert isa(input, TensorType)
-            if init != input.element_type:
-                raise VerifyException(f"input {number} is {input}, but its init {init}")
+        for number, (tensor, init) in enumerate(zip(self.inputs.types, self.inits.types, strict=True)):
+            assert isa(tensor, TensorType)
+            if init != tensor.element_type:
+                raise VerifyException(f"input {number} is {tensor}, but its init {init}")
         wanted = _reduced_types(self.inputs.types, self.dimensions)
         if self.result_types != tuple(wanted):
             raise VerifyException(
@@ -327,11 +327,11 @@ def _reduced_types(inputs: Sequence[Attribute], dimensions: Sequence[int]) -> li
 
     raises  VerifyException if the inputs differ in shape or the dimensions are not ascending ones of theirs
     """
-    types = [type for type in inputs if isa(type, TensorType)]
-    if len(types) != len(inputs) or len({type.shape for type in types}) > 1:
+    types = [tensor for tensor in inputs if isa(tensor, TensorType)]
+    if len(types) != len(inputs) or len({tensor.shape for tensor in types}) > 1:
         raise VerifyException(f"the inputs differ in shape: {comma_separated(inputs)}")
     shape = types[0].get_shape() if types else ()
     if list(dimensions) != sorted({dim for dim in dimensions if 0 <= dim < len(shape)}):
         raise VerifyException(f"the dimensions must be ascending and below {len(shape)}, but are {list(dimensions)}")
     kept = [size for dim, size in enumerate(shape) if dim not in dimensions]
-    return [TensorType(type.element_type, kept) for type in types]
+    return [TensorType(tensor.element_type, kept) for tensor in types]

@@ -41,23 +41,23 @@ from xla_emitters.dialects.xla_gpu.loops import INDEX, comma_separated, print_va
 
 def _parse_tensor_type(parser: Parser) -> TensorType:
     start = parser.pos
-    type = parser.parse_type()
-    if not isa(type, TensorType):
+    tensor_type = parser.parse_type()
+    if not isa(tensor_type, TensorType):
         parser.raise_error("expected a tensor type", start, parser.pos)
-    return type
+    return tensor_type
 
 
 def _tensor_type(value: SSAValue | Operation) -> TensorType:
-    type = SSAValue.get(value).type
-    assert isa(type, TensorType), f"{type} is no tensor"
-    return type
+    tensor_type = SSAValue.get(value).type
+    assert isa(tensor_type, TensorType), f"{tensor_type} is no tensor"
+    return tensor_type
 
 
-def _verify_static(type: Attribute) -> TensorType:
-    assert isa(type, TensorType)
-    if not type.has_static_shape():
-        raise VerifyException(f"{type} must have a static shape")
-    return type
+def _verify_static(tensor_type: Attribute) -> TensorType:
+    assert isa(tensor_type, TensorType)
+    if not tensor_type.has_static_shape():
+        raise VerifyException(f"{tensor_type} must have a static shape")
+    return tensor_type
 
 
 # ---- guarded elements -------------------------------------------------------------------------------------------------------------------
@@ -104,9 +104,9 @@ class PredicatedInsertOp(IRDLOperation):
         condition = parser.parse_operand(i1)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = _parse_tensor_type(parser)
-        element = parser.resolve_operand(value, type.element_type)
-        return PredicatedInsertOp(element, parser.resolve_operand(dest, type), indices, condition, attributes)
+        tensor_type = _parse_tensor_type(parser)
+        element = parser.resolve_operand(value, tensor_type.element_type)
+        return PredicatedInsertOp(element, parser.resolve_operand(dest, tensor_type), indices, condition, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -121,12 +121,12 @@ class PredicatedInsertOp(IRDLOperation):
         printer.print_attribute(self.dest.type)
 
     def verify_(self) -> None:
-        type = _verify_static(self.dest.type)
-        verify_indices(self.indices, type)
-        if self.value.type != type.element_type:
-            raise VerifyException(f"puts {self.value.type} into {type}")
-        if self.result.type != type:
-            raise VerifyException(f"the result is {self.result.type}, but the tensor {type}")
+        tensor_type = _verify_static(self.dest.type)
+        verify_indices(self.indices, tensor_type)
+        if self.value.type != tensor_type.element_type:
+            raise VerifyException(f"puts {self.value.type} into {tensor_type}")
+        if self.result.type != tensor_type:
+            raise VerifyException(f"the result is {self.result.type}, but the tensor {tensor_type}")
 
 
 @irdl_op_definition
@@ -167,9 +167,9 @@ class PredicatedExtractOp(IRDLOperation):
         fallback = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = _parse_tensor_type(parser)
-        other = parser.resolve_operand(fallback, type.element_type)
-        return PredicatedExtractOp(parser.resolve_operand(src, type), indices, condition, other, attributes)
+        tensor_type = _parse_tensor_type(parser)
+        other = parser.resolve_operand(fallback, tensor_type.element_type)
+        return PredicatedExtractOp(parser.resolve_operand(src, tensor_type), indices, condition, other, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -184,11 +184,11 @@ class PredicatedExtractOp(IRDLOperation):
         printer.print_attribute(self.src.type)
 
     def verify_(self) -> None:
-        type = _verify_static(self.src.type)
-        verify_indices(self.indices, type)
+        tensor_type = _verify_static(self.src.type)
+        verify_indices(self.indices, tensor_type)
         for what, found in (("fallback", self.fallback.type), ("result", self.result.type)):
-            if found != type.element_type:
-                raise VerifyException(f"the {what} is {found}, but the tensor {type}")
+            if found != tensor_type.element_type:
+                raise VerifyException(f"the {what} is {found}, but the tensor {tensor_type}")
 
 
 @irdl_op_definition
@@ -237,9 +237,9 @@ class GetDynamicDimSizeOp(IRDLOperation):
         printer.print_attribute(self.tensor.type)
 
     def verify_(self) -> None:
-        type = _verify_static(self.tensor.type)
-        if not 0 <= self.dim < type.get_num_dims():
-            raise VerifyException(f"{type} has no dimension {self.dim}")
+        tensor_type = _verify_static(self.tensor.type)
+        if not 0 <= self.dim < tensor_type.get_num_dims():
+            raise VerifyException(f"{tensor_type} has no dimension {self.dim}")
 
 
 # ---- shared memory ----------------------------------------------------------------------------------------------------------------------
@@ -255,8 +255,8 @@ class AllocateSharedOp(IRDLOperation):
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, type: TensorType, attributes: Mapping[str, Attribute | None] | None = None):
-        super().__init__(result_types=[type], attributes=attributes)
+    def __init__(self, tensor_type: TensorType, attributes: Mapping[str, Attribute | None] | None = None):
+        super().__init__(result_types=[tensor_type], attributes=attributes)
 
     def verify_(self) -> None:
         _verify_static(self.result.type)

@@ -101,8 +101,8 @@ class IndexedVectorType(ParametrizedAttribute, TypeAttribute):
     map: IndexingMapAttr
 
     @classmethod
-    def of(cls, shape: Sequence[int], element_type: Attribute, map: IndexingMap) -> IndexedVectorType:
-        return cls(ArrayAttr([IntAttr(size) for size in shape]), element_type, IndexingMapAttr(map))
+    def of(cls, shape: Sequence[int], element_type: Attribute, indexing_map: IndexingMap) -> IndexedVectorType:
+        return cls(ArrayAttr([IntAttr(size) for size in shape]), element_type, IndexingMapAttr(indexing_map))
 
     def get_shape(self) -> tuple[int, ...]:
         return tuple(size.data for size in self.shape)
@@ -148,13 +148,15 @@ class InsertOp(IRDLOperation):
         source: SSAValue | Operation,
         indices: Sequence[SSAValue | Operation],
         dest: SSAValue | Operation,
-        map: IndexingMap | IndexingMapAttr,
+        indexing_map: IndexingMap | IndexingMapAttr,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
             operands=[source, indices, dest],
             result_types=[SSAValue.get(dest).type],
-            properties={"map": IndexingMapAttr(map) if isinstance(map, IndexingMap) else map},
+            properties={
+                "map": IndexingMapAttr(indexing_map) if isinstance(indexing_map, IndexingMap) else indexing_map
+            },
             attributes=attributes,
         )
 
@@ -225,18 +227,18 @@ class MaterializeOp(IRDLOperation):
     def __init__(
         self,
         callee: str,
-        input: Sequence[SSAValue | Operation],
+        operands: Sequence[SSAValue | Operation],
         indices: Sequence[SSAValue | Operation],
-        map: IndexingMap | IndexingMapAttr,
+        indexing_map: IndexingMap | IndexingMapAttr,
         result_type: Attribute,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
-            operands=[input, indices],
+            operands=[operands, indices],
             result_types=[result_type],
             properties={
                 "callee": SymbolRefAttr(callee),
-                "map": IndexingMapAttr(map) if isinstance(map, IndexingMap) else map,
+                "map": IndexingMapAttr(indexing_map) if isinstance(indexing_map, IndexingMap) else indexing_map,
             },
             attributes=attributes,
         )
@@ -253,18 +255,18 @@ class MaterializeOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> MaterializeOp:
         callee = parser.parse_symbol_name().data
-        input = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("at")
         map_attr = parse_map(parser)
         indices = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(INDEX))
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
-        if len(type.outputs) != 1:
+        function_type = parser.parse_function_type()
+        if len(function_type.outputs) != 1:
             parser.raise_error("materialize has one result", start, parser.pos)
-        values = parser.resolve_operands(input, type.inputs.data, start)
-        return MaterializeOp(callee, values, indices, map_attr, type.outputs.data[0], attributes)
+        values = parser.resolve_operands(operands, function_type.inputs.data, start)
+        return MaterializeOp(callee, values, indices, map_attr, function_type.outputs.data[0], attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -141,7 +141,7 @@ _OUR_NAMES = {op.name for op in OURS}
 
 
 class _Constants(ConstantMaterializationInterface):
-    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         return values.ConstantOp(value, type)
 
 

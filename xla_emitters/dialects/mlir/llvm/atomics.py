@@ -150,18 +150,20 @@ class AtomicRMWOp(IRDLOperation):
         if not 0 <= self.bin_op.value.data < len(ATOMIC_OPERATIONS):
             raise VerifyException(f"there is no atomic operation {self.bin_op.value.data}")
         verify_ordering(self.ordering, _ORDERED)
-        type = self.val.type
+        value_type = self.val.type
         if self.operation == "xchg":
             wanted = "a pointer, or a number of 8 to 64 bits"
-            fits = is_atomic_integer(type) or is_atomic_float(type) or isinstance(type, LLVMPointerType)
+            fits = (
+                is_atomic_integer(value_type) or is_atomic_float(value_type) or isinstance(value_type, LLVMPointerType)
+            )
         elif self.operation in FLOAT_OPERATIONS:
             wanted = "a float or a vector of floats"
-            fits = isinstance(type, AnyFloat) or isa(type, VectorType[AnyFloat])
+            fits = isinstance(value_type, AnyFloat) or isa(value_type, VectorType[AnyFloat])
         else:
             wanted = "an integer of 8, 16, 32 or 64 bits"
-            fits = is_atomic_integer(type)
+            fits = is_atomic_integer(value_type)
         if not fits:
-            raise VerifyException(f"{self.operation} is of {wanted}, not of {type}")
+            raise VerifyException(f"{self.operation} is of {wanted}, not of {value_type}")
 
 
 @irdl_op_definition
@@ -229,8 +231,8 @@ class AtomicCmpXchgOp(IRDLOperation):
         parser.parse_punctuation(":")
         pointer = parser.resolve_operand(ptr, parser.parse_type())
         parser.parse_punctuation(",")
-        type = parser.parse_type()
-        old, new = (parser.resolve_operand(operand, type) for operand in (cmp, val))
+        value_type = parser.parse_type()
+        old, new = (parser.resolve_operand(operand, value_type) for operand in (cmp, val))
         op = AtomicCmpXchgOp(pointer, old, new, weak=weak, volatile=volatile)
         op.success_ordering, op.failure_ordering, op.syncscope = success, failure, scope
         move_properties(_METADATA, attributes, op.properties)

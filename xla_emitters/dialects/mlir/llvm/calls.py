@@ -131,7 +131,8 @@ def _parse_typed(parser: Parser, several: Sequence[tuple[Attribute, DictionaryAt
     if several is None:
         several = [(parser.parse_type(), DictionaryAttr({}))]
     dictionaries = [dictionary for _, dictionary in several]
-    return [type for type, _ in several], ArrayAttr(dictionaries) if any(d.data for d in dictionaries) else None
+    attributes = ArrayAttr(dictionaries) if any(dictionary.data for dictionary in dictionaries) else None
+    return [result_type for result_type, _ in several], attributes
 
 
 def _parse_call_type(parser: Parser) -> tuple[_Typed, _Typed]:
@@ -465,9 +466,9 @@ class InlineAsmOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
-        values = parser.resolve_operands(names or [], type.inputs.data, start)
-        op = InlineAsmOp(text, constraints, values, type.outputs.data)
+        function_type = parser.parse_function_type()
+        values = parser.resolve_operands(names or [], function_type.inputs.data, start)
+        op = InlineAsmOp(text, constraints, values, function_type.outputs.data)
         op.properties |= properties
         op.attributes |= attributes
         return op

@@ -210,10 +210,10 @@ class SwitchOp(IRDLOperation):
         branch_weights: Sequence[int] | None = None,
     ):
         """`cases` are (number, way) each; a way is a block and what its arguments get."""
-        type = SSAValue.get(value).type
-        assert isa(type, IntegerType)
+        value_type = SSAValue.get(value).type
+        assert isa(value_type, IntegerType)
         numbers = [number for number, _ in cases]
-        vector = VectorType(type, [len(cases)])
+        vector = VectorType(value_type, [len(cases)])
         super().__init__(
             operands=[value, default[1], [operand for _, (_, operands) in cases for operand in operands]],
             properties={

@@ -314,16 +314,16 @@ class GlobalOp(IRDLOperation):
             value = parser.parse_optional_attribute()
         attributes = parser.parse_optional_attr_dict()
         if parser.parse_optional_punctuation(":") is not None:
-            type: Attribute = parser.parse_type()
+            global_type: Attribute = parser.parse_type()
         elif isinstance(value, StringAttr):
-            type = LLVMArrayType(len(value.data.encode()), IntegerType(8))
+            global_type = LLVMArrayType(len(value.data.encode()), IntegerType(8))
         elif isinstance(value, TypedAttribute):
-            type = value.get_type()
+            global_type = value.get_type()
         else:
             parser.raise_error("expected ':' and the variable's type")
         known = cls.get_irdl_definition().properties
         op = GlobalOp(
-            type,
+            global_type,
             name,
             linkage,
             constant=is_constant,

@@ -133,12 +133,12 @@ class GEPOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
+        function_type = parser.parse_function_type()
         parser.parse_punctuation(",")
         elem_type = parser.parse_type()
-        base, *rest = parser.resolve_operands([ptr, *values], type.inputs.data, start)
+        base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
         constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
-        op = GEPOp(base, constants, elem_type, rest, type.outputs.data[0])
+        op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
         op.properties["noWrapFlags"] = IntegerAttr(flags, 32)
         op.attributes |= attributes
         return op
@@ -226,9 +226,9 @@ class AllocaOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
-        (count,) = parser.resolve_operands([size], type.inputs.data, start)
-        if len(type.outputs) != 1 or not isinstance(pointer := type.outputs.data[0], LLVMPointerType):
+        function_type = parser.parse_function_type()
+        (count,) = parser.resolve_operands([size], function_type.inputs.data, start)
+        if len(function_type.outputs) != 1 or not isinstance(pointer := function_type.outputs.data[0], LLVMPointerType):
             parser.raise_error("an alloca gives a pointer", start, parser.pos)
         op = AllocaOp(count, elem_type, None, pointer, inalloca)
         move_properties(("alignment",), attributes, op.properties)
@@ -308,14 +308,14 @@ def verify_ordering(ordering: IntegerAttr, allowed: Collection[str], of_what: st
 _ATOMIC_BITS = (8, 16, 32, 64)
 
 
-def is_atomic_integer(type: Attribute) -> bool:
+def is_atomic_integer(accessed: Attribute) -> bool:
     """Whether hardware reads and writes integers of the type in one step."""
-    return isinstance(type, IntegerType) and type.bitwidth in _ATOMIC_BITS
+    return isinstance(accessed, IntegerType) and accessed.bitwidth in _ATOMIC_BITS
 
 
-def is_atomic_float(type: Attribute) -> bool:
+def is_atomic_float(accessed: Attribute) -> bool:
     """As `is_atomic_integer`, for floats."""
-    return isinstance(type, AnyFloat) and type.bitwidth in _ATOMIC_BITS
+    return isinstance(accessed, AnyFloat) and accessed.bitwidth in _ATOMIC_BITS
 
 
 def _parse_atomic(parser: Parser, properties: dict[str, Attribute | None]) -> None:
@@ -332,14 +332,16 @@ def _print_atomic(printer: Printer, op: LoadOp | StoreOp) -> None:
         print_order(printer, op.syncscope, op.ordering)
 
 
-def _verify_atomic(op: LoadOp | StoreOp, type: Attribute, allowed: Collection[str]) -> None:
+def _verify_atomic(op: LoadOp | StoreOp, accessed: Attribute, allowed: Collection[str]) -> None:
     if not op.ordering.value.data:
         if op.syncscope is not None:
             raise VerifyException("has a syncscope, but is not atomic")
         return
     verify_ordering(op.ordering, allowed)
-    if not (is_atomic_integer(type) or is_atomic_float(type) or isinstance(type, LLVMPointerType)):
-        raise VerifyException(f"{type} cannot be accessed in one step: it is no pointer, nor a number of 8 to 64 bits")
+    if not (is_atomic_integer(accessed) or is_atomic_float(accessed) or isinstance(accessed, LLVMPointerType)):
+        raise VerifyException(
+            f"{accessed} cannot be accessed in one step: it is no pointer, nor a number of 8 to 64 bits"
+        )
     if op.alignment is None:
         raise VerifyException("is atomic, and must say its alignment")
 

@@ -88,14 +88,14 @@ class ConstantRangeAttr(ParametrizedAttribute):
         """What stands after the name: `<i32, 0, 128>`."""
         with parser.in_angle_brackets():
             start = parser.pos
-            type = parser.parse_type()
-            if not isa(type, IntegerType):
+            integer = parser.parse_type()
+            if not isa(integer, IntegerType):
                 parser.raise_error("a range is of integers", start, parser.pos)
             parser.parse_punctuation(",")
             lower = parser.parse_integer(allow_boolean=False)
             parser.parse_punctuation(",")
             upper = parser.parse_integer(allow_boolean=False)
-        return cls(IntegerAttr(lower, type), IntegerAttr(upper, type))
+        return cls(IntegerAttr(lower, integer), IntegerAttr(upper, integer))
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
@@ -140,8 +140,8 @@ class ZeroOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
+    def __init__(self, result_type: Attribute):
+        super().__init__(result_types=[result_type])
 
 
 @irdl_op_definition
@@ -156,8 +156,8 @@ class PoisonOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
+    def __init__(self, result_type: Attribute):
+        super().__init__(result_types=[result_type])
 
 
 @irdl_op_definition
@@ -194,14 +194,14 @@ class ExtractElementOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
-        type = SSAValue.get(vector).type
-        assert isa(type, VectorType), "extractelement of a value that is no vector"
-        super().__init__(operands=[vector, position], result_types=[type.element_type])
+        vector_type = SSAValue.get(vector).type
+        assert isa(vector_type, VectorType), "extractelement of a value that is no vector"
+        super().__init__(operands=[vector, position], result_types=[vector_type.element_type])
 
 
-def truth_type(type: Attribute) -> Attribute:
+def truth_type(compared: Attribute) -> Attribute:
     """i1, or the vector of i1 that comparing vectors gives."""
-    return VectorType(i1, type.shape) if isa(type, VectorType) else i1
+    return VectorType(i1, compared.shape) if isa(compared, VectorType) else i1
 
 
 class CompareOp(IRDLOperation):
@@ -251,8 +251,8 @@ class CompareOp(IRDLOperation):
         rhs = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = parser.parse_type()
-        op = cls(parser.resolve_operand(lhs, type), parser.resolve_operand(rhs, type), word)
+        compared = parser.parse_type()
+        op = cls(parser.resolve_operand(lhs, compared), parser.resolve_operand(rhs, compared), word)
         if (flags := attributes.pop("fastmathFlags", None)) is not None:
             op.properties["fastmathFlags"] = flags
         op.attributes |= attributes
@@ -368,11 +368,11 @@ class TruncOp(IRDLOperation):
             raise VerifyException(f"cannot truncate {self.arg.type} to {self.res.type}")
 
 
-def _bits(type: Attribute) -> int:
-    if isa(type, VectorType):
-        type = type.element_type
-    assert isinstance(type, IntegerType)
-    return type.bitwidth
+def _bits(converted: Attribute) -> int:
+    if isa(converted, VectorType):
+        converted = converted.element_type
+    assert isinstance(converted, IntegerType)
+    return converted.bitwidth
 
 
 class CastOp(IRDLOperation):

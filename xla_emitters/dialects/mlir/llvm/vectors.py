@@ -67,10 +67,10 @@ _REDUCTIONS = (
 # ---- parts ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _shape(type: Attribute) -> tuple[Attribute, int]:
+def _shape(vector_type: Attribute) -> tuple[Attribute, int]:
     """The element type and the number of elements of a vector."""
-    assert isa(type, VectorType[Attribute])
-    return type.element_type, type.element_count()
+    assert isa(vector_type, VectorType[Attribute])
+    return vector_type.element_type, vector_type.element_count()
 
 
 def _verify_part(part: Attribute, whole: Attribute, position: int) -> None:
