@@ -60,7 +60,7 @@ from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.memory import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import add_floats, can_add
-from xla_emitters.dialects.mlir.vector import BitcastOp, FromElementsOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
@@ -391,7 +391,7 @@ def _bits(builder: Builder, value: SSAValue, bits: int) -> SSAValue:
     if value.type == integer:
         return value
     if isa(value.type, VectorType):
-        lone = builder.insert(BitcastOp(value, VectorType(integer, [1]))).result
+        lone = builder.insert(vector.BitcastOp(value, VectorType(integer, [1]))).result
         return builder.insert(vector.ExtractOp(lone, [0], integer)).result
     return builder.insert(arith.BitcastOp(value, integer)).result
 
@@ -402,7 +402,7 @@ def _from_bits(builder: Builder, value: SSAValue, storage: Storage) -> SSAValue:
         return value
     if isinstance(storage.memory, VectorType):
         lone = builder.insert(FromElementsOp([value], VectorType(value.type, [1]))).results[0]
-        return builder.insert(BitcastOp(lone, storage.memory)).result
+        return builder.insert(vector.BitcastOp(lone, storage.memory)).result
     return builder.insert(arith.BitcastOp(value, storage.memory)).result
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, complex, scf, tensor
+from xdsl.dialects import arith, complex, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
@@ -37,8 +37,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
@@ -155,11 +155,11 @@ def _shuffled_words(builder: Builder, value: SSAValue, offset: SSAValue, width: 
     integer_type = IntegerType(value.type.bitwidth)
     count = integer_type.bitwidth // WORD
     many, one = VectorType(i32, [count]), VectorType(integer_type, [1])
-    lone = builder.insert(vector.FromElementsOp([value], one)).dest
+    lone = builder.insert(FromElementsOp([value], one)).dest
     vector_of_words = builder.insert(vector.BitcastOp(lone, many)).result
     words = [builder.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
     moved = [_shuffled_word(builder, word, offset, width) for word in words]
-    together = builder.insert(vector.FromElementsOp(moved, many)).dest
+    together = builder.insert(FromElementsOp(moved, many)).dest
     back = builder.insert(vector.BitcastOp(together, one)).result
     return builder.insert(vector.ExtractOp(back, [0], integer_type)).result
 

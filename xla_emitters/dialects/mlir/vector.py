@@ -31,23 +31,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.vector import (
-    BitcastOp,
-    BroadcastOp,
     CombiningKindAttr,
     CombiningKindFlag,
-    CreateMaskOp,
-    ExtractOp,
-    FMAOp,
-    InsertOp,
-    LoadOp,
-    MaskedLoadOp,
-    MaskedStoreOp,
-    PrintOp,
-    ReductionOp,
-    ShuffleOp,
-    StoreOp,
-    TransferReadOp,
-    TransferWriteOp,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
@@ -553,41 +538,3 @@ ADDED_OPS: tuple[type[IRDLOperation], ...] = (
 )
 
 VECTOR = Dialect("vector", [*upstream.Vector.operations, *ADDED_OPS], list(upstream.Vector.attributes))
-
-__all__ = [
-    "VECTOR",
-    "BitcastOp",
-    "BroadcastOp",
-    "CombiningKindAttr",
-    "CombiningKindFlag",
-    "CompressStoreOp",
-    "ConstantMaskOp",
-    "CreateMaskOp",
-    "DeinterleaveOp",
-    "ExpandLoadOp",
-    "ExtractOp",
-    "ExtractStridedSliceOp",
-    "FMAOp",
-    "FromElementsOp",
-    "GatherOp",
-    "InsertOp",
-    "InsertStridedSliceOp",
-    "InterleaveOp",
-    "LoadOp",
-    "MaskedLoadOp",
-    "MaskedStoreOp",
-    "MultiReductionOp",
-    "OuterProductOp",
-    "PrintOp",
-    "ReductionOp",
-    "ScanOp",
-    "ScatterOp",
-    "ShapeCastOp",
-    "ShuffleOp",
-    "StepOp",
-    "StoreOp",
-    "ToElementsOp",
-    "TransferReadOp",
-    "TransferWriteOp",
-    "TransposeOp",
-]

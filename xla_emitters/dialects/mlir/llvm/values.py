@@ -128,11 +128,8 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
         return (self.value,)
 
 
-@irdl_op_definition
-class ZeroOp(IRDLOperation):
-    """`llvm.mlir.zero : vector<4xf32>`"""
-
-    name = "llvm.mlir.zero"
+class SourceOp(IRDLOperation):
+    """`llvm.mlir.poison : vector<4xbf16>`: a value that only its type says."""
 
     res = result_def()
 
@@ -144,20 +141,8 @@ class ZeroOp(IRDLOperation):
         super().__init__(result_types=[result_type])
 
 
-@irdl_op_definition
-class PoisonOp(IRDLOperation):
-    """`llvm.mlir.poison : vector<4xbf16>`"""
-
-    name = "llvm.mlir.poison"
-
-    res = result_def()
-
-    assembly_format = "attr-dict `:` type($res)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, result_type: Attribute):
-        super().__init__(result_types=[result_type])
+ZeroOp = op_of_family(SourceOp, "llvm.mlir.zero")
+PoisonOp = op_of_family(SourceOp, "llvm.mlir.poison")
 
 
 @irdl_op_definition
@@ -410,7 +395,7 @@ class PointerCastOp(CastOp):
 
 
 @irdl_op_definition
-class UIToFPOp(IRDLOperation):
+class UIToFPOp(CastOp):
     """`llvm.uitofp nneg %i : i32 to f32`; `nneg`: the integer is not negative when read as signed."""
 
     name = "llvm.uitofp"
@@ -420,14 +405,6 @@ class UIToFPOp(IRDLOperation):
     result = result_def(FLOAT)
 
     assembly_format = "(`nneg` $nonNeg^)? $arg attr-dict `:` type($arg) `to` type($result)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
-        super().__init__(operands=[arg], result_types=[res_type])
-
-    def verify_(self) -> None:
-        verify_same_shape(self.arg.type, self.result.type)
 
 
 FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")
