@@ -1,4 +1,4 @@
-"""The entry function: the kernel itself, with its arguments, its ids and its launch; the hero's emitter writes its body.
+"""The entry function: the kernel's signature, ids and launch; the hero's emitter writes its body.
 
     func.func @fusion(%input: tensor<8xf32> {llvm.align = 16 : index, llvm.dereferenceable = 32 : index, xla.invariant,
                                              xla.slice_index = 0 : index},
@@ -8,8 +8,8 @@
       ...
     }
 
-It takes the parameters and the results as tensors, inserts into the results and returns them; nothing else may use them. The launch stands
-in two attributes, so a pass, an executor or a tool can read it from the IR alone. Ids of extent 1 are not there.
+Its arguments are the parameters and the results as tensors; it inserts into the results and returns them; nothing else may use them. The
+launch is in two attributes, so passes, the executor and tools can read it from the IR alone. There are no ids of extent 1.
 Source: seed document, "Entry function"; docs/reference/1 1.8; docs/reference/2 2.0.5, 4.1.
 """
 
@@ -98,7 +98,7 @@ def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:
 
 
 def argument_attributes(argument: Argument) -> DictionaryAttr:
-    """What passes know of an argument's buffer, as attributes of the entry's argument."""
+    """The alignment, size, invariance and slice of an argument's buffer, as attributes of the entry's argument."""
     attributes: dict[str, Attribute] = {
         "llvm.align": IntegerAttr.from_index_int_value(argument.alignment),
         "llvm.dereferenceable": IntegerAttr.from_index_int_value(argument.bytes),
@@ -110,7 +110,7 @@ def argument_attributes(argument: Argument) -> DictionaryAttr:
 
 
 def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
-    """The kernel: the entry first, then the functions it calls; says how wide an index is."""
+    """The kernel module: the entry, then the functions that it calls; its data layout has the width of an index."""
     ops: list[Operation] = [entry, *functions]
     width = DataLayoutEntryAttr(IndexType(), IntegerAttr(index_bits(view), i32))
     module = ModuleOp(ops, {"dlti.dl_spec": DataLayoutSpecAttr(ArrayAttr([width]))})
@@ -128,7 +128,7 @@ def index_bits(view: FusionView) -> int:
 
 
 def _indices(op: HloOp) -> Sequence[SSAValue]:
-    """Those operands that say where."""
+    """The operands that are indices."""
     match op.opcode:
         case "dynamic-slice":
             return op.operands[1:]

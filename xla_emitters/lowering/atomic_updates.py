@@ -1,30 +1,30 @@
-"""An element of memory is changed in one step: by an instruction that does just that, or by trying until no one came in between.
+"""Updates one element of memory atomically: by one instruction, or by a compare-and-swap loop.
 
     xla_gpu.atomic_rmw %t[%i] { ^bb0(%current: f32): yield (%current + %x) }
 ->
     llvm.atomicrmw fadd %address, %x monotonic
 
-    what becomes of the element        type                                  becomes
-    x                                  8 to 64 bits                          a store in one step
-    current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM does narrow ones in their word
+    new element                        type                                  lowering
+    x                                  8 to 64 bits                          an atomic store
+    current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM widens narrow ones to their word
     current + x                        f32, f64; f16; bf16 from sm_90        atomicrmw fadd
                                        complex                               the same for each part
                                        vectors of 2 or 4 f32 from sm_90      one instruction of PTX (`dialects/mlir/ptx_atomics.py`)
-    any of these two                   other vectors, or not aligned         the same for each element
+    either of these two                other vectors, or not aligned         the same for each element
     max(current, x), min               f32, f64                              atomicrmw on the bits, see below
-    narrow(wide(current) + wide(x))    f16, bf16                             as current + x: it rounds once in effect
+    narrow(wide(current) + wide(x))    f16, bf16                             as current + x: the two roundings equal one
     anything else                      4 to 64 bits                          compare and swap
 
-Compare and swap: the word with the element is read, the new element computed and put into it, and it is written if the word is still what
-was read; else again with what is there now. Words have 32 bits, or as many as the element where that is more; narrow elements are moved
-by 8 bits for each byte that they lie behind the word's begin, those below 8 bits by their place in the byte too.
+Compare and swap: the loop reads the word that holds the element, computes the new word, and writes it if memory still holds the word that
+was read; else it repeats with the word that memory holds now. A word has 32 bits, or 64 for an element of 64. A narrow element is at bit
+8 * (its byte offset in the word), plus its place in the byte if it has fewer than 8 bits.
 
     scf.while (%old = %first) { %new = ...; %seen, %ok = cmpxchg %word, %old, %new; condition(not %ok) %seen } do { yield %seen }
 
-Maximum of floats: of two numbers above zero the greater has the greater bits as an integer, of two below zero the lesser; and as signed
-integers all below zero are less. So the greatest comes out of signed maximum for x >= 0, of unsigned minimum for x < 0, and NaN, if it
-is written as the NaN with these bits, stays: 0x7fc00000 is above all numbers, as 0xffc00000 is below all for minimum. What is read
-before decides whether there is anything to do.
+Maximum of floats, on their bits as integers: positive floats are ordered as their bits, negative floats in the reverse order, and as signed
+integers all negative floats are below all positive ones. So the maximum with x is a signed maximum for x >= 0 and an unsigned minimum for
+x < 0. NaN is written as 0x7fc00000, which is above all numbers, and so it stays; for the minimum it is 0xffc00000, which is below all. A
+load before the atomic op decides whether the element changes at all.
 Source: docs/reference/2 3.4; XLA lower_tensors.cc; PTX ISA "atom".
 """
 
@@ -70,7 +70,7 @@ from xla_emitters.rewrite.locations import located_builder
 UNORDERED = ordering_number("unordered").value.data
 MONOTONIC = ordering_number("monotonic").value.data
 WORD = 32
-"""Bits of the least that hardware compares and swaps."""
+"""The smallest width that the hardware compares and swaps, in bits."""
 NATIVE: dict[type[Operation], str] = {
     arith.AddiOp: "add",
     arith.AndIOp: "_and",
@@ -82,16 +82,16 @@ NATIVE: dict[type[Operation], str] = {
     arith.MinUIOp: "umin",
     arith.AddfOp: "fadd",
 }
-"""Op -> what LLVM calls the change that it makes."""
+"""Op -> the name of the same change in `llvm.atomicrmw`."""
 
 
 @dataclass(frozen=True)
 class FloatExtremum:
-    """How the greater or lesser of two floats is found among integers.
+    """How the maximum or minimum of two floats is computed on integers.
 
-    replaces    the predicate under which an element is to be replaced by the value; holds where one is NaN
-    of_positive, of_negative   what is done with the bits, by the sign of the value
-    is_negative_nan            the sign of the NaN that stays
+    replaces    the predicate under which the value replaces the element; true if either is NaN
+    of_positive, of_negative   the atomic operation on the bits, by the sign of the value
+    is_negative_nan            the sign bit of the NaN that is written
     """
 
     replaces: str
@@ -108,11 +108,11 @@ EXTREMA: dict[type[Operation], FloatExtremum] = {
 
 @dataclass(frozen=True)
 class ElementAddress:
-    """Where an element lies.
+    """The address of an element.
 
     address  of the element, or of the byte that holds it
-    shift    i8: how far it is from the low end of that byte, in bits; None: not at all
-    is_for_vectors   it is in global memory, and where it is the first of a vector, that is aligned to its size
+    shift    i8: the element's lowest bit in that byte; None: 0
+    is_for_vectors   the address is in global memory, and a vector that begins there is aligned to its size
     """
 
     address: SSAValue
@@ -122,7 +122,7 @@ class ElementAddress:
 
 
 def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, stage: str) -> None:
-    """Puts the code that does what `op` does before it, and leaves `op` without its body's ops.
+    """Inserts the code of `op` before it, and empties the body of `op`.
 
     raises  Unsupported, naming the op, for elements that no instruction compares and swaps
     """
@@ -133,16 +133,16 @@ def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, 
     (result,) = end.arguments
     if isa(op.current.type, VectorType):
         if not _change_each(builder, op.current.type, place, _operand(op, body, result), device):
-            raise refusal(stage, op, f"'{op.name}' changes several elements in a way that no instruction has")
+            raise refusal(stage, op, f"'{op.name}' updates several elements in a way that no instruction does")
         return
     if not _overwrite(builder, op, place, result) and not _change(builder, op, place, body, result, device):
         if place.storage.bits > 64:
-            raise refusal(stage, op, f"'{op.name}' changes {op.current.type} in a way that takes more than an addition")
+            raise refusal(stage, op, f"'{op.name}' changes {op.current.type} in a way that is not an addition")
         _compare_and_swap(builder, op, place)
 
 
 def _hoist_what_is_known(op: AtomicRMWOp) -> None:
-    """Ops of the body that do not need the old value go before `op`."""
+    """Moves the ops of the body that do not use the old value before `op`."""
     depends = set[SSAValue]([op.current])
     for inner in list(op.body.block.ops):
         used = {value for nested in inner.walk() for value in nested.operands}
@@ -157,7 +157,7 @@ def _hoist_what_is_known(op: AtomicRMWOp) -> None:
 
 
 def _overwrite(builder: Builder, op: AtomicRMWOp, place: ElementAddress, result: SSAValue) -> bool:
-    """A store, if the new element does not depend on the old one and is written in one step."""
+    """Inserts an atomic store, if the new element does not depend on the old one and hardware can store it atomically."""
     if not 8 <= place.storage.bits <= 64 or _is_inside(op, result):
         return False
     value = to_memory(builder, result)
@@ -180,7 +180,7 @@ def _change(
     result: SSAValue,
     device: Device,
 ) -> bool:
-    """An instruction that changes the element as the body does, if there is one."""
+    """Inserts an instruction that changes the element as the body does, if there is one."""
     found = _operand(op, body, result)
     if found is None:
         return False
@@ -204,7 +204,7 @@ def _change_each(
     found: tuple[type[Operation], SSAValue] | None,
     device: Device,
 ) -> bool:
-    """Instructions that change the elements of a vector, each by itself, if there are any."""
+    """Inserts instructions that change the elements of a vector, each atomically by itself, if there are any."""
     if found is None:
         return False
     kind, values = found
@@ -222,7 +222,7 @@ def _change_each(
 
 
 def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tuple[type[Operation], SSAValue] | None:
-    """For `current OP x`, or `narrow(wide(current) OP wide(x))`: which OP, and x."""
+    """For `current OP x`, or `narrow(wide(current) OP wide(x))`: the class of OP, and x."""
     if len(body) == 3:
         widened, changed, narrowed = body
         if not isinstance(widened, arith.ExtFOp) or not isinstance(narrowed, arith.TruncFOp):
@@ -230,7 +230,7 @@ def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tu
         if narrowed.result is not result or narrowed.input is not changed.results[0]:
             return None
         other = _other(changed, widened.result)
-        # f32 holds more than twice the digits of what it is narrowed to, so rounding twice rounds as once.
+        # f32 has more than twice the digits of f16 and bf16, so rounding to f32 and then to them equals rounding once.
         if other is None or not isinstance(other.owner, arith.ExtFOp) or not isinstance(other.type, Float32Type):
             return None
         source = other.owner.input
@@ -243,7 +243,7 @@ def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tu
 
 
 def _other(op: Operation, one: SSAValue) -> SSAValue | None:
-    """The operand of `op` beside `one`, if it has these two."""
+    """The other operand of `op`, if it has two and one of them is `one`."""
     if len(op.operands) != 2 or len(op.results) != 1:
         return None
     others = [operand for operand in op.operands if operand is not one]
@@ -263,7 +263,7 @@ def _has_instruction(kind: type[Operation], value_type: Attribute, device: Devic
 
 
 def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFloat) -> None:
-    """Each part by itself: nobody sees the sum before all have added."""
+    """Adds each part by itself: no thread reads the sum before all have added."""
     imaginary = llvm.GEPOp.from_mixed_indices(address, [1], part, inbounds=True)
     builder.insert(llvm.AtomicRMWOp("fadd", address, builder.insert(complex.ReOp(value)).result))
     builder.insert(
@@ -329,7 +329,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
             inner.insert(moved)
             continue
         (result,) = moved.arguments
-        # What stays behind must not be among the users of what went.
+        # The old body must not use the values whose ops moved away.
         moved.operands = [op.current]
         op.body.block.add_op(moved)
         part = _bits(inner, to_memory(inner, result), bits)
@@ -344,7 +344,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
 
 
 def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValue]:
-    """The address of the word that holds a narrow element, and how far the element is from its low end, in bits of i32."""
+    """The address of the word that holds a narrow element, and the element's lowest bit in it, as i32."""
 
     def integer(value: int, integer_type: IntegerType) -> SSAValue:
         return builder.insert(arith.ConstantOp(IntegerAttr(value, integer_type))).result

@@ -15,8 +15,8 @@
     scf.while    ^before(args): cond_br to ^after(values) or ^rest; ^after jumps back to ^before
     scf.index_switch   cf.switch on the flag as an integer, every case jumps to ^rest(results)
 
-Blocks stand in the order in which they would run: a test before its body, branches before what follows them. The CPU executor
-counts on that (it always runs the earliest block that has live threads). Of scf, forall, parallel and execute_region are refused.
+Blocks are in the order in which they run: a test before its body, branches before the blocks that follow them. The CPU executor relies
+on that (it always runs the first block that has live threads). scf.forall, scf.parallel and scf.execute_region are refused.
 Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
 """
 
@@ -44,13 +44,13 @@ class ConvertScfToCfPass(KernelPass):
         for function in op.walk():
             if isinstance(function, func.FuncOp):
                 block = function.body.blocks.first
-                # What a lowering adds stands behind the block it splits, so the list is walked to its end as it grows.
+                # A lowering adds blocks after the one that it splits, so the walk reaches them.
                 while block is not None:
                     self._lower_first(block)
                     block = block.next_block
 
     def _lower_first(self, block: Block) -> None:
-        """Lower the first scf op of a block; what followed it is then in a later block."""
+        """Lowers the first scf op of a block; the ops after it are then in a later block."""
         for op in block.ops:
             if not op.name.startswith("scf."):
                 continue
@@ -120,14 +120,14 @@ def _lower_index_switch(op: scf.IndexSwitchOp) -> None:
         _end_with_jump(op, block, rest)
     integer = IntegerType(index_width(op))
     flag = located_builder(InsertPoint.at_end(before), op).insert(arith.IndexCastOp(op.arg, integer)).result
-    # Without cases the list of values is left out.
+    # An op without cases has no list of values.
     values = DenseIntElementsAttr.from_list(VectorType(integer, [len(cases)]), op.cases.get_values()) if cases else None
     switch = cf.SwitchOp(flag, default, (), values, cases, [() for _ in cases])
     _finish(op, before, switch, rest.args)
 
 
 def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
-    """The op's block, which now ends with the op, and a new block of what followed it, if asked with an argument for each result."""
+    """The op's block, which now ends with the op, and a new block of the ops after it; `with_results`: an argument for each result."""
     before = op.parent
     if before is None or op.next_op is None:
         raise refusal(ConvertScfToCfPass.name, op, f"{op.name} is not followed by a terminator")
@@ -162,7 +162,7 @@ def _end_with_jump(op: Operation, block: Block, target: Block) -> None:
 
 
 def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
-    """Put `jump` in the place of the block's terminator. Its location is `op`'s: text does not have that of a yield of nothing."""
+    """Replaces the block's terminator by `jump`, at the location of `op`: that of a yield without values would be lost in text."""
     old = _terminator(op, block)
     located_builder(InsertPoint.before(old), op).insert(jump)
     old.detach()

@@ -1,5 +1,5 @@
-"""Which op is which function of NVIDIA's device library, and the call in its place: for xla-convert-math-to-libdevice, and for
-xla-lower-to-llvm-gpu where that was not run before.
+"""Calls of NVIDIA's device library in place of the ops that it implements: for xla-convert-math-to-libdevice, and for
+xla-lower-to-llvm-gpu where that pass was not run before.
 
     %y = math.tanh %x : bf16
 ->
@@ -28,7 +28,7 @@ _CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is 
 
 
 def call_libdevice(module: ModuleOp, declined: Callable[[Operation, str], None]) -> None:
-    """Puts a call in the place of every op of the table. `declined` is called with each that stays, and why."""
+    """Replaces every op of the table by a call. `declined` is called with each op that is left, and the reason."""
     declared = {found.sym_name.data: found for found in module.body.ops if isinstance(found, func.FuncOp)}
     for found in list(module.walk()):
         if found.name not in _CALLED:

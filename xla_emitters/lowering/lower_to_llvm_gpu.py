@@ -1,4 +1,4 @@
-"""One dialect for the tools: func, arith, math, vector, cf and gpu become llvm and nvvm. Nothing else is left, or it is refused.
+"""One dialect for the tools: func, arith, math, vector, cf and gpu become llvm and nvvm. Ops of other dialects are refused.
 
     func.func @fusion(%arg0: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index}, ...)
         attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>} {
@@ -11,14 +11,14 @@
       %c0 = llvm.mlir.constant(0 : i32) : i32
       %e = llvm.extractelement %v[%c0 : i32] : vector<4xbf16>
 
-`index` becomes i32 or i64, as the module's data layout says; a complex number the struct of its parts. Functions are rewritten in place,
-op by op, each block after the blocks that dominate it, so that an op's operands are already in LLVM's types when its turn comes.
-Constants go to the function's start, each once. An op is a row of a table where it has a counterpart in LLVM, else a function of this
-file; functions that the hardware lacks become calls of libdevice, where xla-convert-math-to-libdevice has not been run before. bf16 and f16
-arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats are integers as wide: by now only their bits
-are moved.
+`index` becomes i32 or i64, as the module's data layout says; a complex number becomes the struct of its parts. Functions are rewritten in
+place, op by op, each block after the blocks that dominate it, so that an op's operands have LLVM types by then. Each
+constant is defined once, at the function's start. An op with a counterpart in LLVM is a row of a table, other ops have a function in this
+file; math functions without an instruction become calls of libdevice, unless xla-convert-math-to-libdevice was run before. bf16 and f16
+arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats become integers of their width: at this point
+ops only move their bits.
 
-`device` is checked against the launch: a block larger than it can run is refused here, not by the driver.
+The launch is checked against `device`: a block that is too large for it is refused here, not by the driver.
 Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
 """
 
@@ -115,7 +115,7 @@ _RENAMED = {
     "ub.poison": "llvm.mlir.poison",
     "vector.fma": "llvm.intr.fma",
 }
-# What an input may not be, for the answer to be defined; all are defined here.
+# Ops with a flag that makes one input poison; here the flag is always off.
 _WITH_POISON_FLAG = {
     "math.absi": ("llvm.intr.abs", "is_int_min_poison"),
     "math.ctlz": ("llvm.intr.ctlz", "is_zero_poison"),
@@ -128,7 +128,7 @@ _STAGE = "xla-lower-to-llvm-gpu"
 
 @dataclass(frozen=True)
 class LowerToLlvmGpuPass(DevicePass):
-    """device  what the kernel will run on: a name or an architecture"""
+    """device  the GPU that is compiled for"""
 
     name = "xla-lower-to-llvm-gpu"
 
@@ -143,7 +143,7 @@ class LowerToLlvmGpuPass(DevicePass):
 
 @dataclass
 class _FunctionLowering:
-    """One function on its way. What is built goes before `op`, the op in turn, and takes its location."""
+    """One function that is being lowered. New ops are inserted before `op`, the op that is being lowered, and have its location."""
 
     ctx: Context
     width: int
@@ -202,7 +202,7 @@ class _FunctionLowering:
         properties: dict[str, Attribute] | None = None,
         successors: Sequence[Block] = (),
     ) -> Operation:
-        """Insert the llvm or nvvm op called `name` before the op in turn."""
+        """Inserts the llvm or nvvm op called `name` before the op that is being lowered."""
         made = self.ctx.get_op(name).create(
             operands=operands,
             result_types=types,
@@ -338,7 +338,7 @@ def _dominators_first(region: Region) -> Iterator[Block]:
     yield from reversed(order)
 
 
-# Handlers: each builds what stands for one op, and answers the values of its results
+# Handlers: each builds the lowering of one op and returns the values of its results
 
 _Handler = Callable[[_FunctionLowering, Operation], Sequence[SSAValue]]
 
@@ -362,7 +362,7 @@ def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     if not rounds_to_nearest_even(op):
         raise refusal(_STAGE, op, f"{op.name} that does not round to nearest even")
     types = [lowering.type_of(result.type) for result in op.results]
-    # What LLVM's op cannot say is a permission that is not used.
+    # Flags that LLVM's op does not have only permit optimisations, so they are dropped.
     name = _RENAMED[op.name]
     known = cast(type[IRDLOperation], lowering.ctx.get_op(name)).get_irdl_definition().properties
     flags = {flag: value for flag, value in _flags(op).items() if flag in known}
@@ -415,7 +415,7 @@ def _bitcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """index_cast, index_castui: widen, cut off, or nothing to do, now that index has a width."""
+    """index_cast, index_castui: extend, truncate, or nothing, as index has a width now."""
     (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
     if operand.type == result_type:
         return [operand]
@@ -429,7 +429,7 @@ def _cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 def _unrealized_cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     if [operand.type for operand in op.operands] != [lowering.type_of(result.type) for result in op.results]:
-        raise refusal(_STAGE, op, f"a cast of {op.operands[0].type} to {op.results[0].type} is left over")
+        raise refusal(_STAGE, op, f"a cast of {op.operands[0].type} to {op.results[0].type} remains")
     return op.operands
 
 
@@ -454,7 +454,7 @@ def _ceildivui(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
 
 
 def _rounding_division(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """floordivsi, ceildivsi: sdiv rounds towards zero; one step further where there is a rest and the signs say so."""
+    """floordivsi, ceildivsi: sdiv rounds towards zero; corrected by one where there is a remainder and the signs say so."""
     x, y = op.operands
     integer_type = _integer_type(op, x)
     is_floor = op.name == "arith.floordivsi"
@@ -590,13 +590,13 @@ def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """All lanes below `width` take part; the clamp is the last lane that is read, for `up` the first, as PTX has it."""
+    """All lanes below `width` take part; the clamp is the last lane that may be read, for `up` the first, as PTX defines it."""
     assert isinstance(op, ShuffleOp)
     made = op.width.owner
     known = made.properties["value"] if isinstance(made, llvm.ConstantOp) else None
     width = known.value.data if isa(known, IntegerAttr) else 0
     if not 1 <= width <= _WARP:
-        raise refusal(_STAGE, op, f"gpu.shuffle whose width is no constant from 1 to {_WARP}")
+        raise refusal(_STAGE, op, f"gpu.shuffle whose width is not a constant from 1 to {_WARP}")
     mode = op.mode.data
     members = lowering.integer((1 << width) - 1 - (1 << _WARP if width == _WARP else 0))
     clamp = lowering.integer(_WARP - width if mode is ShuffleMode.Up else width - 1)
@@ -606,7 +606,7 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     result = located_builder(InsertPoint.before(op), op).insert(made).res
     if is_asked:
         return [_field(lowering, result, number, field_type) for number, field_type in enumerate((op.value.type, i1))]
-    return [result, result]  # nobody looks at the second
+    return [result, result]  # the second result is not used
 
 
 def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -650,7 +650,7 @@ def _conditional_branch(lowering: _FunctionLowering, op: Operation) -> Sequence[
 
 
 def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """Compare with one case after the other, each in a block of its own; LLVM makes a table of it where that pays."""
+    """Compare with one case after the other, each in a block of its own; LLVM turns them into a table where that pays."""
     assert isinstance(op, cf.SwitchOp)
     block = op.parent
     assert block is not None
@@ -666,7 +666,7 @@ def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
         region.insert_block_after(following, block)
         branch = llvm.CondBrOp(test, target, operands, following, [])
         located_builder(InsertPoint.before(op), op).insert(branch)
-        # What is left of the switch goes on in the block of "no match so far".
+        # The next case is compared in the block that is reached without a match so far.
         op.detach()
         following.add_op(op)
         block = following

@@ -1,4 +1,4 @@
-"""Index maps become arithmetic, the cheap way: with what is known about ranges.
+"""Index maps become unsigned arithmetic, where the known ranges allow it.
 
     %i = xla_gpu.apply_indexing #map(%thread_id_x, %block_id_x)       // (th_x, bl_x) -> (th_x * 4 + bl_x * 512)
 ->
@@ -6,10 +6,10 @@
     %1 = arith.muli %block_id_x, %c512 overflow<nsw> : index
     %i = arith.addi %0, %1 overflow<nsw> : index
 
-mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, right only where nothing is negative.
-Where the ranges do not prove that, the op is left for xla-lower-affine, which is longer and always right; `--remarks` says so.
-affine.apply is treated likewise when the ranges of all its operands are known. Before, the map is simplified once more, with the
-operands' own ranges when those are tighter than the map's.
+mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, and right only where nothing is negative.
+Where the ranges do not prove that, the op is left for xla-lower-affine, whose code is longer and always right; `--remarks` says so.
+affine.apply is lowered likewise when the ranges of all its operands are known. The map is simplified first, with the operands' ranges
+where they are tighter than the map's.
 Source: docs/reference/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
 """
 

@@ -131,7 +131,7 @@ def test_every_new_op_has_the_location_of_the_op_that_it_stands_for(type: str):
         (
             """%y = tensor.extract %r[%i, %i] : tensor<8x8xf32>
                return""",
-            "'tensor.extract' has a tensor that no buffer holds: tensor<8x8xf32>: more than one dimension (xla-flatten-tensors makes",
+            "'tensor.extract' has a tensor that cannot be stored: tensor<8x8xf32>: more than one dimension (xla-flatten-tensors makes",
         ),
         (
             """%y = tensor.extract %d[%i] : tensor<?xf32>
@@ -151,7 +151,7 @@ def test_every_new_op_has_the_location_of_the_op_that_it_stands_for(type: str):
         (
             """%y = vector.transfer_read %t[%i], %x : tensor<8xf32>, vector<4xf32>
                return""",
-            "'vector.transfer_read' may leave the tensor",
+            "'vector.transfer_read' may access elements outside the tensor",
         ),
         (
             """%y = vector.transfer_read %n[%i], %z {in_bounds = [true]} : tensor<8xi4>, vector<4xi4>

@@ -1,4 +1,4 @@
-"""The `func` dialect: xDSL's, with calls of values.
+"""The `func` dialect: xDSL's and indirect calls.
 
     %1 = func.call_indirect %f(%n) : (i32) -> i32
 

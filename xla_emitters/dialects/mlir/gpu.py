@@ -1,10 +1,10 @@
-"""The `gpu` dialect: xDSL's, with what it lacks added and with MLIR's syntax.
+"""The `gpu` dialect: xDSL's, with ops that it lacks and with MLIR's syntax.
 
     %r, %valid = gpu.shuffle xor %value, %offset, %width : f32      the value of the lane `lane xor offset`, and whether there is one
     %s = gpu.subgroup_reduce add %value cluster(size = 4) : (f32) -> f32
     gpu.printf "%d\n", %i : i32
 
-Ids and barriers are xDSL's ops, completed in `xdsl_patches/definitions.py`; modules, functions and launches stand in `gpu_functions.py`.
+Ids and barriers are xDSL's ops, completed in `xdsl_patches/definitions.py`; modules, functions and launches are in `gpu_functions.py`.
 Source: MLIR 22, gpu dialect.
 """
 
@@ -70,7 +70,7 @@ _MAPPED_TO = ("x", "y", "z", *(f"linear_dim_{number}" for number in range(10)))
 MAPPINGS = {
     name: word_attribute(f"gpu.{name}", *_MAPPED_TO) for name in ("block", "warpgroup", "warp", "thread", "lane")
 }
-"""`#gpu.block<x>` ...: what the iterations of an `scf.forall` run on."""
+"""`#gpu.block<x>` ...: the level of the GPU that runs the iterations of an `scf.forall`."""
 
 
 class AllReduceKind(StrEnum):
@@ -154,7 +154,9 @@ class BroadcastTypeAttr(EnumAttribute[BroadcastType], SpacedOpaqueSyntaxAttribut
 def _verify_rotation(op: Any) -> None:
     offset, width = op.offset.value.data, op.width.value.data
     if width < 1 or width & (width - 1) or not 0 <= offset < width:
-        raise VerifyException(f"rotates by {offset} in groups of {width}; it must be less than a power of two")
+        raise VerifyException(
+            f"rotates by {offset} in groups of {width}; the width must be a power of two, and the offset below it"
+        )
 
 
 def _verify_broadcast(op: Any) -> None:
@@ -294,12 +296,12 @@ class SubgroupReduceOp(IRDLOperation):
             if number < 1 or number & (number - 1):
                 raise VerifyException(f"the cluster's {what} is {number}; it must be a power of two")
         if size is None and stride != 1:
-            raise VerifyException(f"has a stride of {stride}, but clusters of no size")
+            raise VerifyException(f"has a stride of {stride}, but no cluster size")
 
 
 @irdl_op_definition
 class AllReduceOp(IRDLOperation):
-    """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the threads of the block; its body says how where no word does."""
+    """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the block's threads, by its body if there is no keyword."""
 
     name = "gpu.all_reduce"
 
@@ -392,7 +394,7 @@ DynamicSharedMemoryOp = op_of_row(
 
 
 class ClusterDimensionOp(IRDLOperation):
-    """`gpu.cluster_id x upper_bound 4`: of a cluster of blocks. In the syntax of the other ids."""
+    """`gpu.cluster_id x upper_bound 4`: an id or size of a cluster of blocks, in the syntax of the other ids."""
 
     dimension = prop_def(DimensionAttr)
     upper_bound = opt_prop_def(IntegerAttr)

@@ -1,6 +1,6 @@
-"""The `math` dialect: xDSL's, with what it lacks.
+"""The `math` dialect: xDSL's, with ops that it lacks.
 
-    %e = math.erfc %a : f32                       1 - erf, without losing digits
+    %e = math.erfc %a : f32                       1 - erf, without cancellation
     %s, %c = math.sincos %a : f32
     %x = math.clampf %a to [%low, %high] : f32
     %n = math.isnan %a : f32                      also isinf, isfinite, isnormal; vectors give vectors of i1
@@ -35,7 +35,7 @@ from xla_emitters.functions import BY_OP
 
 
 class RealFunctionOp(upstream.FloatingPointLikeUnaryMathOperation):
-    """A function of one float, of `functions.py`, that xDSL has no op for."""
+    """A function of one float in `functions.py` for which xDSL has no op."""
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
 
@@ -108,8 +108,8 @@ class ClassificationOp(IRDLOperation):
         printer.print_attribute(self.operand.type)
 
     def verify_(self) -> None:
-        if self.result.type != condition_type(self.operand.type):
-            raise VerifyException(f"the answer for {self.operand.type} is not {self.result.type}")
+        if self.result.type != (wanted := condition_type(self.operand.type)):
+            raise VerifyException(f"the result for {self.operand.type} is {self.result.type}; it must be {wanted}")
 
 
 IsFiniteOp = op_of_family(ClassificationOp, "math.isfinite")

@@ -1,4 +1,4 @@
-"""The `vector` dialect: xDSL's, with what it lacks of vectors of known size.
+"""The `vector` dialect: xDSL's, with the ops on vectors of known size that it lacks.
 
     %v = vector.from_elements %a, %b, %c, %d : vector<4xbf16>
     %e:4 = vector.to_elements %v : vector<4xbf16>
@@ -246,9 +246,9 @@ def _integers(attribute: Attribute) -> list[int]:
 
 
 def _verify_slice(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int], whole: VectorType) -> None:
-    """Strides other than 1 are not MLIR's."""
+    """MLIR allows no stride other than 1."""
     if set(strides) - {1}:
-        raise VerifyException(f"strides are 1, not {list(strides)}")
+        raise VerifyException(f"strides must be 1, not {list(strides)}")
     for dimension, (offset, size, extent) in enumerate(zip(offsets, sizes, whole.get_shape(), strict=False)):
         if offset < 0 or offset + size > extent:
             raise VerifyException(f"elements {offset} to {offset + size - 1} of dimension {dimension} of {whole}")
@@ -454,7 +454,7 @@ def _verify_scatter(op: Any) -> None:
 
 
 class EffectOfBase(MemoryEffect):
-    """A gather from a tensor and a scatter into one only compute a value; those of memory read or write it."""
+    """A gather from a tensor or a scatter into one has no effect; one from or into memory reads or writes it."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
@@ -465,7 +465,7 @@ class EffectOfBase(MemoryEffect):
 
 
 _ALIGNMENT = {"alignment": opt_prop_def(IntegerAttr.constr(type=eq(i64)))}
-"""On which multiple of bytes the access lies."""
+"""The alignment of the access in bytes."""
 
 _BESIDE: dict[str, Any] = {
     "base": operand_def(MemRefType),
@@ -478,9 +478,9 @@ _INDEXED: dict[str, Any] = {
     "indices": operand_def(VectorType),
     "mask": operand_def(VectorType.constr(eq(i1))),
 }
-"""The elements lie `indices` behind `offsets`."""
+"""The elements are at `offsets` plus `indices`."""
 
-# Reads as many elements as the mask has trues, side by side, to where the trues are.
+# Reads one element per true in the mask, contiguous in memory, into the positions of the trues.
 ExpandLoadOp = op_of_row(
     "vector.expandload",
     "$base `[` $indices `]` `,` $mask `,` $pass_thru attr-dict"
@@ -493,7 +493,7 @@ ExpandLoadOp = op_of_row(
     result=result_def(_V),
 )
 
-# Writes the elements for which the mask is true, side by side.
+# Writes the elements for which the mask is true, contiguous in memory.
 CompressStoreOp = op_of_row(
     "vector.compressstore",
     "$base `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
@@ -518,7 +518,7 @@ GatherOp = op_of_row(
     result=result_def(_V),
 )
 
-# Writes, in the order of the elements; into a tensor it gives the tensor that then is.
+# Writes in the order of the elements; a scatter into a tensor returns the new tensor.
 ScatterOp = op_of_row(
     "vector.scatter",
     "$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"

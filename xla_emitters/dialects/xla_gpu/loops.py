@@ -11,11 +11,11 @@
       xla_gpu.yield %next : f32
     }
 
-`apply_indexing` computes the map's results; its operands are taken to lie in the map's domain.
-`loop` runs its body for every value of the map's range variables for which the map's dims lie in their bounds and its constraints hold;
-the other iterations hand the iter args on unchanged. Block arguments: induction variables, map results, iter args.
-`atomic_rmw` replaces one element, or as many from it on as the block argument's vector has, by what its body makes of the old value, while
-no other thread does; between the elements of a vector another thread may. Import the ops from `xla_gpu.py`.
+`apply_indexing` computes the map's results; its operands are assumed to be in the map's domain.
+`loop` runs its body for every value of the map's range variables for which the map's dims are in their bounds and its constraints hold;
+the other iterations pass the iter args on unchanged. Block arguments: induction variables, map results, iter args.
+`atomic_rmw` atomically replaces one element by the value that its body computes from the old one. If the block argument is a vector, it
+replaces as many elements from there on, each atomically by itself. Import the ops from `xla_gpu.py`.
 Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.4.
 """
 
@@ -173,7 +173,7 @@ class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface
             raise VerifyException("apply_indexing takes no map with constraints")
 
     def fold(self) -> Sequence[SSAValue | Attribute] | None:
-        """The operands and constants that the results are, if every result is one."""
+        """The operands and constants that equal the results, if all results have one."""
         folded: list[SSAValue | Attribute] = []
         for result in self.map.results:
             if result.kind is ExprKind.VARIABLE:
@@ -191,7 +191,7 @@ class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """`xla_gpu.yield %a, %b : t, u`: the values that the iter args take next, or the element's new value."""
+    """`xla_gpu.yield %a, %b : t, u`: the iter args of the next iteration, or the element's new value."""
 
     name = "xla_gpu.yield"
 
@@ -211,7 +211,7 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
 
     dims   one index per dim of the map, the same in all iterations
     inits  first values of the iter args
-    body   one block; None makes it, with its arguments and without ops
+    body   one block; None makes one with its arguments and without ops
     """
 
     name = "xla_gpu.loop"
@@ -386,11 +386,10 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
 
     tensor    the op's `input`; the result is the same with the element replaced
     indices   one per dimension
-    body      one block from the old value (an element, or a vector of so many elements from there on) to the new one; None makes it,
-              with an element as its argument and without ops
+    body      one block from the old value (an element, or a vector of elements) to the new one; None makes one with an element
+              as its argument and without ops
 
-    It has no effect but its result, as tensor.insert has none; but it is not run where it would not have run, since it writes in place
-    when tensors become memory.
+    Like tensor.insert it has no side effect, but it is not speculatable, because it writes in place when tensors become memory.
     """
 
     name = "xla_gpu.atomic_rmw"
@@ -449,7 +448,7 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
         tensor_type = self.input.type
         assert isa(tensor_type, TensorType)
         if self.result.type != tensor_type:
-            raise VerifyException(f"the result is {self.result.type}, but the input {tensor_type}")
+            raise VerifyException(f"the result is {self.result.type}, but the input is {tensor_type}")
         verify_indices(self.indices, tensor_type)
         arguments = self.body.block.args
         if len(arguments) != 1:
@@ -495,7 +494,7 @@ class CanonicalizeApplyIndexing(RewritePattern):
             for out, result in zip(op.results, op.map.results, strict=True)
         )
         it = simplest(replace(start, map=replace(op.map, results=used)) if used != op.map.results else start)
-        # A map whose domain is empty says nothing of its results.
+        # For a map with an empty domain nothing is known of its results.
         is_plain = [
             not it.map.is_known_empty and result.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT)
             for result in it.map.results
@@ -531,7 +530,7 @@ def _emit(it: Application, op: ApplyIndexingOp, new_ops: list[Operation]) -> Seq
 
 
 class CanonicalizeLoop(RewritePattern):
-    """Takes constant dims, dims computed by apply_indexing, and dims that say nothing out of a loop's map."""
+    """Removes constant dims, dims computed by apply_indexing, and unused dims from a loop's map."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:

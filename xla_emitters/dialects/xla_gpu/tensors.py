@@ -1,4 +1,4 @@
-"""The `xla_gpu` dialect's ops on whole tensors: guarded elements, shared memory, waiting.
+"""The `xla_gpu` dialect's ops on tensors: guarded accesses, shared memory, barriers.
 
     %t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>
     %v = xla_gpu.predicated_extract %src[%i] if %condition else %fallback : tensor<8xf32>
@@ -6,10 +6,10 @@
     %s = xla_gpu.allocate_shared : tensor<32x1x33xf32>
     %y:2 = xla_gpu.sync_threads %a, %b : tensor<2xf32>, tensor<2xf32>
 
-A guarded access happens in the threads where the condition holds; elsewhere the insert gives its tensor unchanged, and the extract
-the fallback. An index may lie outside the tensor where the condition does not hold.
-`allocate_shared` gives a tensor that all threads of the block share, with anything in it. `sync_threads` waits for all threads of the
-block; its results hold what all of them have written.
+A guarded access happens in the threads where the condition holds; elsewhere the insert returns its tensor unchanged, and the extract the
+fallback. The index may be outside the tensor where the condition does not hold.
+`allocate_shared` returns a tensor that all threads of the block share, not initialised. `sync_threads` waits for all threads of the
+block; its results contain the writes of all of them.
 `pdl_wait` and `pdl_launch_dependents` are read from today's XLA and never emitted here. Import the ops from `xla_gpu.py`.
 Source: docs/reference/1 1.1-1.3.
 """
@@ -67,7 +67,7 @@ def _verify_static(tensor_type: Attribute) -> TensorType:
 class PredicatedInsertOp(IRDLOperation):
     """`%t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>`
 
-    Like tensor.insert it writes in place when tensors become memory, so it is not run where it would not have run.
+    Not speculatable, because like tensor.insert it writes in place when tensors become memory.
     """
 
     name = "xla_gpu.predicated_insert"
@@ -124,9 +124,9 @@ class PredicatedInsertOp(IRDLOperation):
         tensor_type = _verify_static(self.dest.type)
         verify_indices(self.indices, tensor_type)
         if self.value.type != tensor_type.element_type:
-            raise VerifyException(f"puts {self.value.type} into {tensor_type}")
+            raise VerifyException(f"inserts {self.value.type} into {tensor_type}")
         if self.result.type != tensor_type:
-            raise VerifyException(f"the result is {self.result.type}, but the tensor {tensor_type}")
+            raise VerifyException(f"the result is {self.result.type}, but the tensor is {tensor_type}")
 
 
 @irdl_op_definition
@@ -193,7 +193,7 @@ class PredicatedExtractOp(IRDLOperation):
 
 @irdl_op_definition
 class GetDynamicDimSizeOp(IRDLOperation):
-    """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: how much of dimension 1 is in use."""
+    """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: the size of dimension 1 at run time."""
 
     name = "xla_gpu.get_dynamic_dim_size"
 
@@ -247,7 +247,7 @@ class GetDynamicDimSizeOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocateSharedOp(IRDLOperation):
-    """`%s = xla_gpu.allocate_shared : tensor<32x1x33xf32>`. Two of them are two allocations, so equal ones are never merged."""
+    """`%s = xla_gpu.allocate_shared : tensor<32x1x33xf32>`. Each op is its own allocation, so equal ops are never merged."""
 
     name = "xla_gpu.allocate_shared"
 
@@ -310,7 +310,7 @@ class SyncThreadsOp(IRDLOperation):
     def verify_(self) -> None:
         if self.result_types != self.arguments.types:
             raise VerifyException(
-                f"waits with ({comma_separated(self.arguments.types)}), "
+                f"its operands are ({comma_separated(self.arguments.types)}), "
                 f"but its results are ({comma_separated(self.result_types)})"
             )
 

@@ -1,13 +1,13 @@
-"""The `xla_gpu` dialect's tiles: vectors whose elements are spread over threads. XLA had, and in part has, them for an experiment.
+"""The `xla_gpu` dialect's tiles: vectors whose elements are distributed over threads: an experiment of XLA, now partly removed.
 
     #layout = #xla_gpu.layout<"shmem", "(d0, d1) -> (d1, d0), domain: d0 in [0, 31], d1 in [0, 31]">
     %m = xla_gpu.materialize @fn(%in) at #map(%i) : (tensor<32x64xf32>) -> !xla_gpu.indexed_vector<32x64xf32, #map1>
     %z = xla_gpu.insert %m(%i, %j) into %dst at #map2 : !xla_gpu.indexed_vector<32x64xf32, #map1> -> tensor<32x64xf32>
 
-`!xla_gpu.indexed_vector<32x64xf32, #map>` is a 32x64 vector of which the map says which elements a thread holds. `materialize` calls a
-function for each of them; `insert` puts them into a tensor where another map says. They are read and kept, never emitted here.
+`!xla_gpu.indexed_vector<32x64xf32, #map>` is a 32x64 vector; the map gives the elements that each thread holds. `materialize` calls a
+function for each of them; `insert` writes them into a tensor at the indices of another map. They are read and kept, never emitted here.
 `#xla_gpu.layout` is the encoding of a tensor in registers or shared memory. Import all from `xla_gpu.py`.
-Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 for `materialize`, which is gone since.
+Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 for `materialize`, which was removed since.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MemorySpaceAttr(EnumAttribute[MemorySpace]):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """`#xla_gpu.layout<"shmem", "(d0, d1) -> (d1, d0), domain: ...">`: the memory that a tensor is in, and where in it."""
+    """`#xla_gpu.layout<"shmem", "(d0, d1) -> (d1, d0), domain: ...">`: the memory space of a tensor, and the map to its elements there."""
 
     name = "xla_gpu.layout"
 
@@ -113,7 +113,7 @@ class IndexedVectorType(ParametrizedAttribute, TypeAttribute):
             start = parser.pos
             shape, element_type = parser.parse_ranked_shape()
             if any(size < 0 for size in shape):
-                parser.raise_error("an indexed vector has a static shape", start, parser.pos)
+                parser.raise_error("an indexed vector must have a static shape", start, parser.pos)
             parser.parse_punctuation(",")
             start = parser.pos
             map_attr = parser.parse_attribute()
@@ -209,7 +209,7 @@ class InsertOp(IRDLOperation):
 class MaterializeOp(IRDLOperation):
     """`%m = xla_gpu.materialize @fn(%in) at #map(%i) : (tensor<32x64xf32>) -> !xla_gpu.indexed_vector<32x64xf32, #m>`
 
-    The function gets the inputs and the map's results at each point that the thread holds.
+    The function's arguments are the inputs and the map's results at each point that the thread holds.
     """
 
     name = "xla_gpu.materialize"

@@ -85,7 +85,7 @@ class ConstantRangeAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_range(cls, parser: AttrParser) -> ConstantRangeAttr:
-        """What stands after the name: `<i32, 0, 128>`."""
+        """The text after the name: `<i32, 0, 128>`."""
         with parser.in_angle_brackets():
             start = parser.pos
             integer = parser.parse_type()
@@ -110,7 +110,7 @@ class ConstantRangeAttr(ParametrizedAttribute):
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation, HasFolderInterface):
-    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; of a struct or an array, a list of its parts."""
+    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; the value of a struct or an array is a list of its parts."""
 
     name = "llvm.mlir.constant"
 
@@ -129,7 +129,7 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
 
 
 class SourceOp(IRDLOperation):
-    """`llvm.mlir.poison : vector<4xbf16>`: a value that only its type says."""
+    """`llvm.mlir.poison : vector<4xbf16>`: a value that is given by its type."""
 
     res = result_def()
 
@@ -147,7 +147,7 @@ PoisonOp = op_of_family(SourceOp, "llvm.mlir.poison")
 
 @irdl_op_definition
 class FreezeOp(IRDLOperation):
-    """`llvm.freeze %x : f32`: the value, or any fixed one where it is poison."""
+    """`llvm.freeze %x : f32`: the value, or an arbitrary fixed one if it is poison."""
 
     name = "llvm.freeze"
 
@@ -180,17 +180,17 @@ class ExtractElementOp(IRDLOperation):
 
     def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
         vector_type = SSAValue.get(vector).type
-        assert isa(vector_type, VectorType), "extractelement of a value that is no vector"
+        assert isa(vector_type, VectorType), "extractelement of a value that is not a vector"
         super().__init__(operands=[vector, position], result_types=[vector_type.element_type])
 
 
 def truth_type(compared: Attribute) -> Attribute:
-    """i1, or the vector of i1 that comparing vectors gives."""
+    """The type of a comparison's result: i1, or a vector of i1 for vectors."""
     return VectorType(i1, compared.shape) if isa(compared, VectorType) else i1
 
 
 class CompareOp(IRDLOperation):
-    """`llvm.icmp "slt" %a, %b : i32`: the predicate is kept as its number."""
+    """`llvm.icmp "slt" %a, %b : i32`: the predicate is stored as its number."""
 
     T: ClassVar = VarConstraint("T", AnyAttr())
     lhs = operand_def(T)
@@ -375,7 +375,7 @@ class CastOp(IRDLOperation):
 
 
 def verify_same_shape(source: Attribute, target: Attribute) -> None:
-    """raises VerifyException unless both types are scalars, or vectors of as many elements"""
+    """raises VerifyException unless both types are scalars, or vectors of one shape"""
     if not have_compatible_shape(source, target):
         raise VerifyException(f"cannot convert {source} to {target}: they differ in shape")
 
