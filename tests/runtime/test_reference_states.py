@@ -82,7 +82,7 @@ def of(fusion: str):
 def test_the_ir_says_its_launch(state):
     module = module_of(state)
     if launch_for(state):
-        with pytest.raises(VerifyError, match="does not say its launch"):
+        with pytest.raises(VerifyError, match="launch of the entry is not known"):
             Entry.of(module, None, None)
     else:
         assert Entry.of(module, None, None).launch == real_launch(state.fusion)

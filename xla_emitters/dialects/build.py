@@ -48,23 +48,23 @@ def constant_index(builder: Builder, value: int) -> SSAValue:
     return constant.result
 
 
-def apply_indexing(builder: Builder, map: IndexingMap, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """The results of `map` at `operands` (dims, then symbols), each by an op of its own.
+def apply_indexing(builder: Builder, indexing_map: IndexingMap, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """The results of `indexing_map` at `operands` (dims, then symbols), each by an op of its own.
 
     A result that is a variable is its operand, one that is a number a constant. Constraints are not looked at.
     """
-    if map.runtime_vars:
-        map = map.symbols_to_dims()
-    if map.constraints:
-        map = replace(map, constraints=())
+    if indexing_map.runtime_vars:
+        indexing_map = indexing_map.symbols_to_dims()
+    if indexing_map.constraints:
+        indexing_map = replace(indexing_map, constraints=())
     found: list[SSAValue] = []
-    for number, result in enumerate(map.results):
+    for number, result in enumerate(indexing_map.results):
         if result.kind is ExprKind.VARIABLE:
             found.append(operands[result.value])
         elif result.kind is ExprKind.CONSTANT:
             found.append(constant_index(builder, result.value))
         else:
-            found.append(builder.insert(ApplyIndexingOp(operands, map.submap(number))).results[0])
+            found.append(builder.insert(ApplyIndexingOp(operands, indexing_map.submap(number))).results[0])
     return found
 
 
@@ -79,14 +79,16 @@ def value_is_in(builder: Builder, value: SSAValue, interval: Interval) -> SSAVal
 
 
 def constraints_check(
-    builder: Builder, map: IndexingMap, dims: Sequence[SSAValue], symbols: Sequence[SSAValue]
+    builder: Builder, indexing_map: IndexingMap, dims: Sequence[SSAValue], symbols: Sequence[SSAValue]
 ) -> SSAValue:
     """i1: whether the constraints hold, and then whether the dims lie in their bounds. Bounds of symbols are not checked."""
     checks: list[SSAValue] = []
-    if map.is_known_empty:
+    if indexing_map.is_known_empty:
         return builder.insert(arith.ConstantOp(IntegerAttr.from_bool(False))).result
-    values = [_value_of(builder, expression, map, [*dims, *symbols]) for expression, _ in map.constraints]
-    bounds = [interval for _, interval in map.constraints] + [dim.bounds for dim in map.dims]
+    values = [
+        _value_of(builder, expression, indexing_map, [*dims, *symbols]) for expression, _ in indexing_map.constraints
+    ]
+    bounds = [interval for _, interval in indexing_map.constraints] + [dim.bounds for dim in indexing_map.dims]
     for value, interval in zip([*values, *dims], bounds, strict=True):
         checks.append(value_is_in(builder, value, interval))
     if not checks:
@@ -98,9 +100,9 @@ def constraints_check(
     return inside
 
 
-def _value_of(builder: Builder, expression: Expr, map: IndexingMap, operands: Sequence[SSAValue]) -> SSAValue:
-    """An expression of `map`'s variables, computed from those that it uses and no others: so it can leave loops over the others."""
-    alone, removed = replace(map, results=(expression,), constraints=()).remove_unused_vars()
+def _value_of(builder: Builder, expression: Expr, indexing_map: IndexingMap, operands: Sequence[SSAValue]) -> SSAValue:
+    """An expression of the map's variables, computed from those that it uses alone: so it can leave loops over the others."""
+    alone, removed = replace(indexing_map, results=(expression,), constraints=()).remove_unused_vars()
     used = [operand for operand, gone in zip(operands, removed or [False] * len(operands), strict=True) if not gone]
     (value,) = apply_indexing(builder, alone, used)
     return value
@@ -108,12 +110,12 @@ def _value_of(builder: Builder, expression: Expr, map: IndexingMap, operands: Se
 
 def loop_nest(
     builder: Builder,
-    map: IndexingMap,
+    indexing_map: IndexingMap,
     dims: Sequence[SSAValue],
     inits: Sequence[SSAValue],
     body: NestBody,
 ) -> Sequence[SSAValue]:
-    """One `scf.for` per symbol of `map`, symbol 0 outermost, and inside them `body`, if the map's domain holds.
+    """One `scf.for` per symbol of `indexing_map`, symbol 0 outermost, and inside them `body`, if the map's domain holds.
 
     inits    what the iter args begin with
     body     see NestBody; it runs for the points of the domain
@@ -121,7 +123,7 @@ def loop_nest(
     """
     bounds = [
         (constant_index(builder, symbol.bounds.lower), constant_index(builder, symbol.bounds.upper + 1))
-        for symbol in map.symbols
+        for symbol in indexing_map.symbols
     ]
     step = constant_index(builder, 1) if bounds else None
     loops: list[scf.ForOp] = []
@@ -132,14 +134,14 @@ def loop_nest(
         assert step is not None
         block = Block(arg_types=[INDEX, *(value.type for value in inits)])
         iv, *arguments = block.args
-        iv.name_hint = map.symbols[number].name or INDUCTION_NAMES[min(number, len(INDUCTION_NAMES) - 1)]
+        iv.name_hint = indexing_map.symbols[number].name or INDUCTION_NAMES[min(number, len(INDUCTION_NAMES) - 1)]
         for argument in arguments:
             argument.name_hint = "iter"
         loops.append(inner.insert(scf.ForOp(lower, upper, step, carried, Region(block))))
         inner = builder_inside(builder, block)
         ivs.append(iv)
         carried = arguments
-    results = _guarded(inner, map, dims, ivs, carried, body)
+    results = _guarded(inner, indexing_map, dims, ivs, carried, body)
     for loop in reversed(loops):
         builder_inside(builder, loop.body.block).insert(scf.YieldOp(*results))
         results = loop.results
@@ -148,13 +150,13 @@ def loop_nest(
 
 def _guarded(
     builder: Builder,
-    map: IndexingMap,
+    indexing_map: IndexingMap,
     dims: Sequence[SSAValue],
     symbols: Sequence[SSAValue],
     carried: Sequence[SSAValue],
     body: NestBody,
 ) -> Sequence[SSAValue]:
-    inside = constraints_check(builder, map, dims, symbols)
+    inside = constraints_check(builder, indexing_map, dims, symbols)
     then, otherwise = Block(), Block()
     types = [value.type for value in carried]
     branch = builder.insert(scf.IfOp(inside, types, Region(then), Region(otherwise) if types else None))

@@ -227,7 +227,7 @@ class KernelPrinter(Printer):
             results = f"({results})"
         self._written.append(f"({', '.join(map(self._text_of, input_types))}) -> {results}")
 
-    def print_float(self, value: float, type: AnyFloat) -> None:
+    def print_float(self, value: float, type: AnyFloat) -> None:  # noqa: A002 (xDSL's name)
         if isfinite(value):
             super().print_float(value, type)
         else:

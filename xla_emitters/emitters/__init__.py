@@ -1,4 +1,4 @@
 """From a fusion to a kernel module: the partitioner, the code of elements, the entry function, and one emitter per hero.
 
-`emit.emit_fusion` is the way in.
+The entry point is `emit.emit_fusion`.
 """

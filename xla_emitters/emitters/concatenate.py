@@ -1,15 +1,15 @@
-"""The concatenate emitter: one loop per operand, so that no thread has to ask which operand its element is from.
+"""The concatenate emitter: one loop per operand, so that no thread compares its index with the operands' bounds.
 
     %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1) in #map iter_args(%iter = %output) {        operand 0
       %pure_call = xla_gpu.pure_call @f_exp(%input, %input_0, %i, %j)             its element
-      %pure_call_0 = xla_gpu.pure_call @f__epilogue__abs(%input, %input_0, %dim0, %dim1, %pure_call)     what is made of it
+      %pure_call_0 = xla_gpu.pure_call @f__epilogue__abs(%input, %input_0, %dim0, %dim1, %pure_call)     the epilogue
       %inserted = tensor.insert %pure_call_0 into %iter[%dim0, %dim1]
       xla_gpu.yield %inserted
     }
     %xla_loop_1 = xla_gpu.loop (...) in #map1 iter_args(%iter = %xla_loop) { ... }                                     operand 1
 
-The grid visits the largest operand. A thread takes the same place in all operands, one after the other; those that are smaller have fewer
-threads at work. With many operands that would be a lot of code in which few threads do something: they go to the loop emitter.
+The grid covers the largest operand. Each thread copies the elements at its place from all operands, one after the other; smaller operands
+keep fewer threads busy. Concatenates of many operands would be much code in which few threads are active: the loop emitter takes them.
 Source: seed document, "Concatenate emitter"; docs/reference/2 1.3 point 7, 2.2.
 """
 
@@ -47,14 +47,14 @@ class ConcatenateEmitter:
     name = "concatenate"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: the hero of the only result is no concatenate, or it has too many operands."""
+        """None, or why not: there are several results, or the hero is not a concatenate, or it has too many operands."""
         root, *others = view.roots
         if others:
             return f"{1 + len(others)} results"
         return why_no_concatenate(view, root)
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """The operands, and what is made of the concatenate, each a function."""
+        """A function for each operand, and one for the epilogue."""
         return _partition(view, *_root_and_hero(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -101,12 +101,12 @@ def _partition(view: FusionView, root: HloOp, hero: HloOp) -> PartitionedComputa
 
 
 def _largest(hero: ConcatenateOp) -> SSAValue:
-    """The first of the operands that are longest along the dimension."""
+    """The first operand of the greatest length along the dimension."""
     return max(hero.operands, key=lambda operand: dims_of(operand)[hero.dimension])
 
 
 def _unroll(view: FusionView, hero: ConcatenateOp, device: Device) -> int:
-    """A thread's elements stand in one operand: no more than divide the lengths of all."""
+    """Elements per thread: a number that divides the lengths of all operands, so that a thread's elements are in one operand."""
     unroll = elements_per_thread(view, device, math.prod(dims_of(_largest(hero))))
     return math.gcd(unroll, *(dims_of(operand)[hero.dimension] for operand in hero.operands))
 
@@ -126,7 +126,7 @@ class _Kernel:
     visited: IndexingMap
 
     def write(self, number: int, step: IndexingMap, output: SSAValue) -> SSAValue:
-        """The loop that writes what is made of operand `number`, whose elements go to `step` of the concatenate."""
+        """The loop that writes the results for operand `number`, whose elements begin at `step` in the concatenate."""
         operand = self.hero.operands[number].owner
         assert isinstance(operand, HloOp)
         to_root = self.visited.compose(step).compose(place_map(self.hero, self.root)).simplify()

@@ -1,6 +1,6 @@
-"""The in-place dynamic-update-slice emitter: the grid goes over the update, and the rest of the result is what the buffer holds already.
+"""The in-place dynamic-update-slice emitter: the grid covers the update; the rest of the result is in the buffer already.
 
-    %start = xla_gpu.pure_call @f_start(%input, %input_0) : (...) -> i32          clamped, so that the update lies inside
+    %start = xla_gpu.pure_call @f_start(%input, %input_0) : (...) -> i32          clamped, so that the update is inside
     %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1) in #map iter_args(%iter = %output) -> (tensor<1024x64xf32>) {
       %pure_call = xla_gpu.pure_call @f_update(%input, %input_0, %dim0, %dim1)
       %inserted = tensor.insert %pure_call into %iter[%dim0 + %start, %dim1]
@@ -46,7 +46,7 @@ class DynamicUpdateSliceEmitter:
     name = "dynamic_update_slice"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: a result is no update, cannot be written in place, or has a buffer of its own."""
+        """None, or why not: a result is not an update, cannot be written in place, or is not in the buffer of its operand."""
         found = find_in_place_updates(view)
         if isinstance(found, str):
             return found
@@ -57,7 +57,7 @@ class DynamicUpdateSliceEmitter:
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """Updates and start indices, each a function."""
+        """A function for each update and each start index."""
         return _partition(view, _updates(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -81,7 +81,7 @@ class DynamicUpdateSliceEmitter:
         entry = entry_function(view, launch)
         visited = work_item_map(launch, dims_of(window), minor_to_major(window.type), unroll)
         loop = LoopOp(entry.ids, entry.outputs, visited)
-        # Before the loop: all of a thread's elements go by one start, which is then seen to be one.
+        # Before the loop, so that later passes know that all elements of a thread have the same start.
         before = _Body(entry, partitioned, entry.builder)
         starts = [before.starts(update.op) for update in updates]
         _Body(entry, partitioned, FunctionBuilder(loop.body.block, view.location)).write(loop, updates, starts)
@@ -92,7 +92,7 @@ class DynamicUpdateSliceEmitter:
 
 
 def _reads_are_separate(view: FusionView, updates: tuple[InPlaceUpdate, ...], unroll: int) -> bool:
-    """Whether a thread's elements are seen to be different ones, where an update reads what it replaces: none goes into the next row."""
+    """Whether the vectorizer can prove a thread's elements distinct, where an update reads what it replaces: none is in the next row."""
     window = updates[0].op.operands[1]
     dims, order = dims_of(window), minor_to_major(window.type)
     if not dims or math.prod(dims) == dims[order[0]] or dims[order[0]] % unroll == 0:
@@ -108,21 +108,21 @@ def _updates(view: FusionView) -> tuple[InPlaceUpdate, ...]:
 
 
 def _partition(view: FusionView, updates: tuple[InPlaceUpdate, ...]) -> PartitionedComputation:
-    # Nothing is made of the updates; the epilogues say that their own code is not wanted.
+    # The updates have no users; the epilogues only keep their own code from being emitted.
     ends = [Epilogue((u.root,), (u.op,), (identity_map(dims_of(u.root.result)),)) for u in updates]
     return partition(view.computation, epilogues=ends)
 
 
 @dataclass(frozen=True, eq=False)
 class _Body:
-    """Code of the entry function: what the loop over the updates needs, or its body."""
+    """Emits into the entry function: before the loop over the updates, or in its body."""
 
     entry: KernelEntry
     partitioned: PartitionedComputation
     builder: FunctionBuilder
 
     def starts(self, op: DynamicUpdateSliceOp) -> list[SSAValue]:
-        """Where the window of an update begins."""
+        """The first index of an update's window."""
         return op.clamped_starts(self.builder, lambda number: self._element(op, number, []), dims_of(op.operands[1]))
 
     def write(self, loop: LoopOp, updates: tuple[InPlaceUpdate, ...], starts: list[list[SSAValue]]) -> None:
@@ -132,7 +132,7 @@ class _Body:
         self.builder.insert(YieldOp(*self.builder.write(values, loop.iter_args, places)))
 
     def _place(self, update: InPlaceUpdate, indices: list[SSAValue]) -> list[SSAValue]:
-        """Where an element of the update goes in the result. `indices` are the element's, then the window's starts."""
+        """The index in the result of an element of the update. `indices` are the element's, then the window's starts."""
         place = build.apply_indexing(self.builder, update.op.update_to_result(), indices)
         return list(build.apply_indexing(self.builder, place_map(update.op, update.root), place))
 

@@ -3,14 +3,14 @@
     func.func private @f_add(%arg0: tensor<20x40xf32>, %i: index, %j: index) -> f32 {
       %extracted = tensor.extract %arg0[%i, %j]               a parameter: read
       %0 = xla_gpu.pure_call @f_log(%arg0, %j, %i) : ...      an operand of another subgraph: called
-      %1 = arith.addf %extracted, %0                          an op: its class's emit_element, at the same indices
+      %1 = arith.addf %extracted, %0                          an op: emit_element of its class, at the same indices
       return %1
     }
 
-An epilogue's function is given the elements of heroes as its last arguments, and takes them wherever a hero is read.
-Every (instruction, indices) is emitted once per block; what is at hand in the same or an enclosing block is used again. Constants and
-index computations are shared too, constants at the top of the function. Chains of elementwise ops and of moves are walked with
-a list, not by recursion: 5,000 ops in a row are one function of 5,000 ops. Every op carries the location of its HLO instruction.
+The elements of heroes are the last arguments of an epilogue's function, which uses them wherever a hero is read.
+Every (instruction, indices) is emitted once per block; values of the same or an enclosing block are reused. Constants and index
+computations are shared too, constants at the top of the function. Chains of elementwise ops and of moves are walked with a worklist, not
+by recursion, so that 5,000 ops in a row do not exceed Python's stack. Every op carries the location of its HLO instruction.
 Source: seed document, "Elemental emission", "Subgraph functions"; docs/reference/1 5.5-5.8.
 """
 
@@ -61,13 +61,13 @@ from xla_emitters.rewrite.locations import UNKNOWN, locate
 INDEX_NAMES = "ijklmn"
 
 
-def kernel_tensor(type: Attribute) -> TensorType[Attribute]:
-    """The tensor that kernels see of an HLO array: storage element type; a layout other than row major as a dense encoding.
+def kernel_tensor(hlo_type: Attribute) -> TensorType[Attribute]:
+    """The tensor type of an HLO array in a kernel: its storage element type, and a layout other than row major as a dense encoding.
 
     >>> str(kernel_tensor(array_type(dtype("pred").ir_type, (8, 64), (0, 1))))
     'tensor<8x64xi8, dense<[0, 1]> : tensor<2xi64>>'
     """
-    array = as_array(type)
+    array = as_array(hlo_type)
     order = minor_to_major(array)
     storage = element_of(array).storage_type
     if order == default_order(len(order)):
@@ -77,13 +77,13 @@ def kernel_tensor(type: Attribute) -> TensorType[Attribute]:
 
 
 def result_types(root: HloOp) -> list[Attribute]:
-    """Storage types of the elements that one element of `root` is: one, or one per leaf of a tuple."""
+    """Storage types of one element of `root`: one type, or one per leaf of a tuple."""
     return [element_of(leaf).storage_type for leaf in leaf_types(root.result.type)]
 
 
 def element_types(subgraph: Subgraph) -> list[Attribute]:
     """Storage types of what a subgraph's function returns: the elements of its roots, in their order."""
-    return [type for root in subgraph.roots for type in result_types(root)]
+    return [result for root in subgraph.roots for result in result_types(root)]
 
 
 # ------------------------------------------------------------------------------------------- functions
@@ -96,9 +96,9 @@ def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: b
     scalars  the arguments are elements, for a computation that others call; else tensors
     """
     types = [parameter.result.type for parameter in parameters]
-    tensors = [element_of(type).storage_type if scalars else kernel_tensor(type) for type in types]
+    tensors = [element_of(hlo_type).storage_type if scalars else kernel_tensor(hlo_type) for hlo_type in types]
     dims = subgraph.index_dims
-    injected = [type for hero in subgraph.injected for type in result_types(hero)]
+    injected = [result for hero in subgraph.injected for result in result_types(hero)]
     arguments = [*tensors, *([INDEX] * len(dims)), *injected]
     function = func.FuncOp(
         subgraph.name,
@@ -159,7 +159,7 @@ def emit_functions(
     partitioned: PartitionedComputation,
     called: Mapping[str, PartitionedComputation] = MappingProxyType({}),
 ) -> list[func.FuncOp]:
-    """The functions that the finished `entry` calls, and those that they call. What heroes made superfluous is not emitted.
+    """The functions that the finished `entry` calls, and those that they call. Functions that no longer have a caller are not emitted.
 
     called   the computations that instructions call for each element, by name
     raises   Unsupported, with its place, for an instruction without code
@@ -185,9 +185,9 @@ def emit_functions(
 
 @dataclass(eq=False)
 class FunctionBuilder(Builder):
-    """Inserts into one function: locates every op, and hands out an equal constant or index computation that is there already.
+    """Inserts into one function: sets every op's location, and reuses equal constants and index computations.
 
-    location   what ops without one of their own get
+    location   the location of ops without one of their own
     """
 
     location: LocationAttr = field(default_factory=UnknownLoc)
@@ -205,20 +205,20 @@ class FunctionBuilder(Builder):
         key = (op.name, *op.operands, *op.properties.values())
         for known in self._known.setdefault(key, []):
             if encloses(known.parent, self.insertion_point.block):
-                # Else its operands would count it among their users for ever, and no pass could remove them.
+                # Otherwise it would remain a user of its operands, and no pass could remove them.
                 op.erase()
                 return known  # pyright: ignore[reportReturnType]
         self._known[key].append(op)
         return super().insert(op, InsertPoint.at_start(self._top) if isinstance(op, arith.ConstantOp) else None)
 
     def call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """What the function of a subgraph gives: an element of each of its roots' arrays."""
+        """The results of a subgraph's function: an element of each array of its roots."""
         return self.insert(PureCallOp(callee.name, arguments, element_types(callee))).results
 
     def write(
         self, values: Iterable[SSAValue], tensors: Iterable[SSAValue], places: Iterable[Sequence[SSAValue]]
     ) -> list[SSAValue]:
-        """Each tensor after a value was put at a place of it."""
+        """Inserts a value into each tensor at an index; returns the new tensors."""
         inserted = (
             self.insert(tensor.InsertOp(value, target, list(place)))
             for value, target, place in zip(values, tensors, places, strict=True)
@@ -227,7 +227,7 @@ class FunctionBuilder(Builder):
 
     @contextmanager
     def inside(self, point: InsertPoint) -> Generator[None]:
-        """What is inserted inside stands at `point`, of a region at the present point."""
+        """Within the context, ops are inserted at `point`, in a region of the op at the current point."""
         outer, self.insertion_point = self.insertion_point, point
         try:
             yield
@@ -236,7 +236,7 @@ class FunctionBuilder(Builder):
 
     @contextmanager
     def located(self, location: LocationAttr) -> Generator[None]:
-        """What is inserted inside comes from `location`."""
+        """Within the context, new ops have `location`."""
         outer, self.location = self.location, location
         try:
             yield
@@ -255,7 +255,7 @@ def encloses(outer: Block | None, block: Block | None) -> bool:
 
 
 Key: TypeAlias = tuple[HloOp, tuple[SSAValue, ...]]
-"""An instruction, and the indices of the element of it that is meant."""
+"""An instruction, and the indices of one of its elements."""
 
 
 @dataclass(eq=False)
@@ -273,7 +273,7 @@ class _Emission:
     )
 
     def element(self, op: HloOp, indices: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        """The element of `op` at `indices`: one value per array in its result. Emits what is not there yet."""
+        """The element of `op` at `indices`: one value per array in its result. Emits what has not been emitted yet."""
         pending = [(op, tuple(indices))]
         needed = dict[Key, list[Key]]()
         while pending:
@@ -300,10 +300,10 @@ class _Emission:
         assert values is not None
         return values
 
-    def at(self, op: HloOp, map: IndexingMap, indices: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The results of `map` at `indices`: where `op` is needed."""
+    def at(self, op: HloOp, indexing_map: IndexingMap, indices: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """The results of `indexing_map` at `indices`: the index at which `op` is read."""
         with self.builder.located(op.location):
-            return build.apply_indexing(self.builder, map, indices)
+            return build.apply_indexing(self.builder, indexing_map, indices)
 
     def _lookup(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...] | None:
         if op in self.injected:
@@ -314,8 +314,8 @@ class _Emission:
         return None
 
     def _elementwise_cluster(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
-        """`op`, and if it is elementwise, what it and elementwise operands of it need at the same indices: breadth first, the last
-        operand of each first. Emitted from the end, that is XLA's order of code, on which what LLVM makes of loads depends.
+        """`op` and, if it is elementwise, its operands and those of its elementwise operands at the same indices: breadth first, each op's
+        last operand first. Emitting them from the end gives XLA's order of code, on which LLVM's scheduling of loads depends.
         """
         reached = dict.fromkeys([op])
         waiting = deque([op])
@@ -333,7 +333,7 @@ class _Emission:
         return [(reached_op, indices) for reached_op in reached]
 
     def _needed_first(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
-        """Elements that `op`'s own code asks for in any case: emitted before it, they need no recursion."""
+        """The elements that `op`'s code always reads: emitted before it, they need no recursion."""
         if op not in self.subgraph.members or not isinstance(op, ElementwiseOp | MoveOp):
             return []
         needed, steps = list[Key](), op.output_to_input()
@@ -363,7 +363,7 @@ class _Emission:
         if not isinstance(argument.type, TensorType):
             return argument
         read = tensor.ExtractOp(argument, list(indices), result_types(op)[0])
-        read.result.name_hint = "extracted"  # the load that comes of it is known by that name
+        read.result.name_hint = "extracted"  # the name of the later load
         return self.builder.insert(read).result
 
     def _call(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
@@ -374,7 +374,7 @@ class _Emission:
         return tuple(self.builder.call(callee, arguments))
 
     def _tuple(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
-        """An element of each array in a tuple; the indices are those of the first."""
+        """An element of each array in a tuple; the indices are for the first array."""
         first = leaf_types(op.result.type)[0]
         values = list[SSAValue]()
         for operand in op.operands:
@@ -416,12 +416,12 @@ class _Element:
                 self.insert(scf.YieldOp(*emit()))
         return branch.results
 
-    def loop(self, map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
+    def loop(self, indexing_map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
         def step(inner: Builder, symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             with self.emission.builder.inside(inner.insertion_point):
                 return body(symbols, carried)
 
-        return build.loop_nest(self.builder, map, self.indices, inits, step)
+        return build.loop_nest(self.builder, indexing_map, self.indices, inits, step)
 
     def call(self, computation: str, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
         return self.emission.call(self.emission.called[computation].root, arguments)

@@ -1,8 +1,8 @@
-"""The way into emission: which emitter takes a fusion, and the kernel module it makes.
+"""The entry point of emission: selects the emitter of a fusion and returns the kernel module that it makes.
 
-`EMITTERS` is the rule of selection: the first that says nothing against a fusion takes it. So heroes with emitters of their own stand
-before the loop emitter, which takes what is left: what the others decline is emitted element by element, if its ops and those of the
-computations that they call have code, and refused by name if not.
+`EMITTERS` defines the selection: the first emitter whose `applies` returns None takes the fusion. Emitters of heroes are before the loop
+emitter, which takes all other fusions and emits them element by element; ops without code, also those of called computations, are refused
+by name.
 Source: seed document, "Hero-based codegen"; docs/reference/2 1.3.
 """
 
@@ -68,14 +68,14 @@ HERO_RULES: dict[str, tuple[Emitter, ...]] = {
     "current": EMITTERS,
     "seed": (*EMITTERS[:2], InputSlicesEmitter(), *EMITTERS[2:]),
 }
-"""Name of rules -> the emitters in their order: today's XLA, and the seed document, which has one more."""
+"""Name of the rules -> the emitters in their order: today's XLA's, and the seed document's, which have one more."""
 
 
 def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
-    """Lets an emitter of someone else's choose fusions, under all rules.
+    """Registers an emitter from outside the package, under all rules.
 
-    before   name of the emitter that is asked next: those in front of that one keep what they take
-    raises   UsageError where there is no emitter of that name, or one is called as the new one is
+    before   name of the emitter that it is placed before; emitters before that one have precedence over it
+    raises   UsageError if there is no emitter `before`, or one has the new emitter's name already
     """
     for rules, emitters in HERO_RULES.items():
         names = [known.name for known in emitters]
@@ -89,7 +89,7 @@ def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
 
 
 def registered_sources() -> tuple[Path, ...] | None:
-    """The files of the emitters that were registered; None where one is in no file, as in a Python prompt."""
+    """The files of the emitters that were registered; None if one is not defined in a file, as in a Python prompt."""
     modules = {type(emitter).__module__ for emitters in HERO_RULES.values() for emitter in emitters}
     outside = sorted(name for name in modules if not name.startswith("xla_emitters."))
     files: list[str | None] = [getattr(sys.modules[name], "__file__", None) for name in outside]
@@ -100,7 +100,7 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emi
     """The first emitter that takes the fusion.
 
     rules    a key of HERO_RULES
-    raises   Unsupported with every emitter's reason; UsageError for rules that there are not
+    raises   Unsupported with every emitter's reason; UsageError for unknown rules
     """
     if rules not in HERO_RULES:
         raise UsageError(f"unknown hero rules '{rules}'", help=f"one of: {', '.join(HERO_RULES)}")
@@ -133,7 +133,7 @@ def partition_fusion(view: FusionView, device: Device, rules: str = "current") -
 
 
 def opcodes_with_code() -> tuple[str, ...]:
-    """The HLO opcodes that a fusion may hold, in alphabetical order; some have code for some types only, and say so."""
+    """The HLO opcodes with code, in alphabetical order; some have code only for some types, and refuse the others by name."""
     return tuple(sorted(opcode for opcode, op in HLO_OPS.items() if _has_code(op)))
 
 
@@ -145,7 +145,7 @@ def _has_code(op: type[HloOp]) -> bool:
 
 @once_per_view
 def refuse_without_code(view: FusionView) -> None:
-    """raises Unsupported unless there is code for all of a fusion: one error for all instructions without, or that of `refusals.py`."""
+    """raises Unsupported unless all of a fusion has code: one error for all instructions without code, or that of `refusals.py`."""
     refuse_unsupported(view)
     called = (op for computation in view.called for op in computation.instructions)
     missing = [op for op in (*view.instructions, *called) if not _has_code(type(op))]

@@ -1,4 +1,4 @@
-"""The entry function: the kernel itself, with its arguments, its ids and its launch; the hero's emitter writes its body.
+"""The entry function: the kernel's signature, ids and launch; the hero's emitter writes its body.
 
     func.func @fusion(%input: tensor<8xf32> {llvm.align = 16 : index, llvm.dereferenceable = 32 : index, xla.invariant,
                                              xla.slice_index = 0 : index},
@@ -8,8 +8,8 @@
       ...
     }
 
-It takes the parameters and the results as tensors, inserts into the results and returns them; nothing else may use them. The launch stands
-in two attributes, so a pass, an executor or a tool can read it from the IR alone. Ids of extent 1 are not there.
+Its arguments are the parameters and the results as tensors; it inserts into the results and returns them; nothing else may use them. The
+launch is in two attributes, so passes, the executor and tools can read it from the IR alone. There are no ids of extent 1.
 Source: seed document, "Entry function"; docs/reference/1 1.8; docs/reference/2 2.0.5, 4.1.
 """
 
@@ -40,6 +40,7 @@ from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.fusions.buffers import kernel_arguments
 from xla_emitters.fusions.view import FusionView
+from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID, INVARIANT, SLICE_INDEX
 from xla_emitters.program import Argument, Launch
 
 
@@ -66,8 +67,8 @@ class KernelEntry:
 
 def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
     """The kernel's function with ids but without a body."""
-    inputs = [kernel_tensor(type) for type in view.parameter_types]
-    outputs = [kernel_tensor(type) for type in view.result_types]
+    inputs = [kernel_tensor(hlo_type) for hlo_type in view.parameter_types]
+    outputs = [kernel_tensor(hlo_type) for hlo_type in view.result_types]
     block = Block(arg_types=[*inputs, *outputs])
     function = func.FuncOp(
         sanitize(view.name),
@@ -76,9 +77,9 @@ def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
         arg_attrs=ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view)),
     )
     function.location = view.location
-    function.attributes["xla.entry"] = UnitAttr()
-    function.attributes["gpu.known_block_size"] = DenseArrayBase.from_list(i32, launch.block)
-    function.attributes["gpu.known_grid_size"] = DenseArrayBase.from_list(i32, launch.grid)
+    function.attributes[ENTRY] = UnitAttr()
+    function.attributes[BLOCK] = DenseArrayBase.from_list(i32, launch.block)
+    function.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
     for i, argument in enumerate(block.args):
         argument.name_hint = "input" if i < len(inputs) else "output"
         argument.location = view.parameters[i].location if i < len(inputs) else view.location
@@ -97,19 +98,19 @@ def _id(builder: FunctionBuilder, name: str, extent: int) -> SSAValue:
 
 
 def argument_attributes(argument: Argument) -> DictionaryAttr:
-    """What passes know of an argument's buffer, as attributes of the entry's argument."""
+    """The alignment, size, invariance and slice of an argument's buffer, as attributes of the entry's argument."""
     attributes: dict[str, Attribute] = {
         "llvm.align": IntegerAttr.from_index_int_value(argument.alignment),
         "llvm.dereferenceable": IntegerAttr.from_index_int_value(argument.bytes),
     }
     if not argument.written:
-        attributes["xla.invariant"] = UnitAttr()
-    attributes["xla.slice_index"] = IntegerAttr.from_index_int_value(argument.slice_index)
+        attributes[INVARIANT] = UnitAttr()
+    attributes[SLICE_INDEX] = IntegerAttr.from_index_int_value(argument.slice_index)
     return DictionaryAttr(attributes)
 
 
 def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
-    """The kernel: the entry first, then the functions it calls; says how wide an index is."""
+    """The kernel module: the entry, then the functions that it calls; its data layout has the width of an index."""
     ops: list[Operation] = [entry, *functions]
     width = DataLayoutEntryAttr(IndexType(), IntegerAttr(index_bits(view), i32))
     module = ModuleOp(ops, {"dlti.dl_spec": DataLayoutSpecAttr(ArrayAttr([width]))})
@@ -120,14 +121,14 @@ def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func
 def index_bits(view: FusionView) -> int:
     """32, or 64 where an array has 2^31 elements or more, or where 64-bit values become indices."""
     types = (*view.parameter_types, *(op.result.type for op in view.instructions))
-    if any(math.prod(dims_of(leaf)) >= 2**31 for type in types for leaf in leaf_types(type)):
+    if any(math.prod(dims_of(leaf)) >= 2**31 for hlo_type in types for leaf in leaf_types(hlo_type)):
         return 64
     indices = (index for op in view.instructions for index in _indices(op))
     return 64 if any(element_of(index).bits == 64 for index in indices if element_of(index).is_integer) else 32
 
 
 def _indices(op: HloOp) -> Sequence[SSAValue]:
-    """Those operands that say where."""
+    """The operands that are indices."""
     match op.opcode:
         case "dynamic-slice":
             return op.operands[1:]

@@ -1,4 +1,4 @@
-"""The input slices emitter: all results are slices of arrays of one shape, which the grid visits once.
+"""The input slices emitter: all results are slices of arrays of one shape, and the grid covers that shape once.
 
     %xla_loop:2 = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0) in #map iter_args(%iter = %output, %iter_0 = %output_1) {
       %pure_call = xla_gpu.pure_call @f_exp(%input, %dim0)                         once for all slices of it
@@ -7,8 +7,8 @@
       xla_gpu.yield %0, %1
     }
 
-Good where slices cover most of their operands and overlap. Only by the rules of the seed document (`--hero-rules=seed`): by those of today
-the loop emitter takes such fusions, if their results are of one size.
+Useful where the slices overlap and cover most of their operands. Used only by the rules of the seed document (`--hero-rules=seed`); by
+today's rules the loop emitter takes such fusions, if their results have one size.
 Source: seed document, "Input slices emitter"; docs/reference/2 2.8.
 """
 
@@ -43,12 +43,12 @@ class InputSlicesEmitter:
     name = "input_slices"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: there is one result, one is no slice without gaps, or what is sliced differs in shape."""
+        """None, or why not: there is only one result, a result is not a slice with stride 1, or the sliced arrays differ in shape."""
         found = _slices(view)
         return found if isinstance(found, str) else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """What is sliced, each a function."""
+        """A function for each sliced operand."""
         return _partition(view, _slices_of(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -99,7 +99,7 @@ def _slices(view: FusionView) -> tuple[SliceOp, ...] | str:
         if not isinstance(root, SliceOp):
             return f"{name} is no slice"
         if any(stride != 1 for _, _, stride in rows(root.ranges)):
-            return f"{name} leaves out elements in between"
+            return f"{name} has a stride other than 1"
         if found and dims_of(root.operands[0]) != dims_of(found[0].operands[0]):
             return f"slices of {type_text(found[0].operands[0].type)} and of {type_text(root.operands[0].type)}"
         found.append(root)
@@ -114,7 +114,7 @@ def _slices_of(view: FusionView) -> tuple[SliceOp, ...]:
 
 
 def _partition(view: FusionView, slices: tuple[SliceOp, ...]) -> PartitionedComputation:
-    # Nothing is made of the slices; the epilogues say that their own code is not wanted.
+    # The slices have no users; the epilogues only keep their own code from being emitted.
     ends = [Epilogue((op,), (op,), (identity_map(dims_of(op.result)),)) for op in dict.fromkeys(slices)]
     return partition(view.computation, epilogues=ends)
 

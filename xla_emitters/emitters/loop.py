@@ -7,9 +7,9 @@
       xla_gpu.yield %inserted : tensor<64x4096xf32>
     }
 
-The map runs over the first result; results of other shapes are written at the same place in memory. All values of an iteration are
-computed before the first is written: a result may lie in the buffer of a parameter. Results of one element, beside larger ones, are
-written by the first thread, in a loop of their own; XLA's threads all do so.
+The map covers the first result; results of other shapes are written at the same place in memory. All values of an iteration are computed
+before the first is written, because a result may be in the buffer of a parameter. Results of one element, beside larger ones, are written
+by the first thread, in a loop of their own; in XLA all threads write them.
 Source: seed document, "MLIR Conversion"; docs/reference/2 2.1.
 """
 
@@ -45,15 +45,15 @@ class LoopEmitter:
     name = "loop"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: the loop runs over the first result, so all must have as many elements, and code for one."""
+        """None, or why not: the loop covers the first result, so the others must have as many elements, or one."""
         first = view.elements
-        for i, type in enumerate(view.result_types):
-            if math.prod(dims_of(type)) not in (first, 1):
-                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(type))}"
+        for i, result_type in enumerate(view.result_types):
+            if math.prod(dims_of(result_type)) not in (first, 1):
+                return f"result 0 has {first} elements, result {i} has {math.prod(dims_of(result_type))}"
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """The root's function, or one for results as large as the first and one for those of one element; and those that they call."""
+        """The root's function, or one for the results of the first's size and one for those of one element; and their callees."""
         return partition(view.computation, epilogues=_ends(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -86,13 +86,17 @@ class LoopEmitter:
 
 
 def _by_size(view: FusionView) -> tuple[Sequence[int], Sequence[int]]:
-    """The numbers of the results that are as large as the first, and of the others: those of one element."""
-    large = [number for number, type in enumerate(view.result_types) if math.prod(dims_of(type)) == view.elements]
+    """The numbers of the results of the first's size, and of those of one element."""
+    large = [
+        number
+        for number, result_type in enumerate(view.result_types)
+        if math.prod(dims_of(result_type)) == view.elements
+    ]
     return large, [number for number in range(len(view.result_types)) if number not in large]
 
 
 def _ends(view: FusionView) -> Sequence[Epilogue]:
-    """What computes the results of each size, where there are two."""
+    """The functions that compute the results of each size, where there are two sizes."""
     _, single = _by_size(view)
     if not single:
         return ()
@@ -112,13 +116,13 @@ def _elements(root: HloOp) -> int:
 def _emit_loop(
     view: FusionView, entry: KernelEntry, visited: IndexingMap, root: Subgraph, numbers: Sequence[int]
 ) -> Sequence[SSAValue]:
-    """The results `numbers` after `root`'s function was called and its values inserted for every index that `visited` gives."""
+    """The loop that calls `root`'s function for each index of `visited` and inserts its values into the results `numbers`."""
     loop = LoopOp(entry.ids, [entry.outputs[number] for number in numbers], visited)
     body = FunctionBuilder(loop.body.block, view.location)
     indices = loop.map_results
     values = body.call(root, [*entry.inputs, *indices])
     first, *_ = types = [view.result_types[number] for number in numbers]
-    places = (build.apply_indexing(body, same_place(first, type), indices) for type in types)
+    places = (build.apply_indexing(body, same_place(first, result_type), indices) for result_type in types)
     body.insert(YieldOp(*body.write(values, loop.iter_args, places)))
     entry.builder.insert(loop)
     return loop.results

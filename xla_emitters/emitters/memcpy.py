@@ -1,9 +1,9 @@
-"""The memcpy emitter: every result is a run of bytes of a parameter. XLA copies it without a kernel; here the loop emitter's does.
+"""The memcpy emitter: every result is a contiguous range of bytes of a parameter. XLA copies it without a kernel; here it gets one.
 
     copy(p)                                                         all of p, in its own order
     f32[1,1,32,32] slice(p), slice={[0:1], [1:2], [0:32], [0:32]}    of f32[3,3,32,32]: 1024 neighbours
 
-So it is the loop emitter under a name that says what could be done instead.
+So it is the loop emitter under another name, which says that a copy would do.
 Source: docs/reference/2 1.3 "Memcpy thunk".
 """
 
@@ -26,7 +26,7 @@ class MemcpyEmitter(LoopEmitter):
     name = "memcpy"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: a result is computed, or its elements are no neighbours in a parameter."""
+        """None, or why not: a result is computed, or its elements are not contiguous in a parameter."""
         for root in view.roots:
             if (reason := _why_no_run(root)) is not None:
                 return reason
@@ -45,15 +45,15 @@ def _why_no_run(root: HloOp) -> str | None:
             case _ if is_bitcast(op):
                 pass
             case _:
-                return f"{name} ('{op.opcode}') is no run of what it reads"
+                return f"{name} ('{op.opcode}') is not a contiguous range of its operand"
         operand = op.operands[0].owner
         assert isinstance(operand, HloOp)
         op = operand
-    return None if moves else f"%{root.instruction_name.data} is a parameter, under another name at most"
+    return None if moves else f"%{root.instruction_name.data} is a parameter itself, or a bitcast of one"
 
 
 def _is_run(op: SliceOp) -> bool:
-    """Whether what is taken are neighbours in memory: one of each slower dimension, a part of one, all of each faster dimension."""
+    """Whether the elements are contiguous in memory: one index of each slower dimension, a range of one, all of each faster dimension."""
     whole, part = dims_of(op.operands[0]), dims_of(op.result)
     order = minor_to_major(op.result.type)
     has_gaps = any(stride != 1 and size > 1 for (_, _, stride), size in zip(rows(op.ranges), part, strict=True))

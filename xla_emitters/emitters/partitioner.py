@@ -1,7 +1,7 @@
-"""Cut an HLO computation into functions, so that no element is computed twice by code written twice.
+"""Cuts an HLO computation into functions, so that no code is emitted twice.
 
          param                 `log` is read at (d0, d1) by the add and at (d1, d0) by the transpose: emitted together with both,
-           |                   its code would be there twice, and with n such forks in a row 2^n times. So three functions:
+           |                   its code would be emitted twice, and 2^n times with n such forks. So three functions:
           log
          |   \\                   @f_log(%param, i, j)         SUBGRAPH f_log { ROOT log }
          |  transpose            @f_transpose(%param, i, j)   SUBGRAPH f_transpose { ROOT transpose }
@@ -9,17 +9,17 @@
            add
 
 An instruction is emitted with its user if it has one user, or if all its users read it at the same index. "The same" is equality of
-simplified indexing maps from the subgraph's root, so how far this merges depends on how far maps simplify. What an op reads in a branch
-or a loop of its own, or where only the run knows, is at no one else's index.
-A hero ends a subgraph on both sides: what it reads is a function, which the hero's emitter calls on the way in, and what is made of its
-element is one, the epilogue, which is given that element instead of computing it:
+simplified indexing maps from the subgraph's root, so merging depends on how well maps simplify. An operand that an op reads in its
+own branch or loop, or at an index known only at run time, is never merged with another read.
+A hero separates subgraphs: each operand of it is a function, which the hero's emitter calls to read it, and so is the epilogue, which
+computes the root from the hero's element, an argument:
 
         exp -> transpose -> abs        @f_exp(%param, i, j)                    SUBGRAPH f_exp { param, ROOT exp }
                                        @f__epilogue__abs(%param, i, j, %t)     SUBGRAPH f__epilogue__abs { ROOT abs }
 
-Users are visited before what they use; an instruction that starts a subgraph forgets how it is reached, so the work is linear even
-where the number of paths is exponential. A subgraph of 2000 instructions is cut where one value is all that goes from one part to the
-other; elsewhere a cut would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
+Users are visited before their operands. An instruction that starts a subgraph drops the maps of its users, so the work is linear even
+where the number of paths is exponential. A subgraph of 2000 instructions is cut where only one value crosses the cut; a cut elsewhere
+would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
 Source: seed document, "Partitioning"; docs/reference/1 4.1.
 """
 
@@ -41,22 +41,22 @@ from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
 SUBGRAPH_LIMIT = 2000
-"""Instructions in one function: compilers downstream are worse than linear in the size of a function."""
+"""The most instructions in one function: later passes and LLVM are worse than linear in the size of a function."""
 
 NESTING_LIMIT = 16
-"""Regions around an instruction of a function: those of a chain of pads stand in one another."""
+"""The most regions around an instruction of a function: those of a chain of pads are nested."""
 
 _GIVEN = (ParameterOp, ConstantOp)
 
 MOVES_ONLY = frozenset(
     ("bitcast", "broadcast", "constant", "copy", "iota", "parameter", "reshape", "reverse", "slice", "transpose")
 )
-"""Opcodes that compute nothing: a function of only these costs nothing to inline anywhere."""
+"""Opcodes that compute nothing: inlining a function of only these costs nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Epilogue:
-    """What is left to compute once elements of heroes are known: one element of each root.
+    """What remains to compute after the heroes: one element of each root, from elements of heroes.
 
     roots     the function's indices are those of the first
     heroes    their elements are the function's last arguments
@@ -73,7 +73,7 @@ class Subgraph:
     """What becomes one function.
 
     name          of the function
-    root          what the function computes: one element of it, or of each array in it
+    root          the function computes one element of it, or of each array in it
     instructions  operands before users; the root is last
     epilogue      roots and heroes, where the function is given the heroes' elements
     """
@@ -89,7 +89,7 @@ class Subgraph:
 
     @property
     def roots(self) -> tuple[HloOp, ...]:
-        """What the function computes an element of: several for an epilogue."""
+        """The instructions of which the function computes an element: several for an epilogue."""
         return self.epilogue.roots if self.epilogue else (self.root,)
 
     @property
@@ -128,7 +128,7 @@ def _line(op: HloOp, is_root: bool) -> str:
 class PartitionedComputation:
     """A computation and its subgraphs; the subgraph of the computation's root is the first.
 
-    epilogues  functions that compute roots from elements of heroes: their instructions are in other subgraphs too
+    epilogues  functions that compute roots from elements of heroes; their instructions may be in other subgraphs too
     """
 
     computation: ComputationOp
@@ -158,12 +158,12 @@ class PartitionedComputation:
 
 
 _Reading: TypeAlias = tuple[IndexingMap, tuple[tuple[HloOp, int], ...]]
-"""At which index from the subgraph's root an instruction is read, and the operands on the way that their user reads apart."""
+"""At which index, from the subgraph's root, an instruction is read, and the operands on the path that are read in a region of their own."""
 
 
 @dataclass
 class _State:
-    """What is known of an instruction before it is visited: all from its users, which have been."""
+    """What is known of an instruction before it is visited, from its users, which were visited before it."""
 
     indexings: set[_Reading] = field(default_factory=set["_Reading"])
     user_subgraphs: set[int] = field(default_factory=set[int])
@@ -175,7 +175,7 @@ def partition(
     starts: Callable[[HloOp], bool] = lambda _: False,
     epilogues: Sequence[Epilogue] = (),
 ) -> PartitionedComputation:
-    """Subgraphs of what `computation`'s root needs; an instruction that `starts` holds for is the root of its own.
+    """The subgraphs of `computation`; an instruction for which `starts` is true is the root of its own subgraph.
 
     epilogues  make functions of their own; their heroes, and what these read, are roots of subgraphs
     raises     Unsupported for an instruction that has no indexing map
@@ -194,7 +194,7 @@ def partition(
         roots.append(op)
         sizes.append(1)
 
-    awaited = set[HloOp]()  # needed by what was visited, computes something, and was not visited
+    awaited = set[HloOp]()  # used by a visited instruction, not itself visited, and computes something
     for op in reversed(order):
         state = states[op]
         awaited.discard(op)
@@ -208,7 +208,7 @@ def partition(
             else:
                 sizes[state.subgraph] += 1
         if op in heroes:
-            # What a hero reads is computed apart wherever it is read: it has to have no map.
+            # An operand of a hero is a function of its own wherever it is read, so it must not have a map.
             for operand in op.operands:
                 assert isinstance(operand.owner, HloOp)
                 states[operand.owner].user_subgraphs.add(state.subgraph)
@@ -239,7 +239,7 @@ def partition_called(computations: Iterable[ComputationOp]) -> dict[str, Partiti
 def _epilogue_subgraph(
     computation: str, epilogue: Epilogue, order: Sequence[HloOp], subgraph_of: Mapping[HloOp, Subgraph]
 ) -> Subgraph:
-    """The function of `epilogue`: all that stands between its heroes and its roots, and what is computed nowhere else for it."""
+    """The function of `epilogue`: the instructions between its heroes and its roots, and those that only it uses."""
     heroes = frozenset(epilogue.heroes)
     depends = set(heroes)
     for op in order:
@@ -263,7 +263,7 @@ def _epilogue_subgraph(
 
 
 def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
-    """Tells `op`'s operands which subgraph reads them, and at which index counted from that subgraph's root."""
+    """Records for `op`'s operands the subgraph that reads them, and the map from that subgraph's root to the index."""
     for number, (operand, step) in enumerate(zip(op.operands, operand_maps(op), strict=True)):
         assert isinstance(operand.owner, HloOp)
         known = states[operand.owner]
@@ -279,20 +279,20 @@ def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, 
             apart = ()
         elif op.reads_apart(number):
             apart = (*apart, (op, number))
-        # An operand that is read nowhere, such as a part of a concatenate that a slice cuts off, is not read twice.
+        # An operand that is never read, such as an operand of a concatenate that a slice cuts off, does not count as a reader.
         if not reached.is_known_empty:
             known.indexings.add((reached, apart))
 
 
 @lru_cache(maxsize=4096)
 def _through(own: IndexingMap | None, step: IndexingMap) -> IndexingMap:
-    """`step` after `own`, in the form in which equal maps are equal; chains of ops repeat the same pair over and over."""
+    """`step` composed with `own`, simplified, so that equal maps compare equal. Cached: chains of ops repeat the same pair."""
     reached = step if own is None else own.compose(step)
     return reached.simplify().remove_unused_symbols()[0]
 
 
 def operand_maps(op: HloOp) -> tuple[IndexingMap, ...]:
-    """For each operand, which of its elements one element of the result needs; for a tuple, each its own."""
+    """For each operand, the map from an element of the result to the operand's elements that it needs; for a tuple, per element."""
     if isinstance(op, TupleOp):
         return tuple(identity_map(dims_of(leaf_types(operand.type)[0])) for operand in op.operands)
     return op.output_to_input()
@@ -317,7 +317,7 @@ def post_order(computation: ComputationOp) -> Iterator[HloOp]:
 
 
 def sanitize(name: str) -> str:
-    """`name` as a function's: other characters than letters, digits, _ and $ become _, a leading digit gets one before it.
+    """`name` as a function's name: characters other than letters, digits, _ and $ become _, and a leading digit is prefixed by _.
 
     >>> sanitize("fused_computation.1_add.3"), sanitize("2x")
     ('fused_computation_1_add_3', '_2x')

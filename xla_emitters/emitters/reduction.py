@@ -1,4 +1,4 @@
-"""The reduction emitter: threads share the work on each result, and meet by shuffles and in shared memory.
+"""The reduction emitter: several threads compute each result, and combine their parts by shuffles and through shared memory.
 
     %xla_loop = xla_gpu.loop (%th_x, %bl_x)[%step, %vector_index] -> (...) in #map iter_args(%iter = %init) -> (f32) {
       %pure_call = xla_gpu.pure_call @f_exp(%input, %i, %j)             what the reduction reads (prologue)
@@ -9,12 +9,12 @@
     %shmem = xla_gpu.allocate_shared : tensor<2x4xf32>                  written by first lanes, read by the first warps:
     %synced_tensor = xla_gpu.sync_threads %written
     %1 = xla_gpu.shuffle_reduce(%read) to 16 combiner=@add
-    %2 = xla_gpu.pure_call @f__epilogue__log(%input, %k, %1)            what is made of the result
+    %2 = xla_gpu.pure_call @f__epilogue__log(%input, %k, %1)            the epilogue
     %3 = xla_gpu.predicated_insert %2 into %output[%k] if %is_first     written by one thread
 
-Which thread does what is the plan's (`reduction_plans`). Several reductions of one shape share the loop, and so do results that are not
-reduced but as large as what is read (side outputs): written at the place that is read. Reductions with nothing in common get blocks of
-their own along z. What threads begin with makes an initial value count once (`reduction_partials`).
+The plan (`reduction_plans`) distributes the work over threads. Several reductions of one shape share the loop, and so do side outputs:
+results that are not reduced, of the shape that is read, written at the index that is read. Reductions with nothing in common get separate
+blocks along z. The threads' first values are chosen so that an initial value counts once (`reduction_partials`).
 Additions in bodies are nsz, so that 0 + x folds. Source: docs/reference/2 2.4.3; XLA reduction.cc.
 """
 
@@ -67,7 +67,7 @@ class ReductionEmitter:
     name = "reduction"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: the hero is no reduction, or a block has not the shared memory for its tiles."""
+        """None, or why not: the hero is not a reduction, or its tiles need more shared memory than a block has."""
         found = find_reductions(view)
         if isinstance(found, str):
             return found
@@ -75,11 +75,11 @@ class ReductionEmitter:
         return f"its tiles take {wanted} bytes of shared memory, and a block has {most}" if wanted > most else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """What reductions read, what is made of them, group by group, and side outputs, each a function."""
+        """A function for each operand of a reduction, each group's epilogue, and each side output."""
         found = find_reductions(view)
         assert not isinstance(found, str)
         side_outputs = [root for number, root in enumerate(found.roots) if found.hero_of(number) is None]
-        # As with a hero, what a side output reads is a function of its own.
+        # The operands of a side output are functions of their own, as those of a hero.
         apart = {*side_outputs, *(operand.owner for root in side_outputs for operand in root.operands)}
         epilogues = [_epilogue(found, group) for group in found.groups if found.heroes_of(group)]
         return partition(view.computation, lambda op: op in apart, epilogues)
@@ -116,7 +116,7 @@ class ReductionEmitter:
 
 
 def _let_zeros_fold(functions: Sequence[func.FuncOp], bodies: Sequence[PartitionedComputation]) -> None:
-    """The sign of a sum that is zero does not matter in a reduction: 0 + x is x."""
+    """Sets nsz on additions: the sign of a zero sum does not matter in a reduction, so 0 + x folds to x."""
     names = {subgraph.name for body in bodies for subgraph in body.subgraphs}
     nsz = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
     for function in functions:
@@ -127,7 +127,7 @@ def _let_zeros_fold(functions: Sequence[func.FuncOp], bodies: Sequence[Partition
 
 
 def _epilogue(found: FusionReductions, group: Sequence[int]) -> Epilogue:
-    """What is made of the results of a group's reductions: one element of each root of the group that comes from one."""
+    """The epilogue of a group's reductions: one element of each root of the group that is computed from one."""
     roots = [found.roots[number] for number in group if found.hero_of(number) is not None]
     first = roots[0]
     maps = tuple(identity_map(_first_dims(first)) if root is first else _between(first, root) for root in roots)
@@ -139,7 +139,7 @@ def _first_dims(op: HloOp) -> tuple[int, ...]:
 
 
 def _between(source: HloOp, target: HloOp) -> IndexingMap:
-    """From an index of one result to that of another at the same place in memory; of what is a tuple the first array counts."""
+    """The map from an index of one result to the index of another at the same place in memory; of a tuple, its first array."""
     one, other = (as_array(leaf_types(op.result.type)[0]) for op in (source, target))
     return same_place(one, other)
 
@@ -181,7 +181,7 @@ class _ReductionKernel:
 
     @cached_property
     def outputs_of(self) -> list[range]:
-        """For each root the kernel's outputs that are its results."""
+        """For each root, the kernel's outputs for its results."""
         ranges, at = list[range](), 0
         for root in self.found.roots:
             count = len(leaf_types(root.result.type))
@@ -204,7 +204,7 @@ class _ReductionKernel:
         self.entry.finish(switch.results)
 
     def _group(self, group: tuple[int, ...]) -> list[SSAValue]:
-        """The outputs after what one group writes."""
+        """The outputs after the writes of one group."""
         heroes = self.found.heroes_of(group)
         starts = dict[ReduceOp, Sequence[SSAValue]]()
         for hero in heroes:
@@ -219,7 +219,7 @@ class _ReductionKernel:
         return self._through_shared(group, partial, starts, self.plan.shared, outputs)
 
     def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """An element of what a reduction or a result reads."""
+        """An element of an operand of a reduction or of a side output."""
         assert isinstance(value.owner, HloOp)
         callee = self.partitioned.subgraph_of[value.owner]
         return self.builder.call(callee, [*self.entry.inputs, *indices])[0]
@@ -235,7 +235,7 @@ class _ReductionKernel:
         }
 
     def combining_functions(self) -> list[func.FuncOp]:
-        """The functions of partial results that say if they are one, each once; what they call is there."""
+        """The combining functions of partial results with a flag, each once; the functions that they call are in the module already."""
         made = {partials.combiner: partials.combining_function() for partials in self.partials.values()}
         return [function for function in made.values() if function is not None]
 
@@ -263,12 +263,12 @@ class _ReductionKernel:
         return partial, outputs
 
     def _parted(self, hero: ReduceOp, values: Sequence[SSAValue]) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
-        """The numbers of one reduction's partial results, which come first, and the rest."""
+        """Splits a list into the values of one reduction's partial results, which are first, and the rest."""
         count = self.partials[hero].count
         return values[:count], values[count:]
 
     def _repeated(self, value: SSAValue) -> SSAValue:
-        """`value` as a thread's partial results: a vector where it has several."""
+        """`value` as a thread's partial results: a vector of it where there are several."""
         if self.plan.vector == 1:
             return value
         return self.builder.insert(vector.BroadcastOp(value, VectorType(value.type, [self.plan.vector]))).vector
@@ -287,7 +287,7 @@ class _ReductionKernel:
             return [self.builder.insert(vector.InsertOp(new, old, [index])).result for new, old in pairs]
 
     def _chosen(self, values: Sequence[SSAValue], symbols: Sequence[SSAValue]) -> list[SSAValue]:
-        """Of each value, a vector if the thread has several results, the element that the last symbol says."""
+        """The element of each value at the last symbol, if the thread has several results and values are vectors."""
         found = list[SSAValue]()
         for value in values:
             if isa(value.type, VectorType):
@@ -295,10 +295,10 @@ class _ReductionKernel:
             found.append(value)
         return found
 
-    def _from_input(self, type: Attribute) -> IndexingMap:
-        """From an index of the plan's `input_shape` to that of an array with as many elements, at the same place in memory."""
+    def _from_input(self, output: Attribute) -> IndexingMap:
+        """The map from an index of the plan's `input_shape` to that of an array with as many elements, at the same place in memory."""
         shape = self.plan.input_shape
-        return bitcast_map(shape, default_order(len(shape)), dims_of(type), minor_to_major(type))
+        return bitcast_map(shape, default_order(len(shape)), dims_of(output), minor_to_major(output))
 
     def _side_outputs(self, sides: Sequence[int], loop: LoopOp, tensors: Sequence[SSAValue]) -> list[SSAValue]:
         """The side outputs' tensors after one more element each: all are computed before the first is written."""
@@ -314,7 +314,7 @@ class _ReductionKernel:
     # ---- Where threads meet
 
     def _shuffled(self, values: Values, distance: int) -> Values:
-        """Combined over the lanes of each warp up to twice `distance` apart: the first lane of each run has the result."""
+        """Combines values over runs of 2 * `distance` lanes of a warp; the first lane of each run has the result."""
         if distance == 0:
             return values
         found: Values = {}
@@ -326,7 +326,7 @@ class _ReductionKernel:
     def _through_shared(
         self, group: tuple[int, ...], partial: Values, starts: Values, stage: SharedStage, outputs: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """Each thread's, or warp's, partial results go into a tile and come back to the threads of one warp, which combine them."""
+        """Writes the partial results of threads or warps into a tile; the threads of one warp read and combine them."""
         own = [value for values in partial.values() for value in values]
         fallbacks = [value for values in starts.values() for value in values]
         tiles = [self._tile(value.type, stage) for value in fallbacks]
@@ -361,19 +361,19 @@ class _ReductionKernel:
             with self.builder.inside(inner.insertion_point):
                 return read(symbols, carried)
 
-        # All lanes of a warp take part in shuffles: what is outside of the tile reads nothing, but comes along.
+        # All lanes of a warp take part in shuffles, also those that are outside the tile and read nothing.
         everyone = IndexingMap((), (), stage.read.range_vars)
         return list(build.loop_nest(self.builder, everyone, (), list(outputs), each))
 
-    def _tile(self, type: Attribute, stage: SharedStage) -> SSAValue:
-        return self.builder.insert(AllocateSharedOp(TensorType(type, stage.tile))).result
+    def _tile(self, element_type: Attribute, stage: SharedStage) -> SSAValue:
+        return self.builder.insert(AllocateSharedOp(TensorType(element_type, stage.tile))).result
 
     # ---- What is written
 
     def _written(
         self, group: tuple[int, ...], totals: Values, symbols: Sequence[SSAValue], outputs: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """The outputs with the group's results, written by the threads that have them."""
+        """The outputs after the threads that have the group's results wrote them."""
         arguments = list[SSAValue]()
         for hero, values in totals.items():
             with self.builder.located(hero.location):
@@ -397,7 +397,7 @@ class _ReductionKernel:
         assert hero is not None
         gone = set(integers(hero.dimensions))
         kept = [dim for dim in range(len(dims_of(hero.operands[0]))) if dim not in gone]
-        # The result's elements as the operand's layout has them, without the dims that are gone.
+        # The layout of the result's elements is the operand's, without the reduced dims.
         order = [kept.index(dim) for dim in minor_to_major(hero.operands[0].type) if dim not in gone]
         shape = self.found.shape.kept
         index = bitcast_map(shape, default_order(len(shape)), _first_dims(hero), order)

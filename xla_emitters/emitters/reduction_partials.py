@@ -1,7 +1,7 @@
-"""The partial results of one reduction: what threads begin with, how two become one, and what the last one becomes.
+"""The partial results of one reduction: their first values, how two are combined, and how the last one becomes the result.
 
-    start        0                  the initial value         anything, 0          an identity; what may count twice; or neither is known,
-    two          add(a, b)          maximum(a, b)             if_both(a, f, b, g)  and each partial result says if it is one yet
+    start        0                  the initial value         anything, 0          an identity; a value that may count twice; or neither is
+    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  known: a flag says if an element was added
     in the end   add(init, total)   total                     body(init, total)    the initial value counts once
 
     func @body__if_both(%a, %f: i8, %b, %g: i8) {
@@ -9,7 +9,7 @@
       return %both, %f | %g
     }
 
-XLA begins with the initial value in any case. Source: docs/reference/2 2.4.3; `analysis/reduction_starts`.
+XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `analysis/reduction_starts`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Partials:
     """See the file's head.
 
     body      of the reduction: the function of its computation
-    initial   emits the element of an initial value
+    initial   emits an element of an initial value
     """
 
     hero: ReduceOp
@@ -43,27 +43,27 @@ class Partials:
 
     @property
     def are_told(self) -> bool:
-        """Whether a last number of each partial result says if it is one: 1, or 0 as long as no element went into it."""
+        """Whether partial results have a flag as their last value: 1, or 0 as long as no element was added."""
         return isinstance(identities_needed(self.hero), str)
 
     @property
     def count(self) -> int:
-        """Of the numbers of a partial result."""
+        """The number of values of a partial result."""
         return len(self.hero.arrays) + self.are_told
 
     @property
     def combiner(self) -> str:
-        """The function that makes one of two."""
+        """The name of the function that combines two partial results."""
         return f"{self.body.name}__if_both" if self.are_told else self.body.name
 
     def starts(self, builder: FunctionBuilder) -> list[SSAValue]:
-        """What each thread begins with."""
+        """The first values of each thread's partial results."""
         identities = identities_needed(self.hero)
         if isinstance(identities, tuple):
             parts = zip(identities, self.hero.inits, result_types(self.hero), strict=True)
             return [
-                self.initial(init) if identity is None else constant(builder, identity, type)
-                for identity, init, type in parts
+                self.initial(init) if identity is None else constant(builder, identity, result_type)
+                for identity, init, result_type in parts
             ]
         inits = [self.initial(init) for init in self.hero.inits]
         return [*inits, constant(builder, 0, i8)] if self.are_told else inits
@@ -79,14 +79,14 @@ class Partials:
         return [*_chosen(builder, is_one, combined, elements), constant(builder, 1, i8)]
 
     def with_init(self, builder: FunctionBuilder, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The results of the last partial one, in which all elements are: with the initial values, where they are not in it."""
+        """The results, from the last partial result of all elements: the initial values are added unless it contains them."""
         if identities_needed(self.hero) is None:
             return totals
         totals = totals[: len(self.hero.arrays)]
         return builder.call(self.body, [*(self.initial(init) for init in self.hero.inits), *totals])
 
     def combining_function(self) -> func.FuncOp | None:
-        """The function that `combiner` names, where it is not the body's."""
+        """The function called `combiner`, where that is not the body's."""
         if not self.are_told:
             return None
         types = [*result_types(self.hero), i8]

@@ -1,16 +1,16 @@
-"""Which thread reduces what: the four ways to spread a reduction over threads, as launches and indexing maps.
+"""Four ways to distribute a reduction over threads, as launches and indexing maps.
 
     row            f32[8,2048] -> f32[8]      128 threads a row, two rows a block; each sums 8 pairs 256 elements apart, then the lanes of
-                                              a warp meet by shuffles and the 4 warps of a row in shared memory
+                                              a warp combine by shuffles, and the 4 warps of a row through shared memory
     multi-row      f32[1024,4] -> f32[1024]   rows so short that a warp holds several: shuffles alone
-    column         f32[96,4096] -> f32[4096]  32 lanes side by side, 32 warps below each other; the 32 sums of a column are turned
-                                              through shared memory into the lanes of one warp
-    small column   f32[9000,8] -> f32[8]      columns so narrow that a warp holds several rows of them: a block walks all of it in order
+    column         f32[96,4096] -> f32[4096]  32 columns by 32 rows at once: a row per warp; the 32 sums of a column are moved
+                                              through shared memory to the lanes of one warp
+    small column   f32[9000,8] -> f32[8]      rows so short that a warp reads several: a block reads the whole array in order
 
-A plan is made of maps: `input` from ids and range variables to what a thread reads, `output` from ids to what it writes in the end.
-Between them the partial results of threads meet by shuffles over `distance`, 0 for none, and in a shared tile, written at
-`shared.write` and read at `shared.read`, transposed so that what belongs together is in one warp, over which shuffles go again.
-What is outside of a map's domain is not read, or not written.
+A plan consists of maps: `input` from ids and range variables to the elements that a thread reads, `output` from ids to those that it
+writes. In between, partial results of threads are combined by shuffles over `distance` (0: none), then through a shared tile, written at
+`shared.write` and read at `shared.read`, which is transposed so that the parts of one result are in one warp; shuffles follow again.
+Elements outside a map's domain are not read or not written.
 Source: docs/reference/2 2.4.4-2.4.7; XLA reduction.cc.
 """
 
@@ -29,20 +29,20 @@ from xla_emitters.program import Launch
 
 ZERO = Expr.constant(0)
 WARPS_DOWN = 32
-"""Warps of a block of a column reduction, each starting one row below the one before."""
+"""Warps in a block of a column reduction; each starts one row below the one before it."""
 SMALL_COLUMN_THREADS = 128
 FEW_THREADS = 256
-"""Rows are put together into blocks of at most so many threads."""
+"""Several short rows share a block of at most this many threads."""
 
 
 @dataclass(frozen=True)
 class SharedStage:
-    """How partial results meet in shared memory.
+    """How partial results are combined through shared memory.
 
     write     ids and vector index -> place in the tile, for the threads that write
-    read      ids and vector index -> place in the tile, for the threads that have something to read
+    read      ids and vector index -> place in the tile, for the threads that read
     padding   elements to add to the tile's last dim, against bank conflicts
-    distance  the greatest of the shuffles that follow
+    distance  the greatest distance of the shuffles that follow
     """
 
     write: IndexingMap
@@ -63,12 +63,12 @@ class ReductionPlan:
 
     name         of the variant
     launch       blocks and threads of one group
-    input_shape  what is read, split so that maps are simple; row major, in the order of memory
+    input_shape  the array that is read, reshaped so that maps are simple; row major, in memory order
     input        ids and range variables -> index into `input_shape`
-    vector       partial results of one thread; where above 1, the last range variable says which
-    distance     the greatest of the shuffles of what threads have summed, 0 for none
-    shared       the second stage, None where a warp has it all
-    output       ids, and the range variables of `shared.read` -> index of what is kept, for the threads that write
+    vector       partial results per thread; if above 1, the last range variable selects one
+    distance     the greatest distance of the shuffles of the threads' sums; 0: none
+    shared       the second stage; None where one warp computes the result
+    output       ids, and the range variables of `shared.read` -> index over the kept dims, for the threads that write
     """
 
     name: str
@@ -97,7 +97,7 @@ def stage_bytes(plan: ReductionPlan, found: FusionReductions) -> int:
 
 
 def split_grid(blocks: int, device: Device) -> tuple[int, int, int]:
-    """The grid of so many blocks: along x, and over twice as many rows along y until x is short enough."""
+    """A grid of `blocks` blocks along x; the y extent is doubled until x is small enough."""
     y = 1
     while -(-blocks // y) > device.grid_max_x:
         y = min(2 * y, device.grid_max_y)
@@ -129,20 +129,20 @@ class _Ids:
     def map(
         self, results: Sequence[Expr], symbols: Sequence[tuple[str, int]], *bounds: tuple[Expr, int]
     ) -> IndexingMap:
-        """`results` over the ids and the symbols (name, size), where each expression of `bounds` is below its number."""
+        """`results` over the ids and the symbols (name, size), constrained so that each expression of `bounds` is below its number."""
         ranges = tuple(Variable(Interval(0, size - 1), name) for name, size in symbols)
         constraints = tuple((expression, Interval(0, size - 1)) for expression, size in bounds)
         full = IndexingMap(tuple(results), self.dims, ranges, constraints=constraints)
         simple = full.simplify().remove_unused_symbols()[0]
-        # Bounds that follow from the constraints would be checked beside them.
+        # Bounds that the constraints imply would be checked twice.
         loose = replace(simple, dims=self.dims)
         return loose if loose.simplify() == simple else simple
 
-    def of_threads(self, map: IndexingMap) -> IndexingMap:
-        """`map`, which reads no block id, over the thread id alone."""
+    def of_threads(self, indexing_map: IndexingMap) -> IndexingMap:
+        """`indexing_map`, which reads no block id, over the thread id alone."""
         threads = [number for number, (name, _) in enumerate(self.launch.ids) if name == "th_x"]
         gone = {number: 0 for number in range(len(self.launch.ids)) if number not in threads}
-        return map.with_dims_fixed(gone)
+        return indexing_map.with_dims_fixed(gone)
 
     def symbol(self, number: int) -> Expr:
         return Expr.variable(len(self.launch.ids) + number)
@@ -195,15 +195,15 @@ def _rounded_up(count: int, unit: int) -> int:
 
 
 def _rows_per_block(rows: int, threads: int) -> int:
-    """How many rows, of so many threads each, a block of few threads holds."""
+    """How many rows, each of few threads, share a block."""
     return rows if rows * threads <= FEW_THREADS else FEW_THREADS // threads
 
 
 def _multi_row(found: FusionReductions, device: Device) -> ReductionPlan | None:
-    """None where a warp is too narrow for a row, or the row no power of two."""
+    """None where a row is longer than a warp, or not a power of two."""
     major, kept, minor = found.shape.dims
     smallest = min(found.input_bits, found.output_bits)
-    # Of a fusion without parameters the results decide; without results that are arrays nothing is narrow enough.
+    # In a fusion without parameters the results decide; without array results no element is narrow enough.
     largest = found.output_bits if found.input_bits == ABSENT else max(found.input_bits, found.output_bits)
     vector = min(minor, 64 // smallest)
     if largest >= 32:
@@ -253,7 +253,7 @@ def _column(found: FusionReductions, device: Device) -> ReductionPlan:
     steps, of_step = -(-middle // WARPS_DOWN), ids.symbol(0)
     element = ids.symbol(1) if vector > 1 else ZERO
     row, column = warp + of_step * WARPS_DOWN, (block * WARP + lane) * vector + element
-    # The tile and the result have the vector's index alone.
+    # In the tile and the result, only the vector's index remains.
     element = ids.symbol(0) if vector > 1 else ZERO
     written = (block * WARP + warp) * vector + element
     return ReductionPlan(
@@ -294,12 +294,12 @@ def _small_column(found: FusionReductions, device: Device) -> ReductionPlan:
     turned = ids.thread + element * threads
     column, row = delinearize_in_bounds(turned, (minor, rows))
     padding = 0 if threads == WARP and vector == 1 else -(-minor // (threads * vector))
-    input = ids.map(index, [("step", steps), *vectors], (place, middle * minor), (ids.block, major))
+    of_input = ids.map(index, [("step", steps), *vectors], (place, middle * minor), (ids.block, major))
     return ReductionPlan(
         "small column",
         launch,
         found.shape.dims,
-        input,
+        of_input,
         vector,
         0,
         SharedStage(

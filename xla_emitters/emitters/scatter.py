@@ -1,8 +1,8 @@
-"""The scatter emitter: the grid goes over the updates; each is combined with the element of the result that its window's start leads to.
+"""The scatter emitter: the grid covers the updates; each is combined with the result's element at its window's start plus its offset.
 
     %row = xla_gpu.pure_call @f_rows(%input, ..., %window, %c0) : (...) -> i32
     %start = arith.index_cast %row : i32 to index
-    %inside = arith.cmpi ule, %start, %c999                                  unsigned: no window that begins below 0 lies inside either
+    %inside = arith.cmpi ule, %start, %c999                                  unsigned, so negative starts are outside too
     %0 = scf.if %inside -> (tensor<1000x128xf32>) {
       %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0, %dim1, %dim2) in #map iter_args(%iter = %output) {
         %pure_call = xla_gpu.pure_call @f_updates(%input, ..., %dim0, %dim1, %dim2)
@@ -12,10 +12,10 @@
           xla_gpu.yield %2 : f32
     ...
 
-The result lies in the array's buffer, and what is not updated stays as it is (`fusions/scatters.py`). Where the program promises that no
-element gets two updates, an element is read, combined and written; else that is one step, in which other threads wait.
+The result is in the array's buffer, so elements without updates keep their values (`fusions/scatters.py`). Where the program promises
+unique indices, an element is read, combined and written by plain accesses; else the update is atomic.
 
-With distributed indices a warp goes through a run of windows, and each of its lanes through the same few places of every window:
+With distributed indices a warp processes a run of windows, and each lane the same few offsets in every window:
 
     starts of the run   7  7  7  9  9  -1  12        updates of window 0, + those of 1, + those of 2      combined with memory at 7
                                                      updates of window 3, + those of 4                    combined with memory at 9 ...
@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects import arith, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
@@ -46,7 +46,6 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
@@ -76,7 +75,7 @@ class ScatterEmitter:
     name = "scatter"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: the root is no scatter, or does not lie where what it updates does."""
+        """None, or why not: the root is not a scatter, or is not in the buffer of the array that it updates."""
         arrays = arrays_in_place(view)
         if isinstance(arrays, str):
             return arrays
@@ -87,7 +86,7 @@ class ScatterEmitter:
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """Indices and updates, each a function."""
+        """A function for each operand of indices and updates."""
         return _partition(view, _scatter(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -129,7 +128,7 @@ def _scatter(view: FusionView) -> ScatterOp:
 
 
 def _partition(view: FusionView, scatter: ScatterOp) -> PartitionedComputation:
-    # Nothing is made of the results; the epilogue says that the scatter's own code is not wanted.
+    # The results have no users; the epilogue only keeps the scatter's own code from being emitted.
     end = Epilogue((scatter,), (scatter,), (identity_map(dims_of(scatter.arrays[0])),))
     return partition(view.computation, epilogues=[end])
 
@@ -163,7 +162,7 @@ class _Kernel:
             starts = self._starts(rows)
             return self._where_inside(starts, self.entry.outputs, lambda: self._update(visited, starts))
 
-        # Beyond the last update there is no row of indices either.
+        # Beyond the last update there is no row of indices to read.
         sizes = dims_of(update)
         slowest = next((dim for dim in reversed(order) if sizes[dim] > 1), order[-1])
         last = self._of_ids(visited, [slowest])
@@ -175,13 +174,13 @@ class _Kernel:
         return self._if(self._insert(arith.CmpiOp(major, count, "ult")), self.entry.outputs, run)
 
     def _of_ids(self, visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:
-        """The results `dims` of a map, for all threads, also those that it leaves out; without the symbols that these do not need."""
+        """The results `dims` of a map without its constraints, so for all threads; without the symbols that they do not use."""
         results, (_, threads) = tuple(visited.results[dim] for dim in dims), self._ids()
         symbols = visited.range_vars
         return IndexingMap(results, threads, symbols).remove_unused_symbols()[0]
 
     def _update(self, visited: IndexingMap, starts: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The updates at `visited`, of windows that begin at `starts`, combined with the outputs."""
+        """The updates at `visited`, of windows that begin at `starts`, combined with the outputs; returns the new outputs."""
 
         def body(loop: LoopOp) -> Sequence[SSAValue]:
             values = [self._element(update, loop.map_results) for update in self.scatter.updates]
@@ -193,20 +192,22 @@ class _Kernel:
     # ---- distributed indices
 
     def distribute_indices(self, distribution: DistributedIndices, lanes: int) -> Sequence[SSAValue]:
-        """What the output is in the end."""
+        """Emits the distributed indices' loops; returns the output after all updates."""
         (update,) = self.scatter.updates
         (output,) = self.entry.outputs
         run, positions = self._run_map(distribution, lanes), self._position_map(distribution, lanes)
         outside = build.constant_index(self.builder, -1)
         never = self._insert(arith.ConstantOp(IntegerAttr.from_bool(False)))
-        type = VectorType(element_of(update).storage_type, [distribution.steps * distribution.elements_per_thread])
-        nothing = self._insert(arith.ConstantOp(_zeros(type)))
+        vector_type = VectorType(
+            element_of(update).storage_type, [distribution.steps * distribution.elements_per_thread]
+        )
+        nothing = self._insert(arith.ConstantOp(_zeros(vector_type)))
         known = [outside] * len(self.scatter.mapped)
 
         def flush(starts: Sequence[SSAValue], sums: SSAValue, target: SSAValue) -> Sequence[SSAValue]:
             def body(loop: LoopOp) -> Sequence[SSAValue]:
                 *place, slot = loop.map_results
-                value = self._insert(vector.ExtractOp(sums, [slot], type.element_type))
+                value = self._insert(vector.ExtractOp(sums, [slot], vector_type.element_type))
                 zero = build.constant_index(self.builder, 0)
                 at = build.apply_indexing(self.builder, self.scatter.update_to_result(), [zero, *place, *starts])
                 return self._combined(loop.iter_args, at, [value])
@@ -219,7 +220,7 @@ class _Kernel:
                 (sums_so_far,) = loop.iter_args
                 value = self._element(update, [window, *place])
                 if not is_first:
-                    old = self._insert(vector.ExtractOp(sums_so_far, [slot], type.element_type))
+                    old = self._insert(vector.ExtractOp(sums_so_far, [slot], vector_type.element_type))
                     (value,) = self._new_elements([old, value])
                 return [self._insert(vector.InsertOp(value, sums_so_far, [slot]))]
 
@@ -247,7 +248,7 @@ class _Kernel:
         return self._if(is_inside, [target], lambda: flush(starts, sums, target))
 
     def _run_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
-        """From ids and two symbols, which count the windows of a run, to the window's number."""
+        """The map from ids and two symbols, which count the windows of a run, to the window's number."""
         ids, dims = self._ids()
         loads = distribution.windows_per_warp // distribution.starts_per_load
         number = Expr.variable(len(dims)) * distribution.starts_per_load + Expr.variable(len(dims) + 1)
@@ -261,7 +262,7 @@ class _Kernel:
         return IndexingMap((window,), dims, symbols, constraints=bounds).simplify().remove_unused_symbols()[0]
 
     def _position_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
-        """From ids and two symbols, which count a lane's elements of a window, to their place in it, and to their number."""
+        """The map from ids and two symbols, which count a lane's elements of a window, to their index in it, and to their number."""
         ids, dims = self._ids()
         step, place = Expr.variable(len(dims)), Expr.variable(len(dims) + 1)
         at_once = distribution.elements_per_thread
@@ -276,7 +277,7 @@ class _Kernel:
         return full.simplify().remove_unused_symbols()[0]
 
     def _ids(self) -> tuple[dict[str, Expr], tuple[Variable, ...]]:
-        """The ids that there are, by name; those of extent 1 are 0."""
+        """The ids by name; 0 for those of extent 1."""
         found = {name: Expr.variable(number) for number, (name, _) in enumerate(self.launch.ids)}
         dims = tuple(Variable(Interval(0, extent - 1), name) for name, extent in self.launch.ids)
         zero = Expr.constant(0)
@@ -285,7 +286,7 @@ class _Kernel:
     # ---- windows
 
     def _starts(self, rows: Sequence[SSAValue]) -> list[SSAValue]:
-        """Where the window that goes with a row of indices begins, in each of the mapped dimensions, as indices."""
+        """The start of the window of a row of indices, in each of the mapped dimensions, as `index` values."""
         indices, along = self.scatter.indices, self.scatter.index_vector_dim.value.data
         starts = list[SSAValue]()
         for number in range(len(self.scatter.mapped)):
@@ -296,7 +297,7 @@ class _Kernel:
         return starts
 
     def _inside(self, starts: Sequence[SSAValue]) -> SSAValue:
-        """i1: whether windows that begin at `starts` lie inside the array."""
+        """i1: whether windows that begin at `starts` are inside the array."""
         checks = list[SSAValue]()
         for start, last in zip(starts, self.scatter.last_starts, strict=True):
             checks.append(self._insert(arith.CmpiOp(start, build.constant_index(self.builder, last), "ule")))
@@ -318,9 +319,9 @@ class _Kernel:
     def _combined(
         self, targets: Sequence[SSAValue], place: Sequence[SSAValue], values: Sequence[SSAValue]
     ) -> Sequence[SSAValue]:
-        """`targets` with the elements at `place` combined with `values`."""
+        """The tensors `targets` after combining their elements at `place` with `values`."""
         if self.scatter.has_unique_indices and not self._reads_shared_bytes:
-            # Of the parameter, which lies where the result does: read before the loop that writes, several at once.
+            # Reads the parameter, which has the result's buffer: before the loop that writes, so that several are loaded at once.
             old = [self._element(array, place) for array in self.scatter.arrays]
             combined = self._new_elements([*old, *values])
             return [
@@ -335,12 +336,12 @@ class _Kernel:
 
     @property
     def _reads_shared_bytes(self) -> bool:
-        """Whether an update reads the byte of its element while other threads may change other elements there."""
+        """Whether an update reads a byte in which other threads may change other elements."""
         (array, *others), body = self.scatter.arrays, self.called[self.scatter.to_apply.root_reference.data].computation
         return not others and element_of(array).bits < 8 and combining_opcode(body) != "parameter"
 
     def _new_elements(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """What updates make of elements: the code of the scatter's computation, for old elements and then updates."""
+        """The new elements: the code of the scatter's computation on the old elements and the updates."""
         combiner = self.called[self.scatter.to_apply.root_reference.data]
         function = declare(combiner.root, combiner.computation.parameters, scalars=True)
         emit_subgraph(combiner.root, combiner, function, self.called)
@@ -348,7 +349,7 @@ class _Kernel:
         values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
         *ops, end = block.ops
         for op in ops:
-            # The builder may hand out an equal constant that is there already.
+            # The builder may return an equal constant that was emitted before.
             inserted = self.builder.insert(op.clone(value_mapper=values))
             values.update(zip(op.results, inserted.results, strict=True))
         return [values[value] for value in end.operands]
@@ -368,7 +369,7 @@ class _Kernel:
         return self.builder.insert(op).results[0]
 
     def _all(self, parts: Sequence[SSAValue], combine: type[arith.AndIOp | arith.OrIOp]) -> SSAValue:
-        """The parts, of which there is one at least, combined."""
+        """The conjunction of one or more conditions."""
         whole, *others = parts
         for part in others:
             whole = self._insert(combine(whole, part))
@@ -381,7 +382,7 @@ class _Kernel:
         then: Callable[[], Sequence[SSAValue]],
         otherwise: Callable[[], Sequence[SSAValue]] | None = None,
     ) -> Sequence[SSAValue]:
-        """What `then` makes of the values `before`, where `condition` holds; elsewhere what `otherwise` does, or they themselves."""
+        """scf.if: `then` of the values `before` where `condition` holds, else `otherwise` of them, or the values unchanged."""
         regions = Region(Block()), Region(Block())
         branch = self.builder.insert(scf.IfOp(condition, [value.type for value in before], *regions))
         for region, emit in zip(regions, (then, otherwise), strict=True):
@@ -390,17 +391,17 @@ class _Kernel:
         return branch.results
 
     def _loop(
-        self, inits: Sequence[SSAValue], map: IndexingMap, body: Callable[[LoopOp], Sequence[SSAValue]]
+        self, inits: Sequence[SSAValue], indexing_map: IndexingMap, body: Callable[[LoopOp], Sequence[SSAValue]]
     ) -> Sequence[SSAValue]:
-        """`body` for all points of `map` over the ids."""
-        loop = self.builder.insert(LoopOp(self.entry.ids, inits, map))
+        """A loop that runs `body` for all points of `indexing_map` over the ids."""
+        loop = self.builder.insert(LoopOp(self.entry.ids, inits, indexing_map))
         with self.builder.inside(InsertPoint.at_end(loop.body.block)):
             self.builder.insert(YieldOp(*body(loop)))
         return loop.results
 
 
-def _zeros(type: VectorType) -> DenseIntOrFPElementsAttr:
-    if isa(type, VectorType[AnyFloat]):
-        return DenseIntOrFPElementsAttr.from_list(type, [0.0])
-    assert isa(type, VectorType[IntegerType])
-    return DenseIntOrFPElementsAttr.from_list(type, [0])
+def _zeros(vector_type: VectorType) -> DenseIntOrFPElementsAttr:
+    if isa(vector_type, VectorType[AnyFloat]):
+        return DenseIntOrFPElementsAttr.from_list(vector_type, [0.0])
+    assert isa(vector_type, VectorType[IntegerType])
+    return DenseIntOrFPElementsAttr.from_list(vector_type, [0])

@@ -1,22 +1,22 @@
-"""The transpose emitter: rows in, through shared memory, rows out.
+"""The transpose emitter: reads rows into shared memory, and writes rows from it.
 
     %shmem = xla_gpu.allocate_shared : tensor<32x1x33xf32>
     %xla_loop = xla_gpu.loop (%thread_id_x, %block_id_x)[%i, %j] -> (%dim0, ..., %shmem_dim0, ...) in #map iter_args(%iter = %shmem) {
-      %pure_call = xla_gpu.pure_call @f_exp(%input, %dim0, %dim1, %dim2)                what the transpose reads (prologue)
+      %pure_call = xla_gpu.pure_call @f_exp(%input, %dim0, %dim1, %dim2)                prologue
       %inserted = tensor.insert %pure_call into %iter[%shmem_dim0, ...]
       xla_gpu.yield %inserted
     }
     %synced_tensor = xla_gpu.sync_threads %xla_loop
     %xla_loop_0 = xla_gpu.loop (%thread_id_x, %block_id_x)[%i, %j] -> (%dim0, %dim1, %dim2) in #map1 iter_args(%iter = %output) {
       %extracted = tensor.extract %synced_tensor[...]
-      %pure_call = xla_gpu.pure_call @f__epilogue__abs(%input, %dim0, %dim1, %dim2, %extracted)       what is made of it (epilogue)
+      %pure_call = xla_gpu.pure_call @f__epilogue__abs(%input, %dim0, %dim1, %dim2, %extracted)       epilogue
       %inserted = tensor.insert %pure_call into %iter[%dim0, %dim1, %dim2]
       xla_gpu.yield %inserted
     }
 
-Several transposes, each with a tile of its own, share both loops. Side outputs, roots that are not transposed, are written in the first
-loop, where the elements that they are made of are read. Which thread does what is `transpose_tiles.py`'s. Where packed tiles have whole
-words, the second loop takes as many of them as a word has elements, and a loop in it writes their elements, transposed:
+Several transposes, each with a tile of its own, share both loops. Side outputs (roots that are not transposed) are written in the first
+loop, where their elements are read. `transpose_tiles.py` distributes the work over threads. Where packed tiles have whole words, the second
+loop reads as many words as a word has elements, and an inner loop writes their elements, transposed:
 
     %v0 = vector.transfer_read %synced_tensor[%row, %column]; ...                          words of %row, %row + 1, ...
     %words = vector.from_elements %v0[0], %v1[0], %v0[1], %v1[1] : vector<4xbf16>          columns of them behind each other
@@ -63,12 +63,12 @@ class TransposeEmitter:
     name = "transpose"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: no transpose decides, or those that do cannot share a kernel."""
+        """None, or why not: no hero is a transpose, or the transposes cannot share a kernel."""
         found = find_transposes(view)
         return found if isinstance(found, str) else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """What transposes read, what is made of them, and side outputs, each a function."""
+        """A function for each operand of a transpose, each epilogue and each side output."""
         return _partition(view, _heroes(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -173,7 +173,7 @@ class _Kernel:
         indices, places = loop.map_results[: len(read.results)], loop.map_results[len(read.results) :]
         for number, place in enumerate(places):
             place.name_hint = f"shmem_dim{number}"
-        # All values are there before the first is written: a result may lie in the buffer of a parameter.
+        # All values are computed before the first is written, because a result may be in the buffer of a parameter.
         at = [build.apply_indexing(body, place_map(first, op), indices) for op in (*operands, *side_outputs)]
         values = [self._element(body, op, own) for op, own in zip((*operands, *side_outputs), at, strict=True)]
         targets = [*([places] * len(operands)), *at[len(operands) :]]
@@ -190,7 +190,7 @@ class _Kernel:
     def _write_elements(
         self, synced: Sequence[SSAValue], outputs: Sequence[SSAValue], roots: Sequence[HloOp]
     ) -> Sequence[SSAValue]:
-        """The loop that takes elements from the tiles and writes the results."""
+        """The loop that reads elements from the tiles and writes the results."""
         loop = LoopOp(self.entry.ids, outputs, self._root_index(roots[0]))
         body = self._body(loop)
         variables = [*self.entry.ids, *loop.induction_vars]
@@ -206,7 +206,7 @@ class _Kernel:
     def _write_words(
         self, synced: Sequence[SSAValue], outputs: Sequence[SSAValue], roots: Sequence[HloOp]
     ) -> Sequence[SSAValue]:
-        """The loop that takes words from the tiles, and in it one that writes their elements by columns."""
+        """The loop that reads words from the tiles, with an inner loop that writes their elements by columns."""
         assert isinstance(self.tiles, PackedTiles)
         size = self.tiles.vector_size
         loop = LoopOp(self.entry.ids, outputs, self.tiles.corner)
@@ -246,7 +246,7 @@ class _Kernel:
         return body.insert(FromElementsOp(columns, VectorType(element, [size * size]))).dest
 
     def _root_index(self, root: HloOp) -> IndexingMap:
-        """From ids and symbols to the element of `root` that is written."""
+        """The map from ids and symbols to the element of `root` that is written."""
         hero = self.found.heroes[root]
         from_tiles = self.tiles.write.compose(reshape_map(self.tiles.output_dims, dims_of(hero.result)))
         return from_tiles.compose(place_map(hero, root)).simplify()
@@ -254,7 +254,7 @@ class _Kernel:
     def _finish_roots(
         self, loop: LoopOp, body: FunctionBuilder, elements: Sequence[SSAValue], roots: Sequence[HloOp]
     ) -> None:
-        """Makes the roots' elements of the transposes' and writes them; ends the loop."""
+        """Computes the roots' elements from those of the transposes, writes them, and ends the loop."""
         (epilogue,) = self.partitioned.epilogues
         made = dict(zip(epilogue.roots, self._call(body, epilogue, loop.map_results, elements), strict=True))
         at = [build.apply_indexing(body, place_map(roots[0], root), loop.map_results) for root in roots]

@@ -1,4 +1,4 @@
-"""Tiles of a transpose: which thread reads which element, where it lies in shared memory, and which thread writes it.
+"""Tiles of a transpose: the maps from threads to the elements that they read, to shared memory, and to the elements that they write.
 
     f32[20,160,170] -> [170,160,20]: 1 x 160 x 6 blocks of 128 threads, a tile f32[32,1,33] each
 
@@ -7,11 +7,11 @@
     write     (th_x, bl_x)[i, j] -> output ((bl_x mod 6) * 32 + i * 4 + th_x floordiv 32, bl_x floordiv 6, th_x mod 32)
                                     tile   (i * 4 + th_x floordiv 32, 0, th_x mod 32)
 
-A warp reads a row of the input and puts it into a column of the tile; it takes a row of the tile and writes it to a row of the output. Rows
-of the tile are 33 long, so that a column lies in 32 different banks. `PackedTiles` have no padding: what a thread moves is a word of
-several elements, and words are rotated along the row by one for every row of words, which serves the same.
+A warp reads a row of the input and writes it to a column of the tile; later it reads a row of the tile and writes it to a row of the
+output. Rows of the tile have 33 elements, so that the elements of a column are in 32 different banks. `PackedTiles` have no padding:
+threads move words of several elements, and each row of words is rotated by one more than the row before, to the same effect.
 
-Where a dim is not a multiple of its tile, the maps' constraints say which threads do something.
+Where a dim is not a multiple of its tile, the maps' constraints select the active threads.
 Source: docs/reference/2 2.5, 2.6; XLA transpose.cc; seed document, "Transpose emitter".
 """
 
@@ -35,7 +35,7 @@ VECTOR_BYTES = 4
 
 @dataclass(frozen=True)
 class Ids:
-    """The variables of a map over the ids of a launch of `blocks` times 128 threads; an id of extent 1 is no variable."""
+    """The variables of a map over the ids of a launch of `blocks` times 128 threads; ids of extent 1 are left out."""
 
     blocks: int
 
@@ -69,7 +69,7 @@ def tile_bytes(description: TransposeDescription, transposes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class PlainTiles:
-    """Tiles of 32 x 32 elements, vectors of a few, or of the whole fastest dim where that stays.
+    """Tiles of 32 x 32 elements, vectors of a few, or of the whole fastest dim where the transpose keeps it.
 
     vector_size  elements side by side that one thread reads
     """
@@ -79,7 +79,7 @@ class PlainTiles:
 
     @cached_property
     def tile(self) -> tuple[int, ...]:
-        """Elements of a block in each input dim."""
+        """Elements of a block along each input dim."""
         rank = len(self.description.dims)
         sizes = [1] * rank
         if self.description.keeps_minor:
@@ -91,7 +91,7 @@ class PlainTiles:
 
     @property
     def tiled_dims(self) -> tuple[int, int]:
-        """The two input dims that change places: the one that runs fastest before, and the one that does after."""
+        """The two input dims that are exchanged: the fastest one before, and the fastest one after."""
         last = len(self.description.dims) - (2 if self.description.keeps_minor else 1)
         return last, self.description.permutation[last]
 
@@ -131,7 +131,7 @@ class PlainTiles:
         return made.simplify()
 
     def _offsets(self, tile: Sequence[int]) -> tuple[Expr, ...]:
-        """Where in a tile a thread's element is, neighbours along the last dim first."""
+        """The offsets in a tile of a thread's elements, neighbours along the last dim first."""
         ids, width = self._ids, self.vector_size
         return delinearize_in_bounds(ids.symbol(0) * (THREADS * width) + ids.thread * width + ids.symbol(1), tile)
 
@@ -152,7 +152,7 @@ class PlainTiles:
 
     @cached_property
     def put(self) -> IndexingMap:
-        """ids[i, j] -> where the thread puts what it has read into the tile: rows become columns."""
+        """ids[i, j] -> the index in the tile that the thread writes: rows become columns."""
         offsets = list(self._offsets(self.tile))
         one, other = self.tiled_dims
         offsets[one], offsets[other] = offsets[other], offsets[one]
@@ -160,7 +160,7 @@ class PlainTiles:
 
     @cached_property
     def take(self) -> IndexingMap:
-        """ids[i, j] -> where the thread takes from the tile what it writes."""
+        """ids[i, j] -> the index in the tile that the thread reads."""
         return self._map(self._offsets(self.tile))
 
     @cached_property
@@ -171,7 +171,7 @@ class PlainTiles:
 
 
 def plain_tiles(description: TransposeDescription, transposes: int, device: Device) -> PlainTiles:
-    """The tiles of a transpose that is not packed, of which a kernel does so many."""
+    """Tile plan of an unpacked transpose; `transposes` of them share the block's memory."""
     if description.keeps_minor:
         return PlainTiles(description, description.dims[-1])
     narrow = PlainTiles(description, 1)
@@ -194,8 +194,8 @@ def _halves(size: int) -> Iterator[int]:
 class PackedTiles:
     """Tiles of up to 32 x 32 words, each of `vector_size` elements, and 32 x 32 x `vector_size` of them behind each other.
 
-    A thread reads words along T1. What it writes are words along T2: it takes `vector_size` words of the tile, below each other,
-    and transposes them in registers.
+    A thread reads words along T1 and writes words along T2: it reads `vector_size` words from a column of the tile and transposes them
+    in registers.
     """
 
     packed: PackedTranspose
@@ -229,7 +229,7 @@ class PackedTiles:
 
     @property
     def has_whole_words(self) -> bool:
-        """Whether every word that a thread moves is inside, or none of its elements is."""
+        """Whether all elements of a word are inside the arrays, or none is."""
         return self.input_dims[self.packed.t1] % self.vector_size == 0
 
     @property
@@ -253,7 +253,7 @@ class PackedTiles:
         )
 
     def _inside(self, row: Expr, column: Expr) -> tuple[tuple[Expr, Interval], ...]:
-        """What holds where the tile has an element of the arrays."""
+        """The constraints under which the tile has an element of the arrays."""
         indices = zip(self._output_index(row, column), self.output_dims, strict=True)
         bounds = [*indices, (row, self.packed.rows), (column, self.packed.columns)]
         return tuple((index, Interval(0, size - 1)) for index, size in bounds)
@@ -264,7 +264,7 @@ class PackedTiles:
         return IndexingMap(tuple(results), self._ids.dims, tuple(symbols), constraints=tuple(constraints)).simplify()
 
     def _swizzled(self, row: Expr, word: Expr, element: Expr) -> tuple[Expr, Expr]:
-        """Where element `element` of word `word` of a row of the tile lies in shared memory."""
+        """The index in shared memory of element `element` of word `word` in a row of the tile."""
         return row, (word + row // self.vector_size) % TILE * self.vector_size + element
 
     # On the way in: ids[i, e], a word of the input for each i
@@ -289,7 +289,7 @@ class PackedTiles:
 
     @cached_property
     def put(self) -> IndexingMap:
-        """ids[i, e] -> where the thread puts what it has read."""
+        """ids[i, e] -> the index in the tile that the thread writes."""
         return self._map(self._swizzled(self._row_in, self._lane, self._ids.symbol(1)), self._in_symbols)
 
     # On the way out: ids[i, h, w], word i of the rows w below each other, in it element h
@@ -306,24 +306,24 @@ class PackedTiles:
 
     @cached_property
     def corner(self) -> IndexingMap:
-        """ids[i] -> the first element in shared memory of the first of the words that the thread takes."""
+        """ids[i] -> the index in shared memory of the first word that the thread reads."""
         row = self._lane * self.vector_size
         at = self._swizzled(row, self._word_out, Expr.constant(0))
         return self._map(at, self._out_symbols[:1], self._inside(row, self._word_out * self.vector_size))
 
     @property
     def first_row(self) -> Variable:
-        """The rows that a corner can be in."""
+        """The rows in which a corner can be."""
         return Variable(Interval(0, self.packed.side - self.vector_size))
 
-    def within_corner(self, map: IndexingMap) -> IndexingMap:
+    def within_corner(self, indexing_map: IndexingMap) -> IndexingMap:
         """A map of ids[i, h, w] as one of (ids, i)[h, w], for a loop in one over `corner`, which has checked the domain."""
         word, *within = self._out_symbols
-        return IndexingMap(map.results, (*self._ids.dims, word), tuple(within))
+        return IndexingMap(indexing_map.results, (*self._ids.dims, word), tuple(within))
 
     @cached_property
     def take(self) -> IndexingMap:
-        """ids[i, h, w] -> where the thread takes what it writes."""
+        """ids[i, h, w] -> the index in the tile that the thread reads."""
         row = self._lane * self.vector_size + self._ids.symbol(2)
         return self._map(self._swizzled(row, self._word_out, self._ids.symbol(1)), self._out_symbols)
 
@@ -332,7 +332,7 @@ class PackedTiles:
         """ids[i, h, w] -> the element of the output."""
         first = self._lane * self.vector_size
         column = self._word_out * self.vector_size + self._ids.symbol(1)
-        # Rows are whole words; `first` is in the same as `first + w`.
+        # Rows are whole words: `first` and `first + w` are in the same one.
         return self._map(
             self._output_index(first + self._ids.symbol(2), column), self._out_symbols, self._inside(first, column)
         )

@@ -72,7 +72,7 @@ def hands_on_over_several_variables(module: ModuleOp) -> bool:
     of one value of the inner variables. Sums, and whatever else is combined, are handed on as scalars and vectors.
     """
     loops = (op for op in module.walk() if isinstance(op, LoopOp) and len(op.map.range_vars) > 1)
-    return any(not isinstance(type, TensorType) for loop in loops for type in loop.result_types)
+    return any(not isinstance(result_type, TensorType) for loop in loops for result_type in loop.result_types)
 
 
 # Passes that may change bits; everywhere else consecutive stages are bit-identical.

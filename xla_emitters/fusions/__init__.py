@@ -1,1 +1,1 @@
-"""What emission decides from: the fusion as a view, heroes, kinds of reductions and transposes, launch dimensions, buffers."""
+"""Analyses of fusions for emission: the fusion as a view, heroes, kinds of reductions and transposes, launch dimensions, buffers."""

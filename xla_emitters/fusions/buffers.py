@@ -3,14 +3,14 @@
     fusion(%p0, %p1, %p0) -> r0            argument   slice   align   bytes      invariant
                                            p0         0       16      25165824   yes
                                            p1         1       16      8192       yes
-                                           p0         0       16      25165824   yes      the same value is the same buffer
+                                           p0         0       16      25165824   yes      one value is one buffer
                                            r0         2       256     25165824   no
 
-Parameters of the program come from the caller and promise 16 bytes; what the runtime allocates promises 256. Two arguments with one slice
-number share memory; the first one's promises hold for both. A result takes the slice of the parameter that the module's
-`input_output_alias`, or the fusion's `output_to_operand_aliasing`, gives it, and the kernel then writes that; but only where an element is
-read by the thread that writes it, and nowhere else: where every use of the parameter is elementwise, or where all results are updates in
-place or scatters. Otherwise the two are different memory, which `may-alias` allows.
+Parameters of the program come from the caller and are aligned to 16 bytes; buffers that the runtime allocates are aligned to 256. Two
+arguments with one slice number share memory, and the alignment and size of the first apply to both. A result has the slice of the
+parameter that the module's `input_output_alias` or the fusion's `output_to_operand_aliasing` names, and the kernel writes that buffer. This
+needs every element to be read only by the thread that writes it: all uses of the parameter are elementwise, or all results are updates in
+place or scatters. Otherwise the two have different memory, which `may-alias` allows.
 Source: docs/reference/1 1.8 "Slice numbering"; docs/reference/2 4.1 "ABI".
 """
 
@@ -44,9 +44,9 @@ ALIGN_ALLOCATED = 256
 
 @once_per_view
 def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Argument, ...]:
-    """The kernel's arguments: one per parameter of the computation, then one per result. The entry's attributes say the same.
+    """The kernel's arguments: one per parameter of the computation, then one per result. The entry's attributes are made from these.
 
-    slots    which array of the program each is; (): as if the kernel were the whole program
+    slots    the array of the program for each argument; (): as if the kernel were the whole program
     """
     inputs, results = len(view.operands), len(view.result_types)
     slots = slots or (*(Slot("parameter", n) for n in range(inputs)), *(Slot("result", n) for n in range(results)))
@@ -55,24 +55,26 @@ def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Ar
     first = dict[int, tuple[int, int]]()
     keys: list[object] = [*view.operands, *(aliases.get(number, ("result", number)) for number in range(results))]
     types = (*view.parameter_types, *view.result_types)
-    for key, type in zip(keys, types, strict=True):
+    for key, array_type in zip(keys, types, strict=True):
         number = numbers.setdefault(key, len(numbers))
         is_parameter = isinstance(key, SSAValue) and isinstance(key.owner, ParameterOp)
-        first.setdefault(number, (_bytes(type), ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED))
+        first.setdefault(number, (_bytes(array_type), ALIGN_PARAMETER if is_parameter else ALIGN_ALLOCATED))
     written = {numbers[key] for key in keys[inputs:]}
     return tuple(
-        Argument(slot.kind, slot.index, array_spec(type), *first[numbers[key]], numbers[key], numbers[key] in written)
-        for slot, key, type in zip(slots, keys, types, strict=True)
+        Argument(
+            slot.kind, slot.index, array_spec(array_type), *first[numbers[key]], numbers[key], numbers[key] in written
+        )
+        for slot, key, array_type in zip(slots, keys, types, strict=True)
     )
 
 
-def array_spec(type: Attribute) -> ArraySpec:
-    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types that nothing stores."""
-    return ArraySpec(element_of(type).name, dims_of(type), minor_to_major(type))
+def array_spec(array_type: Attribute) -> ArraySpec:
+    """The logical array of a tensor type of the `hlo` dialect. raises Unsupported for types without storage."""
+    return ArraySpec(element_of(array_type).name, dims_of(array_type), minor_to_major(array_type))
 
 
-def _bytes(type: ArrayType) -> int:
-    return element_of(type).size_bytes(math.prod(dims_of(type)))
+def _bytes(array_type: ArrayType) -> int:
+    return element_of(array_type).size_bytes(math.prod(dims_of(array_type)))
 
 
 @once_per_view
@@ -85,7 +87,7 @@ def aliases_of(view: FusionView) -> Mapping[int, SSAValue]:
 
 
 def _are_updates(view: FusionView, wanted: Mapping[int, SSAValue]) -> bool:
-    """Whether every result is an update of, or a scatter into, the parameter that it is to lie in, and of nothing else at the call."""
+    """Whether every result is an update of, or a scatter into, the parameter that it aliases, and the call passes that buffer only once."""
     if len(wanted) != len(view.result_types):
         return False
     parameters = _updated_parameters(view)
@@ -95,7 +97,7 @@ def _are_updates(view: FusionView, wanted: Mapping[int, SSAValue]) -> bool:
 
 
 def _updated_parameters(view: FusionView) -> Sequence[ParameterOp]:
-    """Per result the parameter that it is after an update in place, or after a scatter; () where some result is neither."""
+    """For each result, the parameter that it updates in place or scatters into; () if a result does neither."""
     updates = find_in_place_updates(view)
     if not isinstance(updates, str):
         return [update.parameter for update in updates]
@@ -104,7 +106,7 @@ def _updated_parameters(view: FusionView) -> Sequence[ParameterOp]:
 
 
 def _can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
-    """Whether element i of the operand is needed for no other element than i of results that lie as this one does."""
+    """Whether element i of the operand is needed only for element i of results with this result's layout."""
     root = view.result_types[result]
     for parameter, given in zip(view.parameters, view.operands, strict=True):
         if given is not operand:

@@ -1,13 +1,13 @@
-"""The hero of a result: the instruction whose way of reading decides how the whole fusion is emitted.
+"""The hero of a result: the instruction whose access pattern decides how the whole fusion is emitted.
 
     p ── exp ── transpose ── abs ── ROOT        hero of ROOT: transpose. exp is computed on the way into shared memory (prologue),
                                                 abs on the way out (epilogue)
-    p ── reduce ── log ── add(., c) ── ROOT     hero of ROOT: ROOT itself. Only chains of one operand lead on to a reduce.
+    p ── reduce ── log ── add(., c) ── ROOT     hero of ROOT: ROOT itself. A reduce is only found through ops of one operand.
 
-From the root towards the operands, through instructions that give element i of their result from element i of their operands,
-counted in memory. So whatever the way from a hero to its root, an element of the one is needed for the element of the other at the same
-place. A transpose (or a concatenate) that is found is the hero if it is the only one and everything that uses it keeps places too.
-Else a reduce at the end of a chain of single operands is; else the root itself.
+The search goes from the root to the operands, through instructions that keep places: element i of the result, in memory order, is computed
+from element i of the operands. So on every path from a hero to its root, an element of the root needs the hero's element at the same place.
+A transpose (or a concatenate) is the hero if it is the only one found and all its users keep places too. Else the hero is a reduce at the
+end of a chain of single operands; else the root itself.
 Source: seed document, "Hero-based codegen"; docs/reference/2 1.2-1.5.
 """
 
@@ -30,7 +30,7 @@ from xla_emitters.indexing import ExprKind, IndexingMap
 from xla_emitters.indexing.shapes import reshape_map
 
 EPILOGUE_OPERANDS = 3
-"""select and clamp are the widest elementwise ops."""
+"""The largest number of operands of an elementwise op: select and clamp have three."""
 
 
 def find_non_trivial_hero(view: FusionView, root: HloOp) -> HloOp:
@@ -44,11 +44,11 @@ def _search(view: FusionView) -> _Search:
 
 
 class _Search:
-    """All that is asked of a fusion's instructions, each once: the work is linear however many roots there are.
+    """What the search knows of a fusion's instructions. Each is visited once, so the work is linear, however many roots there are.
 
-    end            where the chain of single operands ends that an instruction begins
-    reached        per kind of hero, the heroes that an instruction leads to, two at most
-    used_in_place  of heroes: whether all that uses them, and what uses that, keeps places
+    end            the end of the chain of single operands that begins at an instruction
+    reached        per kind of hero, the heroes found from an instruction, two at most
+    used_in_place  of heroes: whether all their direct and indirect users keep places
     """
 
     def __init__(self, view: FusionView) -> None:
@@ -104,7 +104,7 @@ _HEROES: tuple[Callable[[HloOp], bool], ...] = (_is_tiled_transpose, _is_concate
 
 
 def keeps_places(op: HloOp, most_operands: int) -> bool:
-    """Whether `op`, of at most so many operands, gives element i of memory from element i of its operands."""
+    """Whether `op` has at most `operands` operands and computes element i, in memory order, from element i of its operands."""
     if not 1 <= len(op.operands) <= most_operands:
         return False
     if is_elementwise(op):
@@ -114,7 +114,7 @@ def keeps_places(op: HloOp, most_operands: int) -> bool:
 
 
 def is_bitcast(op: HloOp) -> bool:
-    """Whether `op` leaves every element where it is: a bitcast, or a reshape or transpose that layouts make one."""
+    """Whether `op` keeps every element's place in memory: a bitcast, or a reshape or transpose whose layouts make it one."""
     if not isinstance(op, BitcastOp | ReshapeOp | TransposeOp):
         return False
     if element_of(op.operands[0]).bits != element_of(op.result).bits:
@@ -144,7 +144,7 @@ class TransposeHeroes:
 
     first         their common description
     heroes        root -> its transpose, in the order of the roots
-    side_outputs  the other roots: computed from what the transposes read, at the place where they read it
+    side_outputs  the other roots: computed from the elements that the transposes read, at the same index
     """
 
     first: TransposeDescription

@@ -1,13 +1,13 @@
-"""When are dynamic-update-slices nothing but writes into the buffers of their operands?
+"""Which dynamic-update-slices are writes into their operands' buffers, without a copy.
 
-    p ── dynamic-update-slice(p, update, starts) ── ROOT          in place: the threads go over the update, the rest of p stays as it is
-    p ── negate ── dynamic-update-slice ── ROOT                   not: all of negate(p) is new
-    p ── dynamic-slice(p, starts) ── add ── update                in place: an element is read by the thread that then writes it
-    p ── dynamic-slice(p, others) ── update                       in place if an update is one element: there is one thread
-    p ── slice(p) ── update                                       not: another thread may have written what is read
-                                                                  nor, if elements share bytes, where any is read
+    p ── dynamic-update-slice(p, update, starts) ── ROOT          in place: the threads write the update, the rest of p is unchanged
+    p ── negate ── dynamic-update-slice ── ROOT                   not: all elements of negate(p) are new
+    p ── dynamic-slice(p, starts) ── add ── update                in place: each element is read by the thread that writes it
+    p ── dynamic-slice(p, others) ── update                       in place if the update is one element, so there is one thread
+    p ── slice(p) ── update                                       not: another thread may already have written the element
+                                                                  nor where p is read at all, if elements share bytes
 
-The result must lie in the parameter's buffer (`input_output_alias`), or there would be nothing there to keep: `buffers.py` asks.
+The result must be in the parameter's buffer (`input_output_alias`), which holds the elements that are not updated: `buffers.py` checks it.
 Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2 1.7.
 """
 
@@ -30,7 +30,7 @@ class InPlaceUpdate:
 
     root       the result: the update, or a bitcast of it
     op         the update
-    parameter  whose buffer it goes into
+    parameter  the parameter whose buffer is written
     """
 
     root: HloOp
@@ -66,9 +66,9 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
         op = operand
     name = f"%{op.instruction_name.data}"
     if not isinstance(op, DynamicUpdateSliceOp):
-        return f"{name} is no dynamic-update-slice"
+        return f"{name} is not a dynamic-update-slice"
     if minor_to_major(op.result.type) != minor_to_major(op.operands[0].type):
-        return f"{name} has another layout than what it updates"
+        return f"{name} has another layout than the array that it updates"
     users = [user for user in view.users[op] if not isinstance(user, TupleOp)]
     if users != ([root] if op is not root else []):
         return f"{name} is used inside the fusion"
@@ -76,7 +76,7 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
     if isinstance(target, BitcastOp):
         target = target.operands[0].owner
     if not isinstance(target, ParameterOp):
-        return f"what {name} updates is no parameter"
+        return f"the array that {name} updates is not a parameter"
     return InPlaceUpdate(root, op, target)
 
 
@@ -87,7 +87,7 @@ def why_no_update(view: FusionView, root: HloOp) -> str | None:
 
 
 def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
-    """Whether some thread reads what another one writes: None, or what reads it."""
+    """None if no thread reads what another one writes, else the reason, which names the op that reads."""
     pending: list[HloOp] = [update.parameter]
     seen = set(pending)
     while pending:
@@ -97,16 +97,16 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
             is_same_place = is_elementwise(user) or isinstance(user, BitcastOp) or _reads_the_window(user, update.op)
             name, read = user.instruction_name.data, update.parameter.instruction_name.data
             if element_of(update.parameter.result).bits < 8:
-                return f"%{name} ('{user.opcode}') reads bytes of %{read} that hold what other threads update"
+                return f"%{name} ('{user.opcode}') reads bytes of %{read} that other threads update"
             if not is_same_place:
-                return f"%{name} ('{user.opcode}') reads %{read} at other places than it is updated"
+                return f"%{name} ('{user.opcode}') reads %{read} at other indices than those updated"
             seen.add(user)
             pending.append(user)
     return None
 
 
 def _reads_the_window(user: HloOp, update: DynamicUpdateSliceOp) -> bool:
-    """Whether `user` takes from an array just what the update then replaces, or as much of it for the only thread that there is."""
+    """Whether `user` reads just the window that the update replaces, or one as large where there is only one thread."""
     if not isinstance(user, DynamicSliceOp):
         return False
     whole, window = update.operands[0], update.operands[1]

@@ -1,13 +1,13 @@
-"""Which elements of a fusion's parameters an element of its result needs, and the other way round: one map per way through the fusion.
+"""Which elements of a fusion's parameters an element of its result needs, and the reverse: one map per path through the fusion.
 
     %t = transpose(%p), dimensions={1,0}     %r = reduce(%t, %zero), dimensions={0}
 
     p, from the result:  (d0)[s0] -> (d0, s0)          the result, from p:  (d0, d1) -> (d0)
 
-Maps of the ops on a way are composed and simplified; equal ones are one. A runtime variable (where a dynamic-slice or a gather begins)
-keeps its origin: the value that holds it, and the map to its element there, over the variables of the whole map - so that it is still
-the right element after more ops. A constant or an iota that holds it is looked through.
-An op without a map (a sort) makes what lies behind it unknown.
+Maps of the ops on a path are composed and simplified, equal maps merged. A runtime variable (a start of a dynamic-slice, an index of a
+gather) keeps its origin: the value that holds it, and the map to its element there, over the variables of the whole map, so that it is
+still the right element after composition with more ops. A variable whose origin is a constant or an iota is replaced by its value.
+Behind an op without a map (a sort) nothing is known.
 Source: docs/reference/1 3.1, 3.2 (runtime variables), 3.3, 3.8. XLA binds the runtime variables of a map that is composed through
 dynamic-update-slice to the wrong elements (openxla/xla#49119); here origins are composed with the map that they belong to.
 """
@@ -31,7 +31,7 @@ from xla_emitters.indexing.shapes import identity_map
 
 @dataclass(frozen=True)
 class Origin:
-    """What a runtime variable is: the element of `value` that `map` leads to, clamped into the variable's bounds.
+    """The value of a runtime variable: the element of `value` at the index that `map` gives, clamped to the variable's bounds.
 
     map   over the variables of the map that the runtime variable belongs to
     """
@@ -49,7 +49,7 @@ class Indexing:
 
 
 Indexings = tuple[Indexing, ...]
-"""One per way that leads to different elements; None stands for ways that nothing is known of."""
+"""One per distinct map; None for paths with an op without a map."""
 
 
 def indexing_of_operands(view: FusionView, root: HloOp) -> Mapping[SSAValue, Indexings | None]:
@@ -96,25 +96,33 @@ def _maps(op: HloOp, ask: Callable[[], tuple[IndexingMap, ...]]) -> tuple[Indexi
         return None
 
 
-def _inside(map: IndexingMap, dims: Sequence[int]) -> IndexingMap:
-    """Without the points that lead out of an array: an update's map holds where its window is."""
-    bounds = tuple((result, Interval(0, size - 1)) for result, size in zip(map.results, dims, strict=True))
-    return IndexingMap(map.results, map.dims, map.range_vars, map.runtime_vars, (*map.parts.constraints, *bounds))
+def _inside(indexing_map: IndexingMap, dims: Sequence[int]) -> IndexingMap:
+    """The map restricted to points whose results are inside the array: an update's map is valid only in its window."""
+    bounds = tuple((result, Interval(0, size - 1)) for result, size in zip(indexing_map.results, dims, strict=True))
+    return IndexingMap(
+        indexing_map.results,
+        indexing_map.dims,
+        indexing_map.range_vars,
+        indexing_map.runtime_vars,
+        (*indexing_map.parts.constraints, *bounds),
+    )
 
 
-def _origins(op: HloOp, operand: int, map: IndexingMap) -> tuple[Origin, ...]:
-    return tuple(Origin(op.operands[i], _over(place, map)) for i, place in op.runtime_origins(operand))
+def _origins(op: HloOp, operand: int, indexing_map: IndexingMap) -> tuple[Origin, ...]:
+    return tuple(Origin(op.operands[i], _over(place, indexing_map)) for i, place in op.runtime_origins(operand))
 
 
-def _over(place: IndexingMap, map: IndexingMap) -> IndexingMap:
-    """A map from the dims of `map` as one from all its variables."""
-    dims = [Expr.variable(number) for number in range(map.num_dims)]
-    return place.with_variables_replaced(dims, dims=map.dims, range_vars=map.range_vars, runtime_vars=map.runtime_vars)
+def _over(place: IndexingMap, indexing_map: IndexingMap) -> IndexingMap:
+    """`place`, a map over the dims of `indexing_map`, as a map over all its variables."""
+    dims = [Expr.variable(number) for number in range(indexing_map.num_dims)]
+    return place.with_variables_replaced(
+        dims, dims=indexing_map.dims, range_vars=indexing_map.range_vars, runtime_vars=indexing_map.runtime_vars
+    )
 
 
-def _origins_backwards(op: HloOp, operand: int, map: IndexingMap) -> tuple[Origin, ...]:
-    """Origins are said from an index of the result, which is where the map leads."""
-    return tuple(Origin(op.operands[i], map.compose(place)) for i, place in op.runtime_origins(operand))
+def _origins_backwards(op: HloOp, operand: int, indexing_map: IndexingMap) -> tuple[Origin, ...]:
+    """The origins for a map from operand to result: the op gives them over the result's index, so they are composed with the map."""
+    return tuple(Origin(op.operands[i], indexing_map.compose(place)) for i, place in op.runtime_origins(operand))
 
 
 def _add(found: dict[SSAValue, Indexings | None], value: SSAValue, indexings: Indexings | None) -> None:
@@ -130,48 +138,57 @@ def _composed(firsts: Indexings | None, second: Indexing | None) -> Indexings | 
 
 
 def _compose(first: Indexing, second: Indexing) -> Indexing:
-    """`second` after `first`: range and runtime variables of `second` stand before those of `first`, and origins move along."""
-    map = first.map.compose(second.map)
+    """`second` after `first`: the range and runtime variables of `second` are before those of `first`, and the origins likewise."""
+    composed = first.map.compose(second.map)
     origins = [Origin(origin.value, first.map.compose(origin.map)) for origin in second.origins]
     dims, ranges = first.map.num_dims, len(second.map.range_vars)
     own = [
         *range(dims),
         *range(dims + ranges, dims + ranges + len(first.map.range_vars)),
-        *range(len(map.variables) - len(first.map.runtime_vars), len(map.variables)),
+        *range(len(composed.variables) - len(first.map.runtime_vars), len(composed.variables)),
     ]
     for origin in first.origins:
         moved = origin.map.with_variables_replaced(
             [Expr.variable(number) for number in own],
-            dims=map.dims,
-            range_vars=map.range_vars,
-            runtime_vars=map.runtime_vars,
+            dims=composed.dims,
+            range_vars=composed.range_vars,
+            runtime_vars=composed.runtime_vars,
         )
         origins.append(Origin(origin.value, moved))
-    return _settled(map, origins)
+    return _settled(composed, origins)
 
 
-def _settled(map: IndexingMap, origins: Sequence[Origin]) -> Indexing:
-    """Simplified, without runtime variables that are known, and without symbols that nothing depends on."""
-    map = map.simplify()
-    first = len(map.variables) - len(map.runtime_vars)
-    replacements = [Expr.variable(number) for number in range(len(map.variables))]
-    for number, (variable, origin) in enumerate(zip(map.runtime_vars, origins, strict=True), first):
-        known = _known(origin, variable, map)
+def _settled(indexing_map: IndexingMap, origins: Sequence[Origin]) -> Indexing:
+    """The map simplified, without runtime variables of known value and without unused symbols."""
+    indexing_map = indexing_map.simplify()
+    first = len(indexing_map.variables) - len(indexing_map.runtime_vars)
+    replacements = [Expr.variable(number) for number in range(len(indexing_map.variables))]
+    for number, (variable, origin) in enumerate(zip(indexing_map.runtime_vars, origins, strict=True), first):
+        known = _known(origin, variable, indexing_map)
         replacements[number] = replacements[number] if known is None else known
-    whole = {"dims": map.dims, "range_vars": map.range_vars, "runtime_vars": map.runtime_vars}
-    map = map.with_variables_replaced(replacements, **whole).simplify()
-    whole = {"dims": map.dims, "range_vars": map.range_vars, "runtime_vars": map.runtime_vars}
+    whole = {
+        "dims": indexing_map.dims,
+        "range_vars": indexing_map.range_vars,
+        "runtime_vars": indexing_map.runtime_vars,
+    }
+    indexing_map = indexing_map.with_variables_replaced(replacements, **whole).simplify()
+    whole = {
+        "dims": indexing_map.dims,
+        "range_vars": indexing_map.range_vars,
+        "runtime_vars": indexing_map.runtime_vars,
+    }
     places = [_boxed(origin.map).with_variables_replaced(replacements, **whole).simplify() for origin in origins]
-    smaller, removed = map.remove_unused_symbols()
+    smaller, removed = indexing_map.remove_unused_symbols()
     if not removed:
-        return Indexing(map, _named(origins, places))
-    kept = [number for number in range(len(origins)) if not removed[len(map.range_vars) + number]]
-    gone = sum(1 << map.num_dims + number for number, is_removed in enumerate(removed) if is_removed)
+        return Indexing(indexing_map, _named(origins, places))
+    kept = [number for number in range(len(origins)) if not removed[len(indexing_map.range_vars) + number]]
+    gone = sum(1 << indexing_map.num_dims + number for number, is_removed in enumerate(removed) if is_removed)
     if any(result.variable_mask & gone for number in kept for result in places[number].results):
-        return Indexing(map, _named(origins, places))
-    staying = [number for number in range(len(map.variables)) if not gone >> number & 1]
+        return Indexing(indexing_map, _named(origins, places))
+    staying = [number for number in range(len(indexing_map.variables)) if not gone >> number & 1]
     position = [
-        Expr.variable(staying.index(n)) if n in staying else Expr.constant(0) for n in range(len(map.variables))
+        Expr.variable(staying.index(n)) if n in staying else Expr.constant(0)
+        for n in range(len(indexing_map.variables))
     ]
     whole = {"dims": smaller.dims, "range_vars": smaller.range_vars, "runtime_vars": smaller.runtime_vars}
     shrunk = [places[number].with_variables_replaced(position, **whole) for number in kept]
@@ -182,12 +199,12 @@ def _named(origins: Iterable[Origin], places: Iterable[IndexingMap]) -> tuple[Or
     return tuple(Origin(origin.value, place) for origin, place in zip(origins, places, strict=True))
 
 
-def _boxed(map: IndexingMap) -> IndexingMap:
-    """Without constraints: where an origin's map holds is what the map that it belongs to says."""
-    return IndexingMap(map.results, map.dims, map.range_vars, map.runtime_vars)
+def _boxed(indexing_map: IndexingMap) -> IndexingMap:
+    """The map without constraints: an origin's map is valid wherever the map that it belongs to is."""
+    return IndexingMap(indexing_map.results, indexing_map.dims, indexing_map.range_vars, indexing_map.runtime_vars)
 
 
-def _known(origin: Origin, variable: Variable, map: IndexingMap) -> Expr | None:
+def _known(origin: Origin, variable: Variable, indexing_map: IndexingMap) -> Expr | None:
     """The runtime variable's value as an expression over the map's variables, where its origin is a constant or an iota."""
     op = origin.value.owner
     if isinstance(op, ConstantOp) and not dims_of(op.result):
@@ -195,7 +212,7 @@ def _known(origin: Origin, variable: Variable, map: IndexingMap) -> Expr | None:
         return Expr.constant(min(max(value, variable.bounds.lower), variable.bounds.upper))
     if isinstance(op, IotaOp):
         index = origin.map.results[op.dimension]
-        return index if variable.bounds.contains(map.range_of(index)) else None
+        return index if variable.bounds.contains(indexing_map.range_of(index)) else None
     return None
 
 
@@ -204,7 +221,7 @@ def _known(origin: Origin, variable: Variable, map: IndexingMap) -> Expr | None:
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of the elements of one value, from an index of another."""
+    """The maps from an index of one value to the elements of another."""
 
     source: HloOp
     target: HloOp

@@ -1,12 +1,12 @@
-"""The kind of a root: which emitter would make a kernel of it alone.
+"""The kind of a root: the emitter that takes a fusion with this root alone.
 
-    reduction, transpose         its hero is a reduce, or a transpose through shared memory, that pays
-    scatter                      it is a scatter that has code for its updates
+    reduction, transpose         its hero is a reduce, or a transpose, that benefits from shared work or shared memory
+    scatter                      it is a scatter whose updates have code
     concatenate                  its hero is a concatenate of a few operands
     dynamic_update_slice         it is an update that can go in place, if its array's buffer is given
     loop                         everything else, copies too
 
-Emitters decline by the same functions, so what a pass on HLO parts for an emitter's sake is what that emitter takes.
+Emitters use the same functions in `applies`, so a root that an HLO pass separates for an emitter is one that the emitter takes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xla_emitters.fusions.transposes import describe_transpose
 from xla_emitters.fusions.view import FusionView
 
 CONCATENATED_MAX = 4
-"""Operands of a concatenate that get a loop each in every thread."""
+"""The most operands of a concatenate for which each thread runs a loop per operand."""
 
 
 def kind_of(view: FusionView, root: HloOp) -> str:
@@ -31,7 +31,7 @@ def kind_of(view: FusionView, root: HloOp) -> str:
 
 
 def why_no_reduction(view: FusionView, root: HloOp) -> str | None:
-    """None where the hero of `root` is a reduction that gets a kernel, or several; else the reason."""
+    """None where the hero of `root` is a reduction that gets one or several kernels; else the reason."""
     return why_not_hero(find_non_trivial_hero(view, root), are_split=True)
 
 
@@ -42,7 +42,7 @@ def why_no_transpose(view: FusionView, root: HloOp) -> str | None:
 
 
 def why_no_scatter(view: FusionView, root: HloOp) -> str | None:
-    """None where `root` is a scatter that has code for its updates; else the reason."""
+    """None where `root` is a scatter whose updates have code; else the reason."""
     found = scatter_at(view, root)
     return found if isinstance(found, str) else None
 
@@ -53,7 +53,7 @@ def why_no_concatenate(view: FusionView, root: HloOp) -> str | None:
     if hero.opcode != "concatenate":
         return f"the hero of %{root.instruction_name.data} is %{hero.instruction_name.data}, a '{hero.opcode}'"
     if len(hero.operands) > CONCATENATED_MAX:
-        return f"{len(hero.operands)} operands; more than {CONCATENATED_MAX} would be a loop each in every thread"
+        return f"{len(hero.operands)} operands; the concatenate emitter takes at most {CONCATENATED_MAX}, with a loop for each"
     return None
 
 
@@ -64,4 +64,4 @@ WHY_NOT: dict[str, Callable[[FusionView, HloOp], str | None]] = {
     "concatenate": why_no_concatenate,
     "dynamic_update_slice": why_no_update,
 }
-"""Name of an emitter -> None for a root that is its kind, else why not; in the order in which emitters are asked."""
+"""Name of an emitter -> a function: None for a root of its kind, else the reason. In the order of selection."""

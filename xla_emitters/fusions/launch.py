@@ -1,4 +1,4 @@
-"""Launch dimensions: how many threads visit a result, how many elements each, and which.
+"""Launch dimensions: the number of threads, the elements per thread, and the map from ids to elements.
 
     bf16[6,512,4096] on h200                    unroll 4: more elements than resident threads
     3145728 threads of 4 elements               128 a block, 24576 blocks
@@ -8,8 +8,8 @@
     f32[20] on h200                             1 block of 20 threads
     s8[1000003]                                 7813 x 128 and the constraint bl_x * 128 + th_x in [0, 1000002]
 
-Consecutive threads take consecutive groups of elements in the order in which the result lies in memory, so writes coalesce. What
-the grid has beyond the last element is masked by the constraint. Ids whose extent is 1 are not in the map.
+Consecutive threads process consecutive groups of elements in the result's memory order, so writes coalesce. The constraint masks threads
+beyond the last element. Ids of extent 1 are not in the map.
 Source: docs/reference/2 2.0.1-2.0.4; seed document, "MLIR Conversion".
 """
 
@@ -32,7 +32,7 @@ def launch_for(elements: int, unroll: int, device: Device, place: Place | None =
     """Blocks and threads that visit `elements` elements, `unroll` of them a thread, at least once each.
 
     A block of fewer than 128 threads is not rounded up to whole warps: 20 elements take 20 threads.
-    place    of what is launched, for the message
+    place    of the fusion, for the message
     raises   Unsupported if the grid does not fit even when its blocks are split over x and y.
 
     >>> from xla_emitters.device import device
@@ -48,7 +48,7 @@ def launch_for(elements: int, unroll: int, device: Device, place: Place | None =
     x = -(-blocks // y)
     if y > device.grid_max_y:
         raise Unsupported(
-            f"{elements} elements need {blocks} blocks of {threads} threads, more than {device.name} launches",
+            f"{elements} elements need {blocks} blocks of {threads} threads, more than {device.name} can launch",
             stage="launch",
             place=place,
             details=(f"a grid holds {device.grid_max_x} x {device.grid_max_y} blocks",),
@@ -57,11 +57,11 @@ def launch_for(elements: int, unroll: int, device: Device, place: Place | None =
 
 
 def work_item_map(launch: Launch, shape: Sequence[int], minor_to_major: Sequence[int], unroll: int) -> IndexingMap:
-    """From thread and block ids to the elements that this thread computes, `vector_index` counting them.
+    """The map from thread and block ids, and `vector_index` over a thread's elements, to the index of an element.
 
     shape           of the result, dimension sizes
     minor_to_major  its layout: dimension numbers, fastest varying in memory first
-    returns         ids -> indices, simplified; constrained to the result's elements when the grid visits more
+    returns         ids -> indices, simplified; constrained to the result's elements if the grid has more
     """
     elements = math.prod(shape)
     chunk = unroll * launch.blocks * launch.threads
@@ -78,7 +78,7 @@ def work_item_map(launch: Launch, shape: Sequence[int], minor_to_major: Sequence
         zero = Expr.constant(0)
         linear += (ids.get(f"th_{axis}", zero) + ids.get(f"bl_{axis}", zero) * threads) * stride
         stride *= threads * blocks
-    # Memory order, slowest first; the slowest needs no mod, for the constraint keeps `linear` inside.
+    # In memory order, slowest first. The slowest needs no mod, because the constraint bounds `linear`.
     order = tuple(reversed(minor_to_major))
     along = delinearize_in_bounds(linear, [shape[dimension] for dimension in order])
     results = [along[order.index(dimension)] for dimension in range(len(shape))]

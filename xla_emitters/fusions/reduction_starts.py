@@ -1,14 +1,14 @@
-"""What partial results of a reduction begin with, so that its initial value counts once however many threads begin.
+"""The first values of a reduction's partial results, chosen so that the initial value counts once, however many threads there are.
 
-    add, init 0        0 + 0 is 0: every thread begins with it
-    maximum, init x    max(x, x) is x, whatever x is: every thread begins with it
-    add, init x        threads begin with 0, and x is added in the end
-    argmax, init x     each result is selected from its two candidates, so body(x, x) is x: every thread begins with it
-    sum and maximum    each of them by its own rule, where each result comes from its own two candidates alone
-    own body, init x   unless body(x, x) is x for the constant that x is, threads begin with nothing, and x is combined in the end
+    add, init 0        0 + 0 is 0: every thread starts with it
+    maximum, init x    max(x, x) is x for every x: every thread starts with it
+    add, init x        threads start with 0, and x is added at the end
+    argmax, init x     each result is selected from its two candidates, so body(x, x) is x: every thread starts with it
+    sum and maximum    each by its own rule, if each result depends on its own two candidates alone
+    own body, init x   unless x is a constant and body(x, x) is x, threads start without a value, and x is combined at the end
 
-Bodies are associative and commutative: HLO lets elements be combined in any order. So x . a . x . b is a . b . (x . x), and where
-x . x is x nobody sees how often it was there.
+Bodies are associative and commutative: HLO lets elements be combined in any order. So x . a . x . b is a . b . (x . x), and if x . x is x,
+the number of times that x was combined does not matter.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from xla_emitters.dtypes import Kind
 from xla_emitters.errors import InternalError
 
 IDEMPOTENT = frozenset(("maximum", "minimum", "and", "or"))
-"""Opcodes that give x from x and x."""
+"""Opcodes with op(x, x) = x."""
 IDENTITY = {"add": 0, "multiply": 1, "xor": 0}
-"""By opcode, what gives x from x and itself."""
+"""Opcode -> its identity element."""
 
 
 def identities_needed(hero: ReduceOp) -> tuple[int | None, ...] | str | None:
-    """None where threads begin with the initial values, and are done.
+    """What threads start with: None means the initial values.
 
-    Else the numbers that they begin with, None for what begins with its initial value all the same; the initial values come in the end.
-    Else why neither is right: they begin with nothing.
+    A sequence has the first values, None for an entry that starts with its initial value; the other initial values are combined at the end.
+    A string is the reason why neither is right: threads start without a value.
     """
     body = find_computation(hero, hero.to_apply)
     if only_chooses(body):
@@ -62,13 +62,13 @@ def _is_complex(array: SSAValue) -> bool:
 
 
 def only_chooses(body: ComputationOp) -> bool:
-    """Whether each result is one of its two candidates, whichever: what is given twice is given back."""
+    """Whether each result is always one of its two candidates, so that body(x, x) is x."""
     parts = _results_of(body)
     return all(_is_chosen(part, (number, number + len(parts))) for number, part in enumerate(parts))
 
 
 def _results_of(body: ComputationOp) -> list[Any]:
-    """What computes each result of a reduction's computation: result i has parameters i and i + n for candidates."""
+    """The op that computes each result of a reduction's computation: the candidates of result i are parameters i and i + n."""
     root = body.root.owner
     return [operand.owner for operand in root.operands] if isinstance(root, TupleOp) else [root]
 
@@ -84,7 +84,7 @@ def _is_chosen(op: Any, candidates: tuple[int, int]) -> bool:
 
 
 def combining_opcodes(body: ComputationOp) -> tuple[str | None, ...]:
-    """For each result the opcode of what combines its two candidates and nothing else, but for conversions; else None."""
+    """For each result the opcode that combines its two candidates and nothing else, conversions aside; else None."""
     parts = _results_of(body)
     return tuple(_combining_opcode(part, {number, number + len(parts)}) for number, part in enumerate(parts))
 
@@ -99,14 +99,14 @@ def _combining_opcode(op: Any, candidates: set[int]) -> str | None:
 
 
 def _converted(op: Any) -> Any:
-    """What `op` is a conversion of, or `op`."""
+    """The operand of a conversion (of conversions); else `op` itself."""
     while isinstance(op, HloOp) and op.opcode == "convert":
         op = op.operands[0].owner
     return op
 
 
 def _constant(op: Any) -> Any:
-    """The value of a scalar constant, converted or not; None for what is known only at run time."""
+    """The value of a scalar constant, converted or not; None if it is known only at run time."""
     if isinstance(op, ConstantOp):
         return None if op.value is None else op.evaluate((), _no_call)
     if isinstance(op, HloOp) and op.opcode in ("convert", "bitcast", "reshape", "copy", "negate"):
@@ -116,7 +116,7 @@ def _constant(op: Any) -> Any:
 
 
 def _combines_to_itself(body: ComputationOp, inits: Sequence[Any]) -> bool:
-    """Whether the body gives the initial values when both of its sides are they."""
+    """Whether the body of the initial values and themselves gives the initial values."""
     given = [*inits, *inits]
     values = dict[Any, Any]()
     for op in body.instructions:

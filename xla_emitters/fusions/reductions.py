@@ -1,11 +1,11 @@
-"""Reductions as the hardware sees them: what lies where in memory, which of them get kernels of their own, and which run together.
+"""Reductions by memory layout: which of them get the reduction emitter, and which share a kernel.
 
     reduce f32[13,1051,321], dimensions={1}   column [13, 1051, 321]   threads side by side read neighbours, each sums its column
-    reduce f32[64,100,32,8], dimensions={0,2,3}  row [64, 100, 256]    dims 0 and 2 of [a, b, c] go, dim 1 stays: threads share a row
+    reduce f32[64,100,32,8], dimensions={0,2,3}  row [64, 100, 256]    of [a, b, c], a and c are reduced, b is kept: threads share a row
     reduce f32[8,16,32,64], dimensions={0,2}  neither                  element by element
 
-A kernel for reductions pays where a warp has work: rows of 32 or of a divisor of it, columns long enough for their width. What one block
-cannot sum alone (a row above 16384, a column above 4096) would race with other blocks and is not a hero.
+The reduction emitter is used where a warp has enough work: rows of at least 32 or of a divisor of 32, columns long enough for their width.
+A reduction that needs several blocks per result (a row above 16384, a column above 4096) would race between blocks and is not a hero.
 Source: docs/reference/2 1.8, 2.4.0-2.4.2; XLA reduction_utils.cc, reduction.cc.
 """
 
@@ -32,13 +32,13 @@ WARP = 32
 MOST_MAJOR_IN_ROW = 8
 """Slices of the major reduced dimension that one thread of a row reduction sums."""
 ELEMENTS_PER_THREAD = 16
-"""What a thread of a row reduction sums along the minor reduced dimension, at most."""
+"""The most elements that a thread of a row reduction sums along the minor reduced dimension."""
 LONGEST_ROW = ELEMENTS_PER_THREAD * 1024
 """Elements that one block sums along the minor reduced dimension."""
 LONGEST_COLUMN = 128 * WARP
 """Elements that one block sums down a column: 128 per warp."""
 ABSENT = 2**31 - 1
-"""Bits of the narrowest array where there is none."""
+"""The value of `input_bits` and `output_bits` where there is no array."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Reduction:
 
     @property
     def is_race_free(self) -> bool:
-        """One block sums all that makes one result."""
+        """Whether one block computes each result."""
         major, middle, minor = self.dims
         if self.is_row:
             return minor <= LONGEST_ROW and major <= MOST_MAJOR_IN_ROW
@@ -70,7 +70,7 @@ class Reduction:
 
     @property
     def pays(self) -> bool:
-        """Sharing the work among threads is faster than one thread for each result."""
+        """Whether several threads per result are faster than one."""
         _, middle, minor = self.dims
         if self.is_row:
             return minor >= WARP or (minor > 0 and WARP % minor == 0)
@@ -83,7 +83,7 @@ class Reduction:
 
     @cached_property
     def split(self) -> Split | None:
-        """How two reductions in a row do what one block cannot; None where it can.
+        """The two reductions, one after the other, that replace one which one block cannot compute; None where it can.
 
         >>> Reduction(False, (1, 8192, 8192)).split
         Split(outer=64, inner=128, first=Reduction(is_row=False, dims=(64, 128, 8192)), second=Reduction(is_row=False, dims=(1, 64, 8192)))
@@ -105,14 +105,14 @@ class Reduction:
 
     @property
     def longest_chain(self) -> int:
-        """The most combinations that one element goes through: in its thread, over two warps' lanes, and with the initial value."""
+        """The most combinations on the path of one element: in its thread, over the lanes of two warps, and with the initial value."""
         if (split := self.split) is not None:
             return split.first.longest_chain + split.second.longest_chain
         major, middle, minor = self.dims
         shuffles = 2 * (WARP.bit_length() - 1)
         if self.is_row:
             return major * ELEMENTS_PER_THREAD + shuffles + 1
-        # A block of a narrow column takes at least four rows at once, a wide one's a row for each warp.
+        # A block reads at least four rows of a narrow column reduction at once, and one row per warp of a wide one.
         rows = min(WARP, 4 * WARP // minor) if WARP % minor == 0 else WARP
         return -(-middle // rows) + shuffles + 1
 
@@ -122,9 +122,9 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Split:
-    """Two reductions for one: of runs of `inner` elements first, then of the `outer` results of these.
+    """Two reductions in place of one: first of runs of `inner` elements, then of the `outer` partial results.
 
-    inner, outer  what the length is padded to a product of, if it is not one
+    inner, outer  factors whose product is the length, padded if necessary
     """
 
     outer: int
@@ -134,9 +134,9 @@ class Split:
 
 
 def _factors(length: int, is_row: bool) -> tuple[int, int]:
-    """Two factors, alike, of what `length` is padded to: as little as can be, powers of two before others.
+    """Two similar factors of `length` with the least padding; powers of two are preferred.
 
-    The first reduction, which reads it all, gets the larger one, unless its rows could not be read by pairs then.
+    The first reduction, which reads all elements, gets the larger factor, unless its rows could then not be read in pairs.
     """
     bound = LONGEST_ROW if is_row else LONGEST_COLUMN
     most = min(math.isqrt(length), bound)
@@ -151,7 +151,7 @@ def _factors(length: int, is_row: bool) -> tuple[int, int]:
 
 
 def describe(reduce: ReduceOp) -> Reduction | None:
-    """The reduction over at most three dims that it is; None where neither what is kept nor what goes lies together in memory."""
+    """The reduction as one over at most three dims; None where neither the kept nor the reduced dims are contiguous in memory."""
     array = reduce.operands[0].type
     sizes, goes = dims_of(array), set(integers(reduce.dimensions))
     order = tuple(reversed(minor_to_major(array)))
@@ -175,7 +175,7 @@ def _are_consecutive(places: Sequence[int]) -> bool:
 
 
 def _parted(order: Sequence[int], sizes: Sequence[int], middle: Sequence[int]) -> tuple[int, int, int]:
-    """Elements along the dims before, at and after the places in `middle`."""
+    """Number of elements over the dims before, in and after `middle`."""
     first, last = middle[0], middle[-1] + 1
     major, inside, minor = (
         math.prod(sizes[dim] for dim in part) for part in (order[:first], order[first:last], order[last:])
@@ -186,11 +186,11 @@ def _parted(order: Sequence[int], sizes: Sequence[int], middle: Sequence[int]) -
 def why_not_hero(hero: HloOp, *, are_split: bool = False) -> str | None:
     """None where `hero` is a reduction that gets a kernel; else the reason."""
     if not isinstance(hero, ReduceOp):
-        return f"%{hero.instruction_name.data} ('{hero.opcode}') is no reduce"
+        return f"%{hero.instruction_name.data} ('{hero.opcode}') is not a reduce"
     found = describe(hero)
     name = f"%{hero.instruction_name.data}"
     if found is None:
-        return f"neither what {name} keeps nor what it reduces lies together in memory"
+        return f"neither the kept nor the reduced dimensions of {name} are contiguous in memory"
     if not found.pays:
         return f"{name} is a {found}: too little work for a warp"
     if not found.is_race_free and not are_split:
@@ -203,9 +203,9 @@ class FusionReductions:
     """The reductions of a fusion that one kernel makes.
 
     shape        of all of them
-    roots        what the fusion returns
-    heroes       of each root; its own root where that is not reduced: a side output
-    groups       the roots by number, in groups that have nothing in common
+    roots        of the fusion
+    heroes       of each root; the root itself where it is a side output
+    groups       the numbers of the roots, in groups with no operands in common
     input_bits   of an element of the narrowest parameter, output_bits of the narrowest root that is an array; ABSENT where there is none
     """
 
@@ -217,7 +217,7 @@ class FusionReductions:
     output_bits: int
 
     def hero_of(self, root: int) -> ReduceOp | None:
-        """The reduction that root `root` comes from, None for a side output."""
+        """The reduction from which root `root` is computed; None for a side output."""
         hero = self.heroes[root]
         return hero if isinstance(hero, ReduceOp) and describe(hero) == self.shape and self.shape.pays else None
 
@@ -236,7 +236,7 @@ class FusionReductions:
 def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReductions | str:
     """The reductions that are heroes, if they can share a kernel; else why not.
 
-    are_split  also those that one block cannot do, which become heroes of several kernels
+    are_split  also accept reductions that one block cannot compute, which are split over several kernels
     """
     roots = view.roots
     heroes = tuple(find_non_trivial_hero(view, root) for root in roots)
@@ -269,12 +269,12 @@ def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReduc
 
 
 def _why_no_heroes(view: FusionView, heroes: Sequence[HloOp], reasons: Sequence[str | None]) -> str:
-    """Of the reasons the one that says most: why a reduce is no hero, before what is not even a reduce."""
+    """The most specific reason: why a reduce is not a hero, rather than that another op is not a reduce."""
     of_reduces = (reason for hero, reason in zip(heroes, reasons, strict=True) if isinstance(hero, ReduceOp) and reason)
     if (reason := next(of_reduces, None)) is not None:
         return reason
     is_inside = next(iter(view.with_opcode("reduce")), None) is not None
-    return f"{reasons[0]}{', and only instructions of one operand lead on to one' if is_inside else ''}"
+    return f"{reasons[0]}{', and a reduce is only found through instructions of one operand' if is_inside else ''}"
 
 
 def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
@@ -286,7 +286,7 @@ def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
 
 
 def shared_reduction(hero: HloOp) -> Reduction | None:
-    """The reduction that a hero is, if it gets a kernel, or several; else None."""
+    """The reduction of a hero, if it gets one or several kernels; else None."""
     return describe(hero) if isinstance(hero, ReduceOp) and why_not_hero(hero, are_split=True) is None else None
 
 
@@ -294,12 +294,12 @@ def shared_reduction(hero: HloOp) -> Reduction | None:
 
 
 def group_roots(view: FusionView, roots: Sequence[HloOp], reduced: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
-    """The roots, by number, in groups that have nothing in common: each gets its own blocks.
+    """The numbers of the roots, in groups with no operands in common: each group gets its own blocks.
 
-    reduced  for each root, whether it comes from a reduction
+    reduced  for each root, whether it is computed from a reduction
 
-    Roots that are not reduced are one group: one may be written where another is read. Roots that read one parameter, or anything that
-    is computed from one, share a group, for they would read it twice. A scalar or a constant is cheap enough to be read twice.
+    Roots that are not reduced are one group: one may be written where another is read. Roots that read the same
+    parameter, or anything computed from it, share a group, because two groups would read it twice. Scalars and constants may be read twice.
     """
     group = list(range(len(roots)))
 
@@ -347,11 +347,11 @@ def _is_cheap(op: HloOp) -> bool:
 
 def narrowest_bits(types: Iterable[Attribute]) -> int:
     """Storage bits of an element of the narrowest array among `types`; ABSENT where there is none."""
-    return min((element_of(type).bits for type in types), default=ABSENT)
+    return min((element_of(array_type).bits for array_type in types), default=ABSENT)
 
 
 def vector_size(minor: int, threads: int, input_bits: int, heroes: Iterable[ReduceOp]) -> int:
-    """Neighbours along the minor dim that a thread reads at once: 1, 2 or 4.
+    """The number of neighbours along the minor dim that a thread reads at once: 1, 2 or 4.
 
     minor       size of that dim
     threads     how many threads are side by side along it

@@ -1,4 +1,4 @@
-"""What no emitter takes, whatever is in it: fusions for other compilers, tuples inside, dimensions only known at run time.
+"""Fusions that no emitter takes, whatever they compute: fusions for other compilers, tuples inside, dimensions only known at run time.
 
 Passes on HLO leave such fusions as they are (`supported_view`); emission refuses them by name and place (`refuse_unsupported`).
 Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
@@ -15,7 +15,7 @@ from xla_emitters.fusions.view import FusionView, HloFusion, view_of
 
 
 def supported_view(source: FusionOp | ComputationOp) -> HloFusion | None:
-    """The view of what becomes a kernel; None for what `refuse_unsupported` refuses."""
+    """The view of a fusion that becomes a kernel; None for one that `refuse_unsupported` refuses."""
     view = view_of(source)
     try:
         refuse_unsupported(view)

@@ -1,9 +1,9 @@
-"""What HLO says of where a fusion's results are to lie: `input_output_alias` of the module, `output_to_operand_aliasing` of the fusion.
+"""The aliases of a fusion's results that HLO states: `input_output_alias` of the module, `output_to_operand_aliasing` of the fusion.
 
     HloModule m, input_output_alias={ {1}: (0, {}, may-alias) }         result 1 of ENTRY in the buffer of parameter 0
     fusion(a, b), output_to_operand_aliasing={{0}: (1, {})}             result 0 of the fusion in the buffer of b
 
-Whether a kernel can write there is another question: `buffers.py`.
+Whether a kernel can write to that buffer is decided in `buffers.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xla_emitters.fusions.overwrites import is_callers, is_last_use
 
 
 def said_aliases(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
-    """Number of a result of a fusion -> the operand whose buffer module or fusion say that it is written to.
+    """Number of a result of a fusion -> the operand whose buffer it is written to, as the module or the fusion states.
 
     parameters   of the computation that the fusion calls
     """
@@ -36,7 +36,7 @@ def said_aliases(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int,
 
 
 def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
-    """What `input_output_alias` says of the fusion's results and operands."""
+    """The aliases of the fusion's results and operands by the module's `input_output_alias`."""
     module, entry = enclosing_module(call), call.parent_op()
     aliases = module and module.attributes.get("hlo.input_output_alias")
     assert entry is None or isinstance(entry, ComputationOp)
@@ -54,26 +54,27 @@ def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[i
 
 
 def _is_as_the_fusion_has_it(operand: SSAValue, call: FusionOp, parameters: Sequence[ParameterOp]) -> bool:
-    """Whether ENTRY's array is one of the fusion's, the same in memory: HLO may say of one of them that its elements are packed."""
+    """Whether ENTRY's array and the fusion's have the same form in memory: HLO may declare only one of them as packed."""
     given = zip(call.operands, parameters, strict=True)
     types = [parameter.result.type for value, parameter in given if value is operand]
-    return bool(types) and all(type == operand.type for type in types)
+    return bool(types) and all(result_type == operand.type for result_type in types)
 
 
 def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
-    """What the fusion's own `output_to_operand_aliasing` says."""
+    """The aliases by the fusion's own `output_to_operand_aliasing`."""
     if call.output_to_operand_aliasing is None:
         return {}
     wanted = dict[int, SSAValue]()
     for output, operand, inside in aliased_operands(call.output_to_operand_aliasing):
         result, value = _leaf_at(call.result, output, call), call.operands[operand]
+        # The caller's array must keep its value; any other array may be overwritten by the last instruction that reads it.
         if result is not None and not inside and (is_callers(value) or is_last_use(value, call)):
             wanted[result] = value
     return wanted
 
 
 def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:
-    """The number of `call`'s result that stands at `path` in the value of ENTRY; None if another instruction makes it."""
+    """The number of `call`'s result that is at `path` in the value of ENTRY; None if it is another instruction's."""
     path = list(path)
     while not isinstance(value.owner, FusionOp):
         match value.owner:
@@ -84,8 +85,8 @@ def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None
                 value = value.owner.operands[0]
             case _:
                 return None
-    leaf, type = 0, value.type
+    leaf, part_type = 0, value.type
     for number in path:
-        before = tuple_types(type)[:number]
-        leaf, type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(type)[number]
+        before = tuple_types(part_type)[:number]
+        leaf, part_type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(part_type)[number]
     return leaf if value.owner is call else None

@@ -1,14 +1,15 @@
-"""Scatters: which arrays can be updated in place, and who takes which updates.
+"""Scatters: which arrays can be updated in place, and how updates are distributed over threads.
 
     s = f32[1000,128] scatter(p, rows, u)      256 windows of 1 x 128 elements, each at the start that its row of indices says
 
     distributed updates     a thread per element of the updates (or per 2, 4 ... neighbours in one window). It reads its window's start.
-    distributed indices     a warp per run of windows. It reads each start once, and as long as that stays the same it combines the
-                            updates in registers: where indices are sorted and come again, memory sees one update for many
+    distributed indices     a warp per run of windows. It reads each start once, and combines the updates of consecutive equal starts
+                            in registers: where sorted indices repeat, memory gets one update for many
 
-A scatter goes over its updates; what it does not touch must be there already. So each result must lie in the buffer of its array, a
-parameter that nothing else reads: another thread might have updated what is read. And each update must be one step, where several may go
-to one element. Other scatters go to the loop emitter: each element of the result looks at all windows, in order.
+The scatter emitter writes only the updated elements, so the others must be in the result's buffer already: each result must be in the
+buffer of its array, a parameter that has no other use, because another thread may have updated an element before it is read. Where several
+updates may be for one element, an update must be atomic. The loop emitter takes other scatters: each element of the result reads all
+windows, in order.
 Source: docs/reference/2 2.7; XLA scatter.cc.
 """
 
@@ -35,16 +36,16 @@ ASSOCIATIVE = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "
 
 @once_per_view
 def scatter_of(view: FusionView) -> ScatterOp | str:
-    """The scatter that the fusion is, or why it is none that has code."""
+    """The scatter at the fusion's root, or why it has no code."""
     root = view.computation.root.owner
     assert isinstance(root, HloOp)
     return scatter_at(view, root)
 
 
 def scatter_at(view: FusionView, root: HloOp) -> ScatterOp | str:
-    """`root` if it is a scatter that has code for its updates, or why it is none."""
+    """`root` if it is a scatter whose updates have code, or the reason why not."""
     if not isinstance(root, ScatterOp):
-        return f"%{root.instruction_name.data} is no scatter"
+        return f"%{root.instruction_name.data} is not a scatter"
     if root.has_unique_indices:
         return root
     if len(root.arrays) > 1:
@@ -59,7 +60,7 @@ def _body(view: FusionView, scatter: ScatterOp) -> ComputationOp:
 
 
 def _adds(body: ComputationOp) -> bool:
-    """Whether a computation adds to its first parameter what does not depend on that."""
+    """Whether a computation adds to its first parameter a value that does not depend on it."""
     old, root = body.parameters[0], body.root.owner
     assert isinstance(root, HloOp)
     return root.opcode == "add" and old.result.has_one_use() and any(operand.owner is old for operand in root.operands)
@@ -67,7 +68,7 @@ def _adds(body: ComputationOp) -> bool:
 
 @once_per_view
 def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
-    """The parameters that the root, a scatter, updates, in the order of the results; else why it cannot do so in place."""
+    """The parameters that the root, a scatter, updates, in the order of the results; else why it cannot update them in place."""
     scatter = scatter_of(view)
     if isinstance(scatter, str):
         return scatter
@@ -77,9 +78,9 @@ def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
         assert isinstance(owner, HloOp)
         name = f"%{owner.instruction_name.data}"
         if not isinstance(owner, ParameterOp):
-            return f"what %{scatter.instruction_name.data} updates, {name}, is no parameter"
+            return f"%{scatter.instruction_name.data} updates {name}, which is not a parameter"
         if len(view.users[owner]) > 1:
-            return f"{name} is not only updated, but also read"
+            return f"{name} is read as well as updated"
         if minor_to_major(array.type) != minor_to_major(result):
             return f"%{scatter.instruction_name.data} has another layout than {name}, which it updates"
         found.append(owner)
@@ -91,7 +92,7 @@ def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
 
 @dataclass(frozen=True)
 class DistributedUpdates:
-    """A thread per so many neighbours in a window."""
+    """One thread for `elements_per_thread` neighbours in a window."""
 
     elements_per_thread: int
 
@@ -101,13 +102,13 @@ class DistributedUpdates:
 
 @dataclass(frozen=True)
 class DistributedIndices:
-    """A warp per run of windows.
+    """One warp for a run of windows.
 
     windows        of the scatter
     elements       of a window
-    windows_per_warp, starts_per_load   how many one warp goes through, and how many of their starts stand in one access
-    elements_per_thread                 neighbours in a window that a thread takes at once
-    steps                               how often it does so in a window
+    windows_per_warp, starts_per_load   how many windows one warp processes, and how many starts one access reads
+    elements_per_thread                 neighbours in a window that a thread processes at once
+    steps                               how often it does so per window
     """
 
     windows: int
@@ -126,7 +127,7 @@ class DistributedIndices:
 
 
 def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> DistributedUpdates | DistributedIndices:
-    """How the updates are given to threads."""
+    """The distribution of the updates over threads."""
     update = scatter.updates[0]
     windows = scatter.windows
     elements = math.prod(scatter.window_sizes)
@@ -150,14 +151,14 @@ def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> Dis
 
 
 def _windows_are_runs(scatter: ScatterOp) -> bool:
-    """Whether the elements of each window are neighbours in memory, in all updates in the same order."""
+    """Whether the elements of each window are contiguous in memory, in the same order in all updates."""
     windows = len(dims_of(scatter.updates[0])) - len(scatter.scatter_dims)
     orders = {minor_to_major(update.type) for update in scatter.updates}
     return len(orders) == 1 and not set(orders.pop()[:windows]) & set(scatter.scatter_dims)
 
 
 def is_canonical(scatter: ScatterOp) -> bool:
-    """Whether windows stand one after the other, row major, and rows of indices too."""
+    """Whether windows are stored one after the other, row major, and the rows of indices too."""
     rank, is_matrix = len(dims_of(scatter.updates[0])), len(dims_of(scatter.indices)) == 2
     values = (scatter.indices, *scatter.updates)
     in_order = all(minor_to_major(value.type) == tuple(reversed(range(len(dims_of(value))))) for value in values)
@@ -166,12 +167,12 @@ def is_canonical(scatter: ScatterOp) -> bool:
 
 
 def _is_associative(view: FusionView, scatter: ScatterOp) -> bool:
-    """Whether updates may be combined with one another before the array: for an op that is known to allow it, or the last one wins."""
+    """Whether updates may be combined with each other first: the op is associative, or the last update replaces the others."""
     return combining_opcode(_body(view, scatter)) is not None
 
 
 def combining_opcode(body: ComputationOp) -> str | None:
-    """What an update does to an element: an opcode of `ASSOCIATIVE`, "parameter" for taking its place, None for anything else."""
+    """How an update changes an element: an opcode of `ASSOCIATIVE`, "parameter" if it replaces it, None for anything else."""
     root = body.root.owner
     assert isinstance(root, HloOp)
     if isinstance(root, TupleOp):

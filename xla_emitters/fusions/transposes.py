@@ -1,16 +1,16 @@
-"""Which transposes go through shared memory, and how they look once dims that move together are one.
+"""Which transposes use shared memory, and their normal form with dims that move together merged.
 
     f32[2,3,1,160,170] -> dimensions={4,3,2,0,1}      dims (170, 160, 6), permutation (2, 1, 0), 4224 bytes of shared memory
 
-A transpose reads rows and writes columns, so element by element one of the two touches a piece of memory per element. Through a tile
-in shared memory both go along rows. That costs a barrier and pays when enough elements lie side by side on both sides; the tests below
-are XLA's. Three ways, the first that applies:
+A transpose reads rows and writes columns, so without shared memory either the reads or the writes do not coalesce. With a tile in shared
+memory both access rows. That costs a barrier, and is faster when rows are long enough on both sides; the tests below are XLA's. There are
+three forms; the first that applies is used:
 
     packed          elements below 32 bits: a thread moves four bytes at a time (`PackedTranspose`)
-    minor kept      the fastest dim stays and is at most eight bytes: it moves as one
+    minor kept      the fastest dim is kept and has at most eight bytes: it is moved as one
     minor moved     32 x 32 elements a block
 
-Elements that share a byte go through shared memory only where a thread writes whole bytes of it: packed, or with the kept dim as a whole.
+Elements that share a byte use shared memory only where a thread writes whole bytes: packed, or with the kept dim as a whole.
 Source: docs/reference/2 1.5, 1.6; XLA ir_emission_utils.cc.
 """
 
@@ -26,11 +26,11 @@ from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, minor_to_major, type_text
 
 TILE = 32
-"""Elements of a tile's row and rows of a tile: a warp's threads."""
+"""Elements in a row of a tile, and rows in a tile: the number of threads in a warp."""
 WORD_BITS = 32
 """What a thread of a packed transpose moves at once."""
 PACKED_SHARED_BYTES_MAX = 48 * 1024
-"""A block's static shared memory. Elements of two bits would take more."""
+"""The limit of a block's static shared memory in bytes; only two-bit elements would exceed it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PackedTranspose:
 
     @property
     def a(self) -> int:
-        """Number of dim A, of the input and of the output."""
+        """The number of dim A, in the input and in the output."""
         return len(self.dims) - 3
 
     @property
@@ -139,7 +139,7 @@ class TransposeDescription:
         return packed_transpose(self.dims, self.permutation, self.bits)
 
     def is_equivalent(self, other: TransposeDescription) -> bool:
-        """Whether one loop can do both: same dims, same permutation, elements as wide."""
+        """Whether one loop can transpose both: same dims, same permutation, same element width."""
         return (self.dims, self.permutation, self.bits) == (other.dims, other.permutation, other.bits)
 
     def __str__(self) -> str:
@@ -208,9 +208,9 @@ def packed_transpose(dims: Sequence[int], permutation: Sequence[int], bits: int)
 
 
 def describe_transpose(op: HloOp) -> TransposeDescription | str:
-    """How `op` goes through shared memory, or why it does not."""
+    """How `op` uses shared memory, or the reason why it does not."""
     if not isinstance(op, TransposeOp):
-        return f"'{op.opcode}' is no transpose"
+        return f"'{op.opcode}' is not a transpose"
     for value in (op.operands[0], op.result):
         if minor_to_major(value.type) != default_order(len(dims_of(value))):
             return f"{type_text(value.type, True)} is not row major"
@@ -224,7 +224,7 @@ def describe_transpose(op: HloOp) -> TransposeDescription | str:
     if found.keeps_minor:
         width = bits * dims[-1]
         if width > 64:
-            return f"its fastest dim stays, and {width} bits of it are read at once anyway"
+            return f"its fastest dim is kept, and its {width} bits are read at once anyway"
         if width * min(before[-2], dims[-2]) < 128:
             return f"rows of {min(before[-2], dims[-2])} times {width} bits are too short"
         if bits < 8 and (width % 8 or dims[-1].bit_count() != 1):

@@ -1,8 +1,8 @@
 """How many elements one thread computes.
 
-    bf16[6,512,4096]   12582912 elements fill the chip   4: two accesses of 8 bytes a thread instead of eight of 2
-    f32[20]            20 elements do not                1: more threads are worth more than wider accesses
-    s4[7]              two elements share a byte         2: whoever writes a byte writes all of it
+    bf16[6,512,4096]   12582912 elements fill the chip   4: two accesses of 8 bytes per thread instead of eight of 2
+    f32[20]            20 elements do not                1: more threads are faster than wider accesses
+    s4[7]              two elements share a byte         2: one thread writes all of a byte
     f32[16777216]      on b200                           8: its accesses are up to 32 bytes wide
 
 Powers of two; a count that does not divide is masked by the loop's bounds check. Fusions that repeat much work per element are not
@@ -33,7 +33,7 @@ ACCESS_BITS = 256
 def elements_per_thread(view: FusionView, device: Device, elements: int | None = None) -> int:
     """Elements that one thread computes: 1, 2, 4 ... up to 32.
 
-    elements  how many the grid visits; None: those of the first result
+    elements  how many the grid covers; None: those of the first result
     """
     elements, unroll = view.elements if elements is None else elements, 1
     if elements >= device.threads_max and may_unroll(view):
@@ -43,18 +43,18 @@ def elements_per_thread(view: FusionView, device: Device, elements: int | None =
 
 
 def unroll_reason(view: FusionView, device: Device) -> str:
-    """Why `elements_per_thread` answers what it does, for a person."""
+    """The reason for the result of `elements_per_thread`, as text."""
     if elements_per_thread(view, device) > 1 and view.elements < device.threads_max:
         return f"elements of {view.smallest_output_bits} bits share bytes, and a thread writes whole bytes"
     if view.elements < device.threads_max:
         return f"{view.elements} elements leave some of the {device.threads_max} threads of {device.name} idle"
     if heavy := next(filter(_is_heavy, view.instructions), None):
-        return f"'{heavy.opcode}' (%{heavy.instruction_name.data}) is too much work to repeat in one thread"
+        return f"'{heavy.opcode}' (%{heavy.instruction_name.data}) is too much code to repeat in one thread"
     return f"{view.elements} elements fill the {device.threads_max} threads of {device.name}"
 
 
 def may_unroll(view: FusionView) -> bool:
-    """Whether copies of the fusion's code per thread are cheap: no long loop or long chain of branches per element."""
+    """Whether several copies of the fusion's code per thread are cheap: no long loop and no long chain of branches per element."""
     return not any(map(_is_heavy, view.instructions))
 
 
@@ -84,7 +84,7 @@ def _largest_unroll(view: FusionView, device: Device) -> int:
     if major != 10 or len(view.result_types) > 1 or not is_narrow or any(view.with_opcode("reduce", "scatter")):
         return UNROLL
     types = [p.result.type for p in view.parameters if is_array(p.result.type)]
-    widest = max(8, *(element_of(type).bits for type in (*types, *view.result_types)))
+    widest = max(8, *(element_of(array_type).bits for array_type in (*types, *view.result_types)))
     unroll = min(WIDEST_UNROLL, 1 << (ACCESS_BITS // widest).bit_length() - 1)
     if any(view.with_opcode("pad")):
         unroll = min(unroll, 8)
@@ -94,7 +94,7 @@ def _largest_unroll(view: FusionView, device: Device) -> int:
 
 
 def _minor_dim_moved_together(transpose: HloOp) -> int:
-    """Elements along the fastest dimensions of a transpose's result that stay neighbours: size-1 dims dropped, runs merged."""
+    """Elements over the fastest dimensions of a transpose's result that stay neighbours: size-1 dims dropped, runs merged."""
     assert isinstance(transpose, TransposeOp)
     dims, _ = normalized(dims_of(transpose.result), integers(transpose.dimensions))
     return dims[-1] if dims else 1

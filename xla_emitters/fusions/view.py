@@ -1,12 +1,12 @@
-"""The fusion view: what is computed (roots), from what (parameters, operands), by which instructions, who uses whom.
+"""The fusion view: a fusion's roots, parameters, operands and instructions, and the users of each.
 
     %f = hlo.fusion %x, %x calls @sum      ->   HloFusion(name="f", computation=@sum, operands=(%x, %x),
                                                            parameters=(%p0, %p1), roots=(%add,), instructions=...)
 
-Analyses and emitters read this and nothing else of the module, so a computation that is not called by a fusion op (ENTRY itself, or a
-cluster that some other compiler cut out) is compiled by making a view of it. `FusionView` is all that they read; `HloFusion` is the
-view of HLO, and fusions of another form, as of buffers, come with a view of their own.
-A view is made once, where its HLO is done changing, and handed on; analyses keep on it what they found. It refuses nothing: `refusals.py`.
+Analyses and emitters read nothing else of the module, so a computation that no fusion op calls (ENTRY itself, or a cluster that another
+compiler made) is compiled through a view of it. `FusionView` is the protocol; `HloFusion` is the view of HLO. Fusions of another form, such
+as fusions on buffers, have a view of their own.
+A view is made once, after the passes on HLO, and passed on; analyses cache their results in it. It refuses nothing: see `refusals.py`.
 Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 """
 
@@ -45,21 +45,21 @@ Found = TypeVar("Found")
 
 
 class FusionView(Protocol):
-    """One computation that becomes one kernel: what analyses and emitters read of it.
+    """One computation that becomes one kernel, as analyses and emitters read it.
 
     name            of the fusion instruction (or of the computation): names the kernel
-    computation     what is computed; it is cut into functions
-    operands        what the kernel's arguments are at the call; a value that stands twice is one buffer. Without a call, the parameters
+    computation     the computation that is cut into functions
+    operands        the kernel's arguments at the call; a value that is passed twice is one buffer. Without a call, the parameters
     wanted_aliases  number of a result -> the operand whose buffer it may be written to, if the kernel can
-    roots           what the fusion returns: its root, or the operands of the tuple that it is, nested ones flattened
-    instructions    what the root needs, operands before users, in program order otherwise; parameters that nothing uses are left out
+    roots           the results: the computation's root, or the operands of the tuple at its root, nested ones flattened
+    instructions    those that the root needs, operands before users, else in program order; without unused parameters
     called          the computations that instructions call for each element, and those that they call, each once
-    users           which instructions read each one: once per operand slot, only those that are needed themselves
+    users           the users of each instruction that the root needs, once per operand
     result_types    one per array in the root, in the order of the kernel's results; nested tuples are flattened
-    location        of the fusion instruction: what the kernel's own loop and index code comes from
+    location        of the fusion instruction; also that of the kernel's own loop and index code
     place           where the fusion instruction, or the computation that is compiled without a call, is written
-    other_compiler  the kind by which a fusion is for another compiler; None for one that is for this one
-    analyses        what functions `once_per_view` found, by function and arguments
+    other_compiler  the kind of a fusion that another compiler takes; else None
+    analyses        the cached results of `once_per_view` functions, by function and arguments
     """
 
     @property
@@ -130,7 +130,7 @@ class HloFusion:
 
     @property
     def other_compiler(self) -> str | None:
-        """XLA says it in the fusion's configuration; the `kind=` decides nothing, there and here."""
+        """From the fusion's configuration, as in XLA; `kind=` is ignored there and here."""
         config = None if self.call is None else self.call.attributes.get("backend_config")
         named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
         return named and named.group(1)
@@ -172,11 +172,11 @@ class HloFusion:
 
     @property
     def smallest_output_bits(self) -> int:
-        return min(element_of(type).bits for type in self.result_types)
+        return min(element_of(result).bits for result in self.result_types)
 
     def __str__(self) -> str:
-        parameters = ", ".join(type_text(type) for type in self.parameter_types)
-        results = ", ".join(type_text(type) for type in self.result_types)
+        parameters = ", ".join(type_text(parameter) for parameter in self.parameter_types)
+        results = ", ".join(type_text(result) for result in self.result_types)
         return f"{self.name}: ({parameters}) -> ({results}), {len(self.instructions)} instructions"
 
 
@@ -190,7 +190,7 @@ def view_of(op: FusionOp | ComputationOp) -> HloFusion:
 def once_per_view(
     analysis: Callable[Concatenate[FusionView, Arguments], Found],
 ) -> Callable[Concatenate[FusionView, Arguments], Found]:
-    """A function of a view that computes what it answers once for each view: HLO that is viewed does not change."""
+    """Caches the results of a function of a view in the view, whose HLO does not change."""
 
     @wraps(analysis)
     def found(view: FusionView, *args: Arguments.args, **named: Arguments.kwargs) -> Found:

@@ -1,20 +1,20 @@
-"""Tensor accesses: which buffer, which elements, and whether two of them can meet.
+"""Tensor accesses: which buffer, which elements, and whether two accesses can overlap.
 
     %x = tensor.extract %in[%i]                     reads 1 element of %in's buffer at %i
     %t = vector.transfer_write %v, %iter[%j]        writes 4 elements of the buffer that %iter came from, at %j, ..., %j + 3
 
-Tensors are values, but a kernel keeps each in one buffer and updates it in place. Moving an access, or updating in place at all, is
-right only where the elements cannot meet. Three questions answer that:
+Tensors are values, but a kernel stores each in one buffer and updates it in place. Moving an access, or updating in place at all, is
+right only where the elements do not overlap. Three functions decide that:
 
-* `buffer_of(tensor)`: back through inserts, loops and branches to the argument (or allocation) that the value lives in. Two arguments
+* `buffer_of(tensor)`: back through inserts, loops and branches to the argument (or allocation) that stores the value. Two arguments
   with one `xla.slice_index` are one buffer; arguments without it are different buffers, as in the listings of the seed document.
 * `subscript(index)`: an index as `constant + sum(coefficient * term)`. A term is an SSA value or a nonlinear part (mod, floordiv ...),
   which is compared by structure. Equal terms cancel in a difference, so `th_x * 4 + 1` and `th_x * 4` are known to differ by one.
-* `never_meet(earlier, later)`: no run of `earlier` touches an element that a run of `later` after it touches. The distance of the two
-  subscripts is bounded by an interval, once for runs in the same iteration of all common loops and once for each common loop
-  that carries `later` to a later iteration.
+* `never_meet(earlier, later)`: no execution of `earlier` accesses an element that a later execution of `later` accesses. The
+  distance of the two subscripts is bounded by an interval: once for the same iteration of all common loops, and once for each common loop
+  in which `later` runs in a later iteration.
 
-Everything errs on one side: True is a proof, False means "not known".
+All answers are conservative: True is a proof, False means "not known".
 Source: docs/reference/2 3.3 (the conditions of vectorize-loads-stores and lower-tensors), made explicit.
 """
 
@@ -32,8 +32,8 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.indexing import Expr, ExprKind, Interval
+from xla_emitters.kernels.kernel_entry import SLICE_INDEX
 
-SLICE_INDEX = "xla.slice_index"
 UNKNOWN_RANGE = Interval(-(2**63), 2**63 - 1)
 
 Buffer = SSAValue | IntegerAttr
@@ -52,9 +52,9 @@ def argument_attribute(value: SSAValue, name: str) -> Attribute | None:
 
 
 def root_of(value: SSAValue) -> SSAValue | None:
-    """The argument or producing op whose memory `value` lives in; None when branches disagree."""
+    """The argument or op whose memory stores `value`; None where branches differ."""
     roots: set[SSAValue] = set()
-    # The ways through branches in a row meet again: each value is followed once.
+    # Consecutive branches join again: each value is followed once, not once per path.
     seen: set[SSAValue] = set()
     pending = [value]
     while pending:
@@ -86,7 +86,7 @@ def root_of(value: SSAValue) -> SSAValue | None:
 
 
 def buffer_of(value: SSAValue) -> Buffer | None:
-    """What stands for the memory of `value`: equal answers are the same memory. None when it is not known."""
+    """A key for the memory of `value`: equal keys are the same memory. None where it is not known."""
     root = root_of(value)
     if root is None:
         return None
@@ -101,9 +101,9 @@ def buffer_of(value: SSAValue) -> Buffer | None:
 class TensorAccess:
     """One op reading or writing a tensor.
 
-    tensor    the value read from, or the one that is updated
-    index     first element, or None: anywhere in the tensor
-    elements  how many from there on
+    tensor    the value that is read or updated
+    index     of the first element; None: anywhere in the tensor
+    elements  the number of elements from there on
     """
 
     op: Operation
@@ -118,14 +118,14 @@ class TensorAccess:
 
 
 def is_tensor(value: SSAValue) -> bool:
-    return type(value.type) is TensorType  # isinstance asks xDSL's metaclass, ten times as long
+    return type(value.type) is TensorType  # isinstance calls xDSL's metaclass and takes ten times as long
 
 
 def has_tensor(values: Iterable[SSAValue]) -> bool:
     return any(type(value.type) is TensorType for value in values)
 
 
-# Ops that hand tensors on without touching an element.
+# Ops that pass tensors on without an access.
 CARRIERS = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.YieldOp, func.ReturnOp, arith.ConstantOp, xla_gpu.SyncThreadsOp)
 
 
@@ -148,7 +148,7 @@ def accesses_of(op: Operation) -> Iterator[TensorAccess]:
                 op, op.input, True, _only(op.indices), math.prod(old.get_shape()) if isa(old, VectorType) else 1
             )
         case xla_gpu.PureCallOp() | func.CallOp() if not has_tensor(op.results):
-            # A function that wrote an argument would have to return it.
+            # A function that writes an argument must return it.
             yield from (TensorAccess(op, value, False, None) for value in op.operands if is_tensor(value))
         case _ if not isinstance(op, CARRIERS):
             for value in op.operands:
@@ -165,7 +165,7 @@ def accesses_in(op: Operation) -> tuple[TensorAccess, ...]:
 
 
 def by_buffer(accesses: Iterable[TensorAccess]) -> dict[Buffer | None, list[TensorAccess]]:
-    """The accesses to each buffer; under None those that may be to any, because theirs is not known."""
+    """The accesses by buffer; under None those whose buffer is not known."""
     found: dict[Buffer | None, list[TensorAccess]] = {}
     for access in accesses:
         found.setdefault(access.buffer, []).append(access)
@@ -220,7 +220,7 @@ class Subscript:
         return Subscript(self.constant * factor, frozenset((t, c * factor) for t, c in self.terms if factor))
 
     def stride(self, value: SSAValue) -> int | None:
-        """By how much the subscript grows when `value` grows by one; None when it is not by a constant."""
+        """The difference of the subscript when `value` grows by one; None where that is not a constant."""
         if any(isinstance(term, Nonlinear) and value in values_in(term) for term, _ in self.terms):
             return None
         return self.coefficients.get(value, 0)
@@ -298,9 +298,9 @@ def _value_divisor(value: SSAValue) -> int:
 
 
 def never_meet(earlier: TensorAccess, later: TensorAccess, within: scf.ForOp | None = None) -> bool:
-    """True if it is certain that no run of `later` touches an element that a run of `earlier` before it touched.
+    """True if it is proved that no execution of `later` accesses an element that an earlier execution of `earlier` accessed.
 
-    within  look at one run of this loop only: iterations of loops around it do not count
+    within  only during one run of this loop: iterations of the loops around it are ignored
     """
     if earlier.index is None or later.index is None:
         return False
@@ -319,8 +319,8 @@ def never_meet(earlier: TensorAccess, later: TensorAccess, within: scf.ForOp | N
 def _distance(before: Subscript, after: Subscript, loop: scf.ForOp | None) -> Interval:
     """Bounds of `after - before`, both in one iteration of all common loops, or `after` in a later iteration of `loop`.
 
-    A value from outside `loop` is the same on both sides, so only the difference of its coefficients counts. The induction variable has
-    grown by one to trip count - 1 steps. Any other value of the body may be anything on either side.
+    A value from outside `loop` is the same on both sides, so only the difference of its coefficients matters. The induction variable is 1
+    to trip count - 1 steps further. Any other value of the body is unknown on both sides.
     """
     total = _point(after.constant - before.constant)
     earlier, later = before.coefficients, after.coefficients
@@ -364,7 +364,7 @@ def constant_of(value: SSAValue) -> int | None:
 
 
 def trip_count(loop: scf.ForOp) -> int | None:
-    """How often the body runs, if the bounds are constants and the step is positive."""
+    """The number of iterations, if the bounds are constants and the step is positive; else None."""
     lower, upper, step = constant_of(loop.lb), constant_of(loop.ub), constant_of(loop.step)
     if lower is None or upper is None or step is None or step <= 0:
         return None

@@ -1,8 +1,8 @@
-"""Functions that read a thread's or block's number, whose range is known: declared in the IR, defined where the tools link.
+"""Functions that return a thread or block id with a known range: declared in the IR, defined in the LLVM IR that the toolchain links.
 
     llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
 
-The declaration says everything about the function: which register it reads and between which bounds its value is. xla-convert-ids-to-calls
+The attributes of the declaration define the function: the register that it reads and the bounds of its value. xla-convert-ids-to-calls
 writes it; the executor runs `definition`; the toolchain defines it in LLVM IR, with the range as metadata, which MLIR cannot write.
 """
 
@@ -47,16 +47,16 @@ class IdFunction:
         return llvm.FuncOp(self.name, llvm.LLVMFunctionType([], i32), extra_attrs=attributes)
 
     def definition(self, location: LocationAttr) -> llvm.FuncOp:
-        """The function with what it computes: the value of the register, in its range. `location` is its declaration's."""
-        id = REGISTERS[self.register]((self.low, self.high))
+        """The function with its body: the value of the register, in its range. `location` is its declaration's."""
+        id_op = REGISTERS[self.register]((self.low, self.high))
         defined = self.declaration()
-        id.location = defined.location = location
-        defined.body.add_block(Block([id, llvm.ReturnOp(id.res)]))
+        id_op.location = defined.location = location
+        defined.body.add_block(Block([id_op, llvm.ReturnOp(id_op.res)]))
         return defined
 
 
 def read_by(op: Operation) -> IdFunction | None:
-    """The function that does what `op` does: reads an id with a range. None for any other op."""
+    """The function that can replace `op`, which reads an id with a range. None for any other op."""
     if not isinstance(op, nvvm.SpecialRegisterOp) or op.range is None or type(op) not in _NAMES:
         return None
     return IdFunction(_NAMES[type(op)], op.range.lower.value.data, op.range.upper.value.data)

@@ -1,22 +1,22 @@
 """May the tensors of a function be updated in place? The check that makes it right to lower an insert to a store.
 
     %a = tensor.insert %x into %out[%i]        a new value of %out's buffer: the current one
-    %b = tensor.insert %y into %a[%j]          right: continues from the current value
+    %b = tensor.insert %y into %a[%j]          right: updates the current value
     %c = tensor.extract %out[%k]               stale: the buffer has changed since; right only if %k is never %i or %j
     return %b                                  right: the current value; returning %a or %out would not be
 
-Tensors are values, buffers are not: once a buffer is written, its older values are gone. One walk in program order keeps, for each buffer,
-which value is current:
+Tensors are values, buffers are not: a write to a buffer overwrites its older values. One walk in program order records the current value
+of each buffer and checks:
 
-* a write must continue from the current value, and makes the next one;
+* a write must update the current value; its result is the new current value;
 * a loop that writes a buffer must carry it in exactly one of its arguments, start with the current value and yield the current value;
 * an `scf.if` that writes a buffer must yield the current value in both branches;
-* threads that wait for each other hand on the current value, and get the next one: with what the others have written;
-* a read must be of the current value, or of elements that every write since is known not to touch (`accesses.never_meet`);
+* a barrier (sync_threads) must take the current value; its result, with the writes of all threads, is the new current value;
+* a read must be of the current value, or of elements that no write since can access (`accesses.never_meet`);
 * a function that returns tensors must return the current value of its last arguments' buffers, in order, and every buffer that it wrote.
-  One that is no kernel may return those of any of its arguments: nobody counts on which, since calls return no tensors.
+  A function that is not a kernel may return those of any of its arguments, since calls return no tensors.
 
-This is the seed document's rule for outputs ("No other uses of the output tensors are allowed") as far as it is needed and no further:
+This is the seed document's rule for outputs ("No other uses of the output tensors are allowed") in a weaker form:
 in-place kernels, whose input and output share a buffer, pass as long as they read each element before they write it.
 """
 
@@ -48,7 +48,7 @@ from xla_emitters.kernels.kernel_entry import ENTRY
 class Conflict:
     """Why the tensors of a function cannot be updated in place.
 
-    op      the op that would see, or lose, an update
+    op      the op that would read an update too early, or lose one
     why     continues "<op>: "
     update  the op that makes the update, where that is another
     """
@@ -86,8 +86,8 @@ STALE_WRITE = "it updates an older value of a tensor that has been updated in pl
 class _Walk:
     """Program order over one function.
 
-    version   of each tensor value: equal versions of one buffer have equal elements
-    current   version of each buffer that its memory holds at this point
+    version   of each tensor value: values of one buffer with equal versions have equal elements
+    current   version that each buffer's memory holds at this point
     writes    all writes of the function, by buffer
     """
 
@@ -105,7 +105,7 @@ class _Walk:
             if access.is_write:
                 buffer = self.buffer(access.tensor, access.op)
                 self.writes.setdefault(buffer, []).append(access)
-                # A chain of inserts is followed once, not from each of its links.
+                # Each chain of inserts is followed once, not once per insert.
                 self.buffers |= {result: buffer for result in access.op.results}
         for argument in self.function.body.block.args:
             if isinstance(argument.type, TensorType):
@@ -116,7 +116,7 @@ class _Walk:
         """The buffer of `value`; refuses `op`, which uses it, when it is not known."""
         if (found := self.buffers.get(value)) is None:
             if (found := buffer_of(value)) is None:
-                self._refuse(op, "its tensor may be one of two buffers")
+                self._refuse(op, "its tensor may be in one of two buffers")
             self.buffers[value] = found
         return found
 
@@ -137,16 +137,16 @@ class _Walk:
                     self._op(op)
 
     def _op(self, op: Operation) -> None:
-        # A region could hand out any tensor as its result.
+        # A region could yield any tensor.
         if type(op) not in KNOWN and (has_tensor(op.operands) or (op.regions and has_tensor(op.results))):
-            self._refuse(op, "it is not known what it does to its tensors")
+            self._refuse(op, "its effect on its tensors is not known")
         for access in accesses_of(op):
             if access.is_write:
                 self._write(access)
             else:
                 self._read(access)
         if any(access.is_write for region in op.regions for nested in region.walk() for access in accesses_of(nested)):
-            self._refuse(op, "it is not known how often it makes the updates inside it")
+            self._refuse(op, "it is not known how often it runs the updates in it")
         for region in op.regions:
             for block in region.blocks:
                 self._ops(block.ops)
@@ -156,7 +156,7 @@ class _Walk:
                     self._start(result)
 
     def _start(self, value: SSAValue) -> None:
-        """A tensor that stands for its buffer: an argument, a constant, an allocation."""
+        """A tensor that is the first value of its buffer: an argument, a constant, an allocation."""
         buffer = buffer_of(value)
         assert buffer is not None
         if buffer not in self.current:
@@ -186,11 +186,11 @@ class _Walk:
             self.version[result] = self.current[buffer] = self._fresh()
 
     def _sync(self, op: xla_gpu.SyncThreadsOp) -> None:
-        """After it, memory holds what all threads have written."""
+        """After a barrier, memory holds the writes of all threads."""
         for value, result in zip(op.arguments, op.outs, strict=True):
             buffer = self.buffer(value, op)
             if self.version[value] != self.current[buffer]:
-                self._refuse(op, "it waits with an older value of a tensor that has been updated in place")
+                self._refuse(op, "its operand is an older value of a tensor that has been updated in place")
             self.version[result] = self.current[buffer] = self._fresh()
 
     def _fresh(self) -> Version:
@@ -223,7 +223,7 @@ class _Walk:
                 continue
             buffer = self.buffer(yielded, op)
             if self.version[yielded] != self.current[buffer]:
-                self._refuse(op, "an iteration ends with an older value of a tensor than it has written")
+                self._refuse(op, "it yields an older value of a tensor that the iteration has updated in place")
             self.version[result] = self.current[buffer] = self._fresh()
 
     def _carriers(self, op: scf.ForOp, terminator: scf.YieldOp, tensors: Sequence[int]) -> frozenset[int]:
@@ -236,11 +236,11 @@ class _Walk:
                 self._refuse(op, "it exchanges tensors between iterations")
             if buffer in written and terminator.arguments[position] is not op.body.block.args[1 + position]:
                 if buffer in carries:
-                    self._refuse(op, "it carries one buffer twice")
+                    self._refuse(op, "it carries one buffer in two arguments")
                 carries[buffer] = position
         for buffer in written - carries.keys():
             if not (isinstance(buffer, OpResult) and op.is_ancestor(buffer.owner)):
-                self._refuse(op, "it writes a tensor that it does not hand to the next iteration")
+                self._refuse(op, "it writes a tensor that it does not carry to the next iteration")
         return frozenset(carries.values())
 
     def _branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
@@ -284,7 +284,7 @@ class _Walk:
         for value, output in zip(returned, outputs, strict=True):
             buffer = self.buffer(value, op)
             if buffer != buffer_of(output) and (ENTRY in self.function.attributes or not _is_argument(buffer)):
-                self._refuse(op, f"it returns another buffer than that of argument {output.index}")
+                self._refuse(op, f"it returns a tensor in another buffer than that of argument {output.index}")
             if self.version[value] != self.current[buffer]:
                 self._refuse(op, "it returns an older value of a tensor that has been updated in place")
         lost = {buffer for buffer in self.writes if _is_argument(buffer)} - {buffer_of(value) for value in returned}
@@ -297,12 +297,12 @@ class _Walk:
 
 
 def _is_argument(buffer: Buffer) -> bool:
-    """Whether the buffer came in from outside: an argument, or a slice shared by several."""
+    """Whether the buffer is that of an argument, or of several with one slice."""
     return not isinstance(buffer, SSAValue) or isinstance(buffer, BlockArgument)
 
 
 def _writes_before(value: SSAValue) -> set[Operation]:
-    """Writes that made `value` what it is, as far as they are found by going back to where the value enters a loop or branch."""
+    """The writes that computed `value`, back to where it enters a loop or branch."""
     found: set[Operation] = set()
     while True:
         match value:

@@ -1,20 +1,20 @@
-"""The entry of a kernel module and what its attributes say: launch, arguments, shared memory.
+"""The entry of a kernel module, and the launch, arguments and shared memory that its attributes describe.
 
     func.func @fusion(%arg0: tensor<8xf32> {llvm.align = 16 : index, xla.slice_index = 0 : index, xla.invariant}, ...)
         attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>}
 
     llvm.func @fusion(...) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, gpu.known_grid_size = ...}
 
-Emission writes these attributes, and the passes keep or translate them; so a launcher needs nothing but the IR of any stage. What today's
-XLA prints has no such attributes; there the ids say the launch:
+Emission writes these attributes, and the passes keep or translate them, so the IR of any stage is enough to launch the kernel. The IR that
+today's XLA prints has no such attributes; there the launch follows from the ids:
 
     gpu.thread_id x {xla.range = [0 : index, 127 : index]}          128 threads in x
     xla.workgroup_id x {xla.range = [0 : index, 959 : index]}       960 blocks in x
-    scf.forall (%x, %y, %z) in (128, 1, 1)                          128 threads in x, before there are any
+    scf.forall (%x, %y, %z) in (128, 1, 1)                          128 threads in x, before it becomes thread ids
     nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 960>                  960 blocks in x
     llvm.func @sreg.ctaid.x.0.960() -> i32                          960 blocks in x (`id_functions.py`)
 
-The attributes win. An id's range is its whole extent, and an id that nothing reads has extent 1: XLA drops those.
+Attributes take precedence. The range of an id is its whole extent; an id that is not used has extent 1, because XLA drops such ids.
 Source: docs/reference/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; docs/reference/1 1.6 "Static range of an SSA
 value"; docs/reference/2 3.3 "xla-gpu-lower-xla-shared".
 """
@@ -52,6 +52,10 @@ KERNEL = "nvvm.kernel"
 GRID = "gpu.known_grid_size"
 BLOCK = "gpu.known_block_size"
 REQUIRED_BLOCK = "nvvm.reqntid"
+SLICE_INDEX = "xla.slice_index"
+"""On an argument: the number of its buffer; arguments with one number are one buffer."""
+INVARIANT = "xla.invariant"
+"""On an argument: the kernel does not write its buffer."""
 DIMENSIONS = ("x", "y", "z")
 SHARED = 3
 """The address space of a block's shared memory."""
@@ -60,22 +64,23 @@ _REGISTERS = {
     **{register: (False, dimension) for dimension, register in nvvm.THREAD_ID.items()},
     **{register: (True, dimension) for dimension, register in nvvm.BLOCK_ID.items()},
 }
-"""The op that reads an id -> whether it is the block's, and its dimension."""
+"""The op that reads an id -> (True for a block id, False for a thread id; its dimension)."""
 _IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, llvm.FuncOp, *_REGISTERS))
 
 Extents = tuple[int, int, int]
 
 
+def is_entry(op: Operation) -> bool:
+    """Whether `op` is marked as a function that is launched."""
+    return ENTRY in op.attributes or KERNEL in op.attributes
+
+
 def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
     """The one function that is launched. raises VerifyError unless there is exactly one."""
-    entries = [
-        op
-        for op in module.walk()
-        if (ENTRY in op.attributes or KERNEL in op.attributes) and isinstance(op, func.FuncOp | llvm.FuncOp)
-    ]
+    entries = [op for op in module.walk() if is_entry(op) and isinstance(op, func.FuncOp | llvm.FuncOp)]
     if len(entries) != 1:
         raise VerifyError(
-            f"the module has {len(entries)} entry functions, one is wanted",
+            f"the module has {len(entries)} entry functions; it must have one",
             stage="kernel",
             help=f"the entry carries '{ENTRY}' (func.func) or '{KERNEL}' (llvm.func)",
         )
@@ -83,7 +88,7 @@ def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
 
 
 def known_grid(entry: Operation) -> Extents | None:
-    """The blocks in x, y, z that the function is made for, if its attributes say so."""
+    """The blocks in x, y, z that the function is made for, if an attribute says so."""
     return _extents(entry.attributes.get(GRID))
 
 
@@ -93,7 +98,7 @@ def known_block(entry: Operation) -> Extents | None:
 
 
 def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
-    """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError when nothing says them."""
+    """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError where the IR does not say them."""
     entry = entry or entry_of_kernel(module)
     grid, block = known_grid(entry), known_block(entry)
     if grid and block:
@@ -101,7 +106,7 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
     ids = list(_ids(module))
     if not ids or any(extent is None for *_, extent in ids):
         raise VerifyError(
-            "the entry does not say its launch",
+            "the launch of the entry is not known",
             stage="kernel",
             help=f"add '{GRID}' and '{BLOCK}', each array<i32: x, y, z>, or '{RANGE_ATTR}' to every id",
         )
@@ -116,7 +121,7 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
 
 
 def shared_bytes(module: ModuleOp) -> int:
-    """Static shared memory of one block, in bytes: tensors before they become memory, globals in its address space after."""
+    """Static shared memory of one block, in bytes: of its tensors before lower-tensors, of globals in address space 3 after."""
     total = 0
     for op in module.walk():
         if isinstance(op, llvm.GlobalOp) and op.addr_space.value.data == SHARED:
@@ -137,19 +142,19 @@ def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
     return value.value.data if isa(value, IntegerAttr) else None
 
 
-def _bytes_of(type: Attribute) -> int:
-    """Bytes of a variable whose parts are all as aligned as they are large."""
-    match type:
+def _bytes_of(array_type: Attribute) -> int:
+    """Bytes of a variable; the alignment of each part is its size, so there is no padding."""
+    match array_type:
         case llvm.LLVMArrayType():
-            return type.size.data * _bytes_of(type.type)
+            return array_type.size.data * _bytes_of(array_type.type)
         case llvm.LLVMStructType():
-            return sum(map(_bytes_of, type.types))
+            return sum(map(_bytes_of, array_type.types))
         case VectorType():
-            return prod(type.get_shape()) * _bytes_of(type.element_type)
-        case _ if isinstance(type, FixedBitwidthType):
-            return type.size
+            return prod(array_type.get_shape()) * _bytes_of(array_type.element_type)
+        case _ if isinstance(array_type, FixedBitwidthType):
+            return array_type.size
         case _:
-            raise VerifyError(f"a shared variable of type {type}", stage="kernel")
+            raise VerifyError(f"the size of a shared variable of type {array_type} is not known", stage="kernel")
 
 
 def _extents(attribute: Attribute | None) -> Extents | None:
@@ -160,9 +165,9 @@ def _extents(attribute: Attribute | None) -> Extents | None:
 
 
 def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
-    """Each id in `module`: whether it is the block's, its dimension, and its extent if it says that."""
+    """Each id in `module`: whether it is a block id, its dimension, and its extent, None if it is not known."""
     for op in module.walk():
-        # Nearly no op is an id, and this runs before every execution.
+        # A fast path: few ops are ids, and this runs before every execution.
         if type(op) not in _IDS:
             continue
         match op:
@@ -175,7 +180,7 @@ def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
                     yield False, dimension, int(extent)
             case nvvm.SpecialRegisterOp():
                 yield *_REGISTERS[type(op)], op.range.upper.value.data if op.range else None
-            case llvm.FuncOp() if (id := declared_by(op)) is not None:
-                yield *_REGISTERS[REGISTERS[id.register]], id.high
+            case llvm.FuncOp() if (declared := declared_by(op)) is not None:
+                yield *_REGISTERS[REGISTERS[declared.register]], declared.high
             case _:
                 pass

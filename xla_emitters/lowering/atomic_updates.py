@@ -1,30 +1,30 @@
-"""An element of memory is changed in one step: by an instruction that does just that, or by trying until no one came in between.
+"""Updates one element of memory atomically: by one instruction, or by a compare-and-swap loop.
 
     xla_gpu.atomic_rmw %t[%i] { ^bb0(%current: f32): yield (%current + %x) }
 ->
     llvm.atomicrmw fadd %address, %x monotonic
 
-    what becomes of the element        type                                  becomes
-    x                                  8 to 64 bits                          a store in one step
-    current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM does narrow ones in their word
+    new element                        type                                  lowering
+    x                                  8 to 64 bits                          an atomic store
+    current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM widens narrow ones to their word
     current + x                        f32, f64; f16; bf16 from sm_90        atomicrmw fadd
                                        complex                               the same for each part
                                        vectors of 2 or 4 f32 from sm_90      one instruction of PTX (`dialects/mlir/ptx_atomics.py`)
-    any of these two                   other vectors, or not aligned         the same for each element
+    either of these two                other vectors, or not aligned         the same for each element
     max(current, x), min               f32, f64                              atomicrmw on the bits, see below
-    narrow(wide(current) + wide(x))    f16, bf16                             as current + x: it rounds once in effect
+    narrow(wide(current) + wide(x))    f16, bf16                             as current + x: the two roundings equal one
     anything else                      4 to 64 bits                          compare and swap
 
-Compare and swap: the word with the element is read, the new element computed and put into it, and it is written if the word is still what
-was read; else again with what is there now. Words have 32 bits, or as many as the element where that is more; narrow elements are moved
-by 8 bits for each byte that they lie behind the word's begin, those below 8 bits by their place in the byte too.
+Compare and swap: the loop reads the word that holds the element, computes the new word, and writes it if memory still holds the word that
+was read; else it repeats with the word that memory holds now. A word has 32 bits, or 64 for an element of 64. A narrow element is at bit
+8 * (its byte offset in the word), plus its place in the byte if it has fewer than 8 bits.
 
     scf.while (%old = %first) { %new = ...; %seen, %ok = cmpxchg %word, %old, %new; condition(not %ok) %seen } do { yield %seen }
 
-Maximum of floats: of two numbers above zero the greater has the greater bits as an integer, of two below zero the lesser; and as signed
-integers all below zero are less. So the greatest comes out of signed maximum for x >= 0, of unsigned minimum for x < 0, and NaN, if it
-is written as the NaN with these bits, stays: 0x7fc00000 is above all numbers, as 0xffc00000 is below all for minimum. What is read
-before decides whether there is anything to do.
+Maximum of floats, on their bits as integers: positive floats are ordered as their bits, negative floats in the reverse order, and as signed
+integers all negative floats are below all positive ones. So the maximum with x is a signed maximum for x >= 0 and an unsigned minimum for
+x < 0. NaN is written as 0x7fc00000, which is above all numbers, and so it stays; for the minimum it is 0xffc00000, which is below all. A
+load before the atomic op decides whether the element changes at all.
 Source: docs/reference/2 3.4; XLA lower_tensors.cc; PTX ISA "atom".
 """
 
@@ -60,17 +60,17 @@ from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.memory import ordering_number
 from xla_emitters.dialects.mlir.ptx_atomics import add_floats, can_add
-from xla_emitters.dialects.mlir.vector import BitcastOp, FromElementsOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
-from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.locations import located_builder
 
 UNORDERED = ordering_number("unordered").value.data
 MONOTONIC = ordering_number("monotonic").value.data
 WORD = 32
-"""Bits of the least that hardware compares and swaps."""
+"""The smallest width that the hardware compares and swaps, in bits."""
 NATIVE: dict[type[Operation], str] = {
     arith.AddiOp: "add",
     arith.AndIOp: "_and",
@@ -82,16 +82,16 @@ NATIVE: dict[type[Operation], str] = {
     arith.MinUIOp: "umin",
     arith.AddfOp: "fadd",
 }
-"""Op -> what LLVM calls the change that it makes."""
+"""Op -> the name of the same change in `llvm.atomicrmw`."""
 
 
 @dataclass(frozen=True)
 class FloatExtremum:
-    """How the greater or lesser of two floats is found among integers.
+    """How the maximum or minimum of two floats is computed on integers.
 
-    replaces    the predicate under which an element is to be replaced by the value; holds where one is NaN
-    of_positive, of_negative   what is done with the bits, by the sign of the value
-    is_negative_nan            the sign of the NaN that stays
+    replaces    the predicate under which the value replaces the element; true if either is NaN
+    of_positive, of_negative   the atomic operation on the bits, by the sign of the value
+    is_negative_nan            the sign bit of the NaN that is written
     """
 
     replaces: str
@@ -108,11 +108,11 @@ EXTREMA: dict[type[Operation], FloatExtremum] = {
 
 @dataclass(frozen=True)
 class ElementAddress:
-    """Where an element lies.
+    """The address of an element.
 
     address  of the element, or of the byte that holds it
-    shift    i8: how far it is from the low end of that byte, in bits; None: not at all
-    is_for_vectors   it is in global memory, and where it is the first of a vector, that is aligned to its size
+    shift    i8: the element's lowest bit in that byte; None: 0
+    is_for_vectors   the address is in global memory, and a vector that begins there is aligned to its size
     """
 
     address: SSAValue
@@ -122,7 +122,7 @@ class ElementAddress:
 
 
 def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, stage: str) -> None:
-    """Puts the code that does what `op` does before it, and leaves `op` without its body's ops.
+    """Inserts the code of `op` before it, and empties the body of `op`.
 
     raises  Unsupported, naming the op, for elements that no instruction compares and swaps
     """
@@ -133,16 +133,16 @@ def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, 
     (result,) = end.arguments
     if isa(op.current.type, VectorType):
         if not _change_each(builder, op.current.type, place, _operand(op, body, result), device):
-            raise _unsupported(stage, op, "changes several elements in a way that no instruction has")
+            raise refusal(stage, op, f"'{op.name}' updates several elements in a way that no instruction does")
         return
     if not _overwrite(builder, op, place, result) and not _change(builder, op, place, body, result, device):
         if place.storage.bits > 64:
-            raise _unsupported(stage, op, f"changes {op.current.type} in a way that takes more than an addition")
+            raise refusal(stage, op, f"'{op.name}' changes {op.current.type} in a way that is not an addition")
         _compare_and_swap(builder, op, place)
 
 
 def _hoist_what_is_known(op: AtomicRMWOp) -> None:
-    """Ops of the body that do not need the old value go before `op`."""
+    """Moves the ops of the body that do not use the old value before `op`."""
     depends = set[SSAValue]([op.current])
     for inner in list(op.body.block.ops):
         used = {value for nested in inner.walk() for value in nested.operands}
@@ -157,7 +157,7 @@ def _hoist_what_is_known(op: AtomicRMWOp) -> None:
 
 
 def _overwrite(builder: Builder, op: AtomicRMWOp, place: ElementAddress, result: SSAValue) -> bool:
-    """A store, if the new element does not depend on the old one and is written in one step."""
+    """Inserts an atomic store, if the new element does not depend on the old one and hardware can store it atomically."""
     if not 8 <= place.storage.bits <= 64 or _is_inside(op, result):
         return False
     value = to_memory(builder, result)
@@ -180,17 +180,17 @@ def _change(
     result: SSAValue,
     device: Device,
 ) -> bool:
-    """An instruction that changes the element as the body does, if there is one."""
+    """Inserts an instruction that changes the element as the body does, if there is one."""
     found = _operand(op, body, result)
     if found is None:
         return False
     kind, value = found
-    type = op.current.type
-    if kind in EXTREMA and isinstance(type, Float32Type | Float64Type):
+    current = op.current.type
+    if kind in EXTREMA and isinstance(current, Float32Type | Float64Type):
         _extremum(builder, place.address, value, EXTREMA[kind])
-    elif kind is complex.AddOp and isa(type, ComplexType[AnyFloat]):
-        _add_parts(builder, place.address, value, type.element_type)
-    elif kind in NATIVE and _has_instruction(kind, type, device):
+    elif kind is complex.AddOp and isa(current, ComplexType[AnyFloat]):
+        _add_parts(builder, place.address, value, current.element_type)
+    elif kind in NATIVE and _has_instruction(kind, current, device):
         builder.insert(llvm.AtomicRMWOp(NATIVE[kind], place.address, value))
     else:
         return False
@@ -199,20 +199,20 @@ def _change(
 
 def _change_each(
     builder: Builder,
-    type: VectorType,
+    vector_type: VectorType,
     place: ElementAddress,
     found: tuple[type[Operation], SSAValue] | None,
     device: Device,
 ) -> bool:
-    """Instructions that change the elements of a vector, each by itself, if there are any."""
+    """Inserts instructions that change the elements of a vector, each atomically by itself, if there are any."""
     if found is None:
         return False
     kind, values = found
-    element, (width,) = type.element_type, type.get_shape()
+    element, (width,) = vector_type.element_type, vector_type.get_shape()
     if kind not in NATIVE or not _has_instruction(kind, element, device):
         return False
     parts = [builder.insert(vector.ExtractOp(values, [k], element)).result for k in range(width)]
-    if kind is arith.AddfOp and can_add(type, device) and place.is_for_vectors:
+    if kind is arith.AddfOp and can_add(vector_type, device) and place.is_for_vectors:
         builder.insert(add_floats(place.address, parts))
         return True
     for k, part in enumerate(parts):
@@ -222,7 +222,7 @@ def _change_each(
 
 
 def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tuple[type[Operation], SSAValue] | None:
-    """For `current OP x`, or `narrow(wide(current) OP wide(x))`: which OP, and x."""
+    """For `current OP x`, or `narrow(wide(current) OP wide(x))`: the class of OP, and x."""
     if len(body) == 3:
         widened, changed, narrowed = body
         if not isinstance(widened, arith.ExtFOp) or not isinstance(narrowed, arith.TruncFOp):
@@ -230,7 +230,7 @@ def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tu
         if narrowed.result is not result or narrowed.input is not changed.results[0]:
             return None
         other = _other(changed, widened.result)
-        # f32 holds more than twice the digits of what it is narrowed to, so rounding twice rounds as once.
+        # f32 has more than twice the digits of f16 and bf16, so rounding to f32 and then to them equals rounding once.
         if other is None or not isinstance(other.owner, arith.ExtFOp) or not isinstance(other.type, Float32Type):
             return None
         source = other.owner.input
@@ -243,17 +243,17 @@ def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tu
 
 
 def _other(op: Operation, one: SSAValue) -> SSAValue | None:
-    """The operand of `op` beside `one`, if it has these two."""
+    """The other operand of `op`, if it has two and one of them is `one`."""
     if len(op.operands) != 2 or len(op.results) != 1:
         return None
     others = [operand for operand in op.operands if operand is not one]
     return others[0] if len(others) == 1 else None
 
 
-def _has_instruction(kind: type[Operation], type: Attribute, device: Device) -> bool:
-    match type:
+def _has_instruction(kind: type[Operation], value_type: Attribute, device: Device) -> bool:
+    match value_type:
         case IntegerType():
-            return kind is not arith.AddfOp and type.bitwidth in (8, 16, 32, 64)
+            return kind is not arith.AddfOp and value_type.bitwidth in (8, 16, 32, 64)
         case Float32Type() | Float64Type() | Float16Type():
             return True
         case BFloat16Type():
@@ -263,7 +263,7 @@ def _has_instruction(kind: type[Operation], type: Attribute, device: Device) -> 
 
 
 def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFloat) -> None:
-    """Each part by itself: nobody sees the sum before all have added."""
+    """Adds each part by itself: no thread reads the sum before all have added."""
     imaginary = llvm.GEPOp.from_mixed_indices(address, [1], part, inbounds=True)
     builder.insert(llvm.AtomicRMWOp("fadd", address, builder.insert(complex.ReOp(value)).result))
     builder.insert(
@@ -272,17 +272,17 @@ def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFl
 
 
 def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatExtremum) -> None:
-    type = value.type
-    assert isinstance(type, Float32Type | Float64Type)
-    integer = IntegerType(type.bitwidth)
+    value_type = value.type
+    assert isinstance(value_type, Float32Type | Float64Type)
+    integer = IntegerType(value_type.bitwidth)
     old = builder.insert(
-        llvm.LoadOp(address, type, alignment=type.bitwidth // 8, ordering=MONOTONIC)
+        llvm.LoadOp(address, value_type, alignment=value_type.bitwidth // 8, ordering=MONOTONIC)
     ).dereferenced_value
-    form = dtype_of(type).float_format
+    form = dtype_of(value_type).float_format
     lasting = builder.insert(
         arith.ConstantOp(IntegerAttr(form.nan - (form.sign if way.is_negative_nan else 0), integer))
     ).result
-    nan = builder.insert(arith.BitcastOp(lasting, type)).result
+    nan = builder.insert(arith.BitcastOp(lasting, value_type)).result
     is_nan = builder.insert(arith.CmpfOp(value, value, "uno")).result
     value = builder.insert(arith.SelectOp(is_nan, nan, value)).result
     # An old NaN stays as it is.
@@ -329,7 +329,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
             inner.insert(moved)
             continue
         (result,) = moved.arguments
-        # What stays behind must not be among the users of what went.
+        # The old body must not use the values whose ops moved away.
         moved.operands = [op.current]
         op.body.block.add_op(moved)
         part = _bits(inner, to_memory(inner, result), bits)
@@ -344,10 +344,10 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
 
 
 def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValue]:
-    """The address of the word that holds a narrow element, and how far the element is from its low end, in bits of i32."""
+    """The address of the word that holds a narrow element, and the element's lowest bit in it, as i32."""
 
-    def integer(value: int, type: IntegerType) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, type))).result
+    def integer(value: int, integer_type: IntegerType) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, integer_type))).result
 
     number = builder.insert(llvm.PtrToIntOp(place.address, i64)).output
     behind = builder.insert(arith.AndIOp(number, integer(WORD // 8 - 1, i64))).result
@@ -391,7 +391,7 @@ def _bits(builder: Builder, value: SSAValue, bits: int) -> SSAValue:
     if value.type == integer:
         return value
     if isa(value.type, VectorType):
-        lone = builder.insert(BitcastOp(value, VectorType(integer, [1]))).result
+        lone = builder.insert(vector.BitcastOp(value, VectorType(integer, [1]))).result
         return builder.insert(vector.ExtractOp(lone, [0], integer)).result
     return builder.insert(arith.BitcastOp(value, integer)).result
 
@@ -402,14 +402,9 @@ def _from_bits(builder: Builder, value: SSAValue, storage: Storage) -> SSAValue:
         return value
     if isinstance(storage.memory, VectorType):
         lone = builder.insert(FromElementsOp([value], VectorType(value.type, [1]))).results[0]
-        return builder.insert(BitcastOp(lone, storage.memory)).result
+        return builder.insert(vector.BitcastOp(lone, storage.memory)).result
     return builder.insert(arith.BitcastOp(value, storage.memory)).result
 
 
 def _position(number: int) -> DenseArrayBase[IntegerType]:
     return DenseArrayBase.from_list(i64, [number])
-
-
-def _unsupported(stage: str, op: Operation, why: str) -> Unsupported:
-    at = place_of(op)
-    return Unsupported(f"'{op.name}'{f' at {at}' if at else ''} {why}", stage=stage)

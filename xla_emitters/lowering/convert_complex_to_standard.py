@@ -1,4 +1,4 @@
-"""Complex arithmetic becomes arithmetic on the two parts; what is left of `complex` makes numbers of parts and takes them apart.
+"""Complex arithmetic becomes arithmetic on the two parts; of `complex`, only create, re and im are left.
 
     %r = complex.mul %a, %b : complex<f32>
 ->
@@ -7,7 +7,7 @@
     %9 = %0 * %3 + %1 * %2
     %r = complex.create %6, %9 : complex<f32>               gone again if only ops of this pass use %r
 
-With m >= n the magnitudes of the parts, r = n / m and h = sqrt(1 + r^2), nothing overflows that the answer does not:
+With m >= n the magnitudes of the parts, r = n / m and h = sqrt(1 + r^2), no intermediate value overflows unless the result does:
 
     abs             m h                                     one part infinite: infinity, whatever the other is
     sqrt            sqrt(m) (w, p / 2w),  w = sqrt((h + q) / 2),  q = |re| / m,  p = |im| / m; parts swapped and signed by quadrant
@@ -23,10 +23,10 @@ With m >= n the magnitudes of the parts, r = n / m and h = sqrt(1 + r^2), nothin
     div             Smith's: by the ratio of the divisor's smaller to its larger part; zeros and infinities by C's rules
     atan2           -i log((x + i y) / sqrt(x^2 + y^2)), of both over their largest part
 
-An answer is within a few units in the last place of its modulus of the exact one, except that pow's error grows with |b log a|, and
-atan2's is one of 1 at least and grows where x^2 + y^2 cancels. Special values are those of C's Annex G. MLIR's pass of this name is less
+The error is a few units in the last place of the result's modulus, except that pow's error grows with |b log a|, and atan2's is relative
+to 1 at least and grows where x^2 + y^2 cancels. Special values are those of C's Annex G. MLIR's pass of this name is less
 exact near 1 (log), 0 (sin, cos) and the poles (tan, tanh); fastmath flags are permissions, and not used.
-Not for vectors of complex numbers, which do not exist; loops, branches, calls and selects carry complex numbers as before.
+There are no vectors of complex numbers. Loops, branches, calls and selects carry complex numbers as before.
 Source: docs/reference/2 3.3; MLIR 22, convert-complex-to-standard (div, abs, exp); Kahan, "Branch cuts for complex elementary functions".
 """
 
@@ -74,7 +74,7 @@ class ConvertComplexToStandardPass(KernelPass):
 
 
 def _operand(builder: Builder, value: SSAValue) -> _Number | _Parts:
-    """A complex number's parts; any other value as it is."""
+    """The parts of a complex number; any other value unchanged."""
     if not isinstance(value.type, ComplexType):
         return _Number(builder, value)
     if isinstance(made := value.owner, complex.CreateOp):
@@ -84,7 +84,7 @@ def _operand(builder: Builder, value: SSAValue) -> _Number | _Parts:
 
 
 def _fold_part(op: complex.ReOp | complex.ImOp) -> None:
-    """A part of a number that was just made of two is one of them."""
+    """`re` or `im` of a `complex.create` is the operand itself."""
     if isinstance(made := op.complex.owner, complex.CreateOp):
         part = made.real if isinstance(op, complex.ReOp) else made.imaginary
         op.results[0].replace_all_uses_with(part)
@@ -169,7 +169,7 @@ class _Number:
         return self.holds("uno", self)
 
     def is_infinite(self) -> _Truth:
-        """Of a magnitude: whether it is infinity."""
+        """Whether the number, a magnitude, is infinity."""
         return self.holds("oeq", python_math.inf)
 
     def _other(self, other: _Number | float) -> SSAValue:
@@ -201,7 +201,7 @@ class _Truth:
 
 @dataclass(frozen=True)
 class _Magnitudes:
-    """Of a number's parts: the larger, infinity if either is; the smaller; the ratio of both, 0 where there is none; see the head."""
+    """The larger magnitude of a number's parts (infinity if either is), the smaller, and their ratio (0 if undefined); see the head."""
 
     larger: _Number
     smaller: _Number
@@ -287,7 +287,7 @@ def _multiply(a: _Parts, b: _Parts) -> _Parts:
 
 
 def _divide(a: _Parts, b: _Parts) -> _Parts:
-    """Smith's quotient, and what zeros and infinities say instead of it."""
+    """Smith's quotient, with the results for zeros and infinities selected over it."""
     (x, y), (u, v) = a, b
     ratio = u / v
     scale = u * ratio + v
@@ -375,7 +375,7 @@ def _sqrt(z: _Parts) -> _Parts:
     root = _root(x, y)
     m = root.magnitudes.larger
     scale = m.apply(math.SqrtOp)
-    # The root of an infinity has no part across it unless the imaginary part says so.
+    # The root of an infinite real number has a zero imaginary part unless the imaginary part is infinite or NaN.
     is_flat = m.is_infinite() & abs(y).holds("olt", python_math.inf)
     one, other = scale * root.one, is_flat.choose(0.0, scale * root.other)
     is_left = x.holds("olt", 0.0)
@@ -412,14 +412,14 @@ def _cos_sin(x: _Number) -> _Parts:
 def _exp(z: _Parts) -> _Parts:
     x, y = z
     cosine, sine = _cos_sin(y)
-    # exp(-inf) is 0 in every direction, also in that of no number.
+    # exp(-inf) is 0 for every imaginary part, NaN too.
     vanishes = x.holds("oeq", -python_math.inf)
     real, imaginary = _scaled_exp(x, vanishes.choose(1.0, cosine), vanishes.choose(0.0, sine))
     return _infinite_if_lost(x, real), y.holds("oeq", 0.0).choose(y, imaginary)
 
 
 def _infinite_if_lost(x: _Number, part: _Number) -> _Number:
-    """For infinite x an infinite part, in whatever direction, where the other part of the argument is no number."""
+    """For infinite x: an infinite part, of either sign, where the other part of the argument is NaN."""
     return (x.is_infinite() & part.is_nan()).choose(python_math.inf, part)
 
 
@@ -427,7 +427,7 @@ def _expm1(z: _Parts) -> _Parts:
     x, y = z
     less_one = x.apply(math.ExpM1Op)
     cosine, sine = _cos_sin(y)
-    # Neither form cancels where it is taken.
+    # Each form is used where it does not cancel.
     cosine_less_one = cosine.holds("ogt", 0.0).choose(-(sine * sine) / (cosine + 1.0), cosine - 1.0)
     vanishes = x.holds("oeq", -python_math.inf)
     large, imaginary = _scaled_exp(x, cosine, vanishes.choose(0.0, sine))
@@ -468,7 +468,7 @@ def _tanh(z: _Parts) -> _Parts:
     cosh, sinh = x.apply(math.CoshOp), x.apply(math.SinhOp)
     square, turn = sinh * sinh, sine * cosine
     scale = square + cosine * cosine
-    # So far out it is 1, and 0 across.
+    # For so large a real part the result is 1 + 0i.
     is_far = square.is_infinite() & (abs(x).is_infinite() | turn.holds("ord", turn))
     real = is_far.choose(x.of(1.0).with_sign_of(x), sinh * cosh / scale)
     imaginary = is_far.choose(x.of(0.0).with_sign_of(turn), turn / scale)
@@ -486,7 +486,7 @@ def _tan(z: _Parts) -> _Parts:
 
 def _pow(a: _Parts, b: _Parts) -> _Parts:
     (length, angle), (u, v) = _log(a), b
-    # A real exponent alone: 0 times an infinite logarithm is no part of it.
+    # A real exponent is multiplied alone: 0 times an infinite logarithm would be NaN.
     is_real = v.holds("oeq", 0.0)
     exponent = (
         u * length - is_real.choose(0.0, v * angle),

@@ -1,4 +1,4 @@
-"""f8E4M3FN and f8E5M2 are converted by the hardware, on chips that can: Ada (8.9), Hopper (9.0) and later.
+"""f8E4M3FN and f8E5M2 are converted by instructions, on chips that have them: Ada (8.9), Hopper (9.0) and later.
 
     %y = arith.truncf %x : f32 to f8E4M3FN                          %y = arith.extf %x : f8E5M2 to f32
 ->                                                              ->
@@ -6,9 +6,9 @@
     %c = arith.trunci %p : i16 to i8                                %p = llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c)
     %y = 464 < |%x| <= inf ? sign | 0x7F : %c                       %y = arith.extf %p[0] : f16 to f32
 
-The instructions convert two numbers, of which one is used, and give the largest finite value for what is beyond it: a select puts infinity
-there (f8E4M3FN has NaN in its place). Left to xla-expand-float-ops: the other formats; f64, which would be rounded twice by way of f32;
-conversions between narrow floats; f4E2M1FN, whose instructions only chips with an `a` to their name have, and no target here is one.
+The instructions convert two numbers; one result is used. They saturate: values beyond the largest finite one become it, so a select puts
+infinity there (NaN for f8E4M3FN). xla-expand-float-ops converts the rest: the other formats; f64, which would be rounded twice on the way
+through f32; between narrow floats; f4E2M1FN, whose instructions need an architecture-specific target (sm_100a), which none here is.
 Source: docs/reference/2 3.3 "xla-gpu-convert-float-nvidia"; PTX ISA, "cvt".
 """
 
@@ -52,7 +52,7 @@ _PAIR = VectorType(f16, [2])
 
 @dataclass(frozen=True)
 class ConvertFloatNvidiaPass(DevicePass):
-    """device  what the kernel will run on: a name or an architecture
+    """device  the GPU that is compiled for
 
     compute_capability_major, compute_capability_minor  those of another chip instead, as XLA's pass takes them
     ptx_version_major, ptx_version_minor  the version of PTX that is written; by default the toolchain's, which has the instructions
@@ -71,7 +71,7 @@ class ConvertFloatNvidiaPass(DevicePass):
             if not isinstance(found, arith.ExtFOp | arith.TruncFOp):
                 continue
             types = (found.input.type, found.result.type)
-            if not any(is_narrow(type) for type in types):
+            if not any(is_narrow(value_type) for value_type in types):
                 continue
             if not can:
                 self.skip(found, f"{chip} has no instruction for it")
@@ -81,7 +81,7 @@ class ConvertFloatNvidiaPass(DevicePass):
                 _convert(found)
 
     def _chip(self) -> tuple[str, bool]:
-        """What the kernel will run on, in words, and whether it has the instructions."""
+        """The name of the chip for messages, and whether it has the instructions."""
         name, capability = self.device.name, self.device.compute_capability
         if self.compute_capability_major is not None:
             capability = (self.compute_capability_major, self.compute_capability_minor)
@@ -94,7 +94,7 @@ class ConvertFloatNvidiaPass(DevicePass):
 
 
 def _refusal(op: Operation, source: Attribute, target: Attribute) -> str | None:
-    """Why a conversion stays, or None."""
+    """Why a conversion is left as it is, or None."""
     if not rounds_to_nearest_even(op):
         return "it does not round to nearest even"
     if isinstance(source, Float64Type):
@@ -139,14 +139,14 @@ def _narrowed(b: Builder, x: SSAValue, target: Attribute) -> SSAValue:
     code = b.insert(arith.TruncIOp(pair, i8)).result
 
     width, numpy = (16, np.float16) if isinstance(x.type, Float16Type) else (32, np.float32)
-    type = IntegerType(width)
+    integer = IntegerType(width)
 
-    def constant(value: int, type: IntegerType = type) -> SSAValue:
-        return b.insert(arith.ConstantOp(IntegerAttr(value, type, truncate_bits=True))).result
+    def constant(value: int, constant_type: IntegerType = integer) -> SSAValue:
+        return b.insert(arith.ConstantOp(IntegerAttr(value, constant_type, truncate_bits=True))).result
 
-    bits = b.insert(arith.BitcastOp(x, type)).result
+    bits = b.insert(arith.BitcastOp(x, integer)).result
     size = b.insert(arith.AndIOp(bits, constant((1 << width - 1) - 1))).result
-    # A tie goes to the even number: that beyond the largest, where the largest is odd.
+    # A tie rounds to even: beyond the largest value if that is odd.
     beyond = b.insert(arith.CmpiOp(size, constant(_pattern(_tie(form), numpy) - form.largest % 2), "ugt")).result
     number = b.insert(arith.CmpiOp(size, constant(_pattern(np.inf, numpy)), "ule")).result
     sign = b.insert(arith.ShRUIOp(bits, constant(width - 8))).result

@@ -5,12 +5,12 @@
     %t = llvm.call @sreg.tid.x.0.128() : () -> i32
     llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
 
-MLIR translates the range of an id to an attribute of a call. By it LLVM's correlated value propagation rewrites the arithmetic around the
-id: for one, it divides in 16 bits what fits there, and the machine has no 16-bit integers. XLA's ranges are metadata, which that pass does
-not read and MLIR cannot write. A function in LLVM IR has the metadata, and is inlined.
+MLIR translates the range of an id to an attribute of a call. LLVM's correlated value propagation reads the attribute and rewrites the
+arithmetic around the id: it narrows divisions to 16 bits, for which the machine has no instructions. XLA writes ranges as metadata, which
+that pass does not read and MLIR cannot write. A function that is defined in LLVM IR can have the metadata, and is inlined.
 
-One declaration, at the module's end, for each register and range, whatever the number of kernels; located at all ids that it is for. Left
-alone: registers that hold no id, ids without a range, and ranges that metadata cannot say (empty, or from a negative number).
+There is one declaration, at the module's end, for each register and range, whatever the number of kernels; its location is that of all its
+ids. Not converted: registers that hold no id, ids without a range, and ranges that metadata cannot express (empty, or negative).
 Source: docs/decisions/05 and 09.
 """
 
@@ -39,7 +39,7 @@ class ConvertIdsToCallsPass(KernelPass):
             if not isinstance(found, nvvm.SpecialRegisterOp) or (wanted := read_by(found)) is None:
                 continue
             if not 0 <= wanted.low < wanted.high:
-                self.skip(found, "its range is empty, or begins with a negative number")
+                self.skip(found, "its range is empty, or starts below 0")
                 continue
             if (declared := symbols.get(wanted.name)) is None:
                 declared = symbols[wanted.name] = wanted.declaration()

@@ -6,9 +6,9 @@
     %0 = arith.index_cast %thread_id_x : index to i32
     %2 = arith.muli %0, %c4_i32 : i32              // every use of the old %2 and %3
 
-Sums, differences, products, quotients and remainders are converted; casts from and back to index around them meet and vanish.
+Sums, differences, products, quotients and remainders are converted; casts to index and back between them cancel.
 Comparisons, selects, loop bounds and block arguments stay `index` (xla-lower-to-llvm-gpu gives them the same width), with a cast at
-the border. The flags `nsw` and `nuw` go: they were proven for index, and the seed's listings have none.
+the border. The flags `nsw` and `nuw` are dropped: they were proven for index, and the seed's listings have none.
 Source: docs/reference/2 3.3 "xla-gpu-convert-index-type"; XLA convert_index_type.cc.
 """
 
@@ -55,7 +55,7 @@ class _Conversion:
 
     integer    the type that index becomes
     constants  index constant -> the integer one
-    left       ops that may have lost their last use
+    left       ops whose last use may be gone
     """
 
     integer: IntegerType

@@ -7,10 +7,10 @@
     %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
 
 f32 calls `__nv_<name>f`, f64 `__nv_<name>`; f16 and bf16 go through f32. With fastmath<afn> f32, f16 and bf16 call the fast
-variant where there is one (`__nv_fast_expf`). What LLVM does in an instruction or two (absf, fma, floor, ceil, trunc, roundeven, copysign,
-and the bit counts) stays for xla-lower-to-llvm-gpu. sqrt does not: LLVM's is rounded correctly and takes 30 instructions, libdevice's is
-`sqrt.approx.f32`, as XLA's; nor does round, which NVPTX makes of compares and selects, and libdevice of an addition that rounds to zero.
-Vectors stay; no emitter makes them. A declaration is located at all ops that it was made for.
+variant where there is one (`__nv_fast_expf`). What LLVM compiles to an instruction or two (absf, fma, floor, ceil, trunc, roundeven,
+copysign, bit counts) is left for xla-lower-to-llvm-gpu. sqrt is not left: LLVM's is correctly rounded and takes 30 instructions,
+libdevice's is `sqrt.approx.f32`, as XLA's. Nor is round: NVPTX compiles it to compares and selects, libdevice to one addition that rounds
+to zero. Ops on vectors are left too; no emitter makes them. A declaration has the locations of all ops that it was made for.
 Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; the table of names is in `libdevice_calls.py`.
 """
 

@@ -4,7 +4,7 @@
 ->
     %x = func.call @f(%in, %i) {noinline} : (tensor<64xf32>, index) -> f32
 
-From here on nothing knows that the callee has no side effects: what merging, moving or erasing its calls could gain has been gained.
+The calls no longer say that the callee has no side effects, so this pass runs after the passes that merge, move or erase them.
 Source: docs/reference/2 3.3 "xla-convert-pure-call-ops".
 """
 

@@ -15,8 +15,8 @@
     scf.while    ^before(args): cond_br to ^after(values) or ^rest; ^after jumps back to ^before
     scf.index_switch   cf.switch on the flag as an integer, every case jumps to ^rest(results)
 
-Blocks stand in the order in which they would run: a test before its body, branches before what follows them. The CPU executor
-counts on that (it always runs the earliest block that has live threads). Of scf, forall, parallel and execute_region are refused.
+Blocks are in the order in which they run: a test before its body, branches before the blocks that follow them. The CPU executor relies
+on that (it always runs the first block that has live threads). scf.forall, scf.parallel and scf.execute_region are refused.
 Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
 """
 
@@ -31,9 +31,8 @@ from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, V
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
 
 
@@ -45,13 +44,13 @@ class ConvertScfToCfPass(KernelPass):
         for function in op.walk():
             if isinstance(function, func.FuncOp):
                 block = function.body.blocks.first
-                # What a lowering adds stands behind the block it splits, so the list is walked to its end as it grows.
+                # A lowering adds blocks after the one that it splits, so the walk reaches them.
                 while block is not None:
                     self._lower_first(block)
                     block = block.next_block
 
     def _lower_first(self, block: Block) -> None:
-        """Lower the first scf op of a block; what followed it is then in a later block."""
+        """Lowers the first scf op of a block; the ops after it are then in a later block."""
         for op in block.ops:
             if not op.name.startswith("scf."):
                 continue
@@ -87,7 +86,7 @@ def _lower_for(op: scf.ForOp) -> None:
     head = Block(arg_types=[argument.type for argument in body.args])
     _insert_before(head, body)
 
-    ending = _terminator(body)
+    ending = _terminator(op, body)
     builder = located_builder(InsertPoint.before(ending), op)
     following = builder.insert(arith.AddiOp(body.args[0], op.step)).result
     _replace_terminator(op, body, cf.BranchOp(head, following, *ending.operands))
@@ -108,7 +107,7 @@ def _lower_while(op: scf.WhileOp) -> None:
     test = _move_body(op, op.before_region.block, rest)
     body = _move_body(op, op.after_region.block, rest)
     _end_with_jump(op, body, test)
-    condition, *values = _terminator(test).operands
+    condition, *values = _terminator(op, test).operands
     _replace_terminator(op, test, cf.ConditionalBranchOp(condition, body, values, rest, ()))
     _finish(op, before, cf.BranchOp(test, *op.arguments), values)
 
@@ -121,17 +120,17 @@ def _lower_index_switch(op: scf.IndexSwitchOp) -> None:
         _end_with_jump(op, block, rest)
     integer = IntegerType(index_width(op))
     flag = located_builder(InsertPoint.at_end(before), op).insert(arith.IndexCastOp(op.arg, integer)).result
-    # Without cases the list of values is left out.
+    # An op without cases has no list of values.
     values = DenseIntElementsAttr.from_list(VectorType(integer, [len(cases)]), op.cases.get_values()) if cases else None
     switch = cf.SwitchOp(flag, default, (), values, cases, [() for _ in cases])
     _finish(op, before, switch, rest.args)
 
 
 def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
-    """The op's block, which now ends with the op, and a new block of what followed it, if asked with an argument for each result."""
+    """The op's block, which now ends with the op, and a new block of the ops after it; `with_results`: an argument for each result."""
     before = op.parent
     if before is None or op.next_op is None:
-        raise Unsupported(f"{op.name} is not followed by a terminator", stage=ConvertScfToCfPass.name)
+        raise refusal(ConvertScfToCfPass.name, op, f"{op.name} is not followed by a terminator")
     rest = before.split_before(op.next_op, arg_types=op.result_types if with_results else ())
     return before, rest
 
@@ -140,7 +139,7 @@ def _move_body(op: Operation, block: Block, rest: Block) -> Block:
     """Move a region's only block to just before `rest`."""
     region = block.parent
     if region is None or len(region.blocks) != 1:
-        raise Unsupported(f"{op.name} with several blocks in a region", stage=ConvertScfToCfPass.name)
+        raise refusal(ConvertScfToCfPass.name, op, f"{op.name} with several blocks in a region")
     region.move_blocks_before(rest)
     return block
 
@@ -150,20 +149,21 @@ def _insert_before(block: Block, target: Block) -> None:
         target.parent.insert_block_before(block, target)
 
 
-def _terminator(block: Block) -> Operation:
+def _terminator(op: Operation, block: Block) -> Operation:
+    """The last op of `block`, which is in a region of `op`."""
     if block.last_op is None:
-        raise Unsupported("a region without a terminator", stage=ConvertScfToCfPass.name)
+        raise refusal(ConvertScfToCfPass.name, op, f"{op.name} with a region without a terminator")
     return block.last_op
 
 
 def _end_with_jump(op: Operation, block: Block, target: Block) -> None:
     """The block's yield becomes a jump that passes what was yielded."""
-    _replace_terminator(op, block, cf.BranchOp(target, *_terminator(block).operands))
+    _replace_terminator(op, block, cf.BranchOp(target, *_terminator(op, block).operands))
 
 
 def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
-    """Put `jump` in the place of the block's terminator. Its location is `op`'s: text does not have that of a yield of nothing."""
-    old = _terminator(block)
+    """Replaces the block's terminator by `jump`, at the location of `op`: that of a yield without values would be lost in text."""
+    old = _terminator(op, block)
     located_builder(InsertPoint.before(old), op).insert(jump)
     old.detach()
     old.erase()

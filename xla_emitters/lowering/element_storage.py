@@ -1,9 +1,9 @@
-"""How a kernel's buffers hold elements, and the way between that and the types that programs compute with.
+"""How a kernel's buffers store elements, and the conversions between stored and computed types.
 
     i8 ... i64, f16, bf16, f32, f64     themselves
     i1                                  one byte, 0 or 1
     8-bit floats                        a byte, bitcast after the load and before the store
-    complex                             a vector of two, which one access moves: the real part, then the imaginary
+    complex                             a vector of two, loaded by one access: the real part, then the imaginary
     i4, i2, f4                          packed, the first element in the low bits of its byte
 
 Source: XLA lower_tensors.cc; docs/reference/2 3.3.
@@ -40,8 +40,8 @@ from xla_emitters.errors import Unsupported
 class Storage:
     """How a buffer holds elements of one type.
 
-    memory   what a load gives: the element's own type, an integer as wide, or a vector of the parts of a complex number
-    bits     of one element in the buffer; below 8, elements share bytes
+    memory   the type that a load returns: the element's own, an integer as wide, or a vector of the parts of a complex number
+    bits     of one element in the buffer; elements of fewer than 8 share bytes
     """
 
     memory: IntegerType | AnyFloat | VectorType
@@ -59,7 +59,7 @@ class Storage:
 
 @cache
 def storage_of(element: Attribute) -> Storage:
-    """raises Unsupported for types that no buffer of a kernel holds."""
+    """How elements of a type are stored. raises Unsupported for types that kernels do not store."""
     row = dtype_of(element)
     if element == i1:
         return Storage(i8, 8)

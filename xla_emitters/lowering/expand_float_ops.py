@@ -1,8 +1,8 @@
-"""f32 tanh and erf become a quotient of polynomials, conversions of floats of eight and four bits integer code.
+"""f32 tanh and erf become quotients of polynomials; ops on floats of eight and four bits become integer and f32 code.
 
     %y = math.tanh %x : f32
 ->
-    %c = clamp(%x, -7.9988, 7.9988)                       // tanh is 1 beyond, to the last bit
+    %c = clamp(%x, -7.9988, 7.9988)                       // tanh rounds to 1 or -1 beyond
     %s = %c * %c
     %p = %c * (a13 s^6 + a11 s^5 + ... + a1)              // by math.fma, highest power first
     %q = b6 s^3 + b4 s^2 + b2 s + b0
@@ -10,17 +10,17 @@
 
     %y = math.erf %x : f32       ->     |%x| < 3.7439 ? %c P(%s) / Q(%s) : copysign(1, %x)
 
-NaN stays NaN: a bound takes the place of x by a comparison that NaN does not pass, or by minimum and maximum, as in XLA. tanh and erf on
-f64, and on bf16 and f16, which are computed in f32, are libdevice's business. `approximate-tanh=false` leaves f32 tanh to it too.
-The answers of these two differ from the ones before this pass, by 6 units in the last place at most.
+NaN stays NaN: x is clamped by a comparison that is false for NaN, or by minimum and maximum, as in XLA. tanh and erf on f64, bf16 and f16
+are left for libdevice, and with `approximate-tanh=false` f32 tanh too. The expansions differ from the functions of NumPy that the executor
+uses before this pass, by 6 units in the last place at most.
 
     %y = arith.extf %x : f8E4M3FN to f32                  ->     shifts, masks and selects on i32: see narrow_floats.py
     %y = arith.truncf %x : f64 to f8E5M2                  ->     rounded once, as everywhere
-    %c = arith.cmpf olt, %x, %z : f8E5M2                  ->     the same on f32; so is every op but select, which moves bits
-    %y = math.absf %x : bf16                              ->     its bits but for the sign's; so for narrow floats with one of their own
+    %c = arith.cmpf olt, %x, %z : f8E5M2                  ->     the same on f32; so is every op but select, which only moves bits
+    %y = math.absf %x : bf16                              ->     its bits without the sign; the same for narrow floats that have a sign bit
 
-No op computes in a narrow float after this pass, but for vectors of them, which no emitter computes with; loads, stores and selects
-move them, and become integers with xla-lower-to-llvm-gpu.
+After this pass no op computes in a narrow float, except on vectors, which no emitter makes. Loads, stores and selects of narrow floats
+remain; xla-lower-to-llvm-gpu turns these into integers.
 Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math-to-polynomial approximation, after Eigen (tanh's).
 """
 
@@ -90,7 +90,7 @@ _ERF_EVEN = (
 
 @dataclass(frozen=True)
 class ExpandFloatOpsPass(KernelPass):
-    """approximate_tanh  expand f32 tanh; else it stays for libdevice"""
+    """approximate_tanh  expand f32 tanh; else it is left for libdevice"""
 
     name = "xla-expand-float-ops"
 
@@ -104,7 +104,7 @@ class ExpandFloatOpsPass(KernelPass):
             if not is_number_op(found):
                 continue
             if not _is_scalar_op(found):
-                self.skip(found, "it is of vectors")
+                self.skip(found, "it computes on vectors")
             elif not isinstance(found, CONVERSIONS) and "scaling" not in found.name:
                 _compute_in_f32(found)
         for found in list(op.walk()):
@@ -125,34 +125,34 @@ class ExpandFloatOpsPass(KernelPass):
 # --- absolute values -------------------------------------------------------------------------------------------------------------
 
 
-def _bits_of_absolute(type: Attribute) -> int | None:
-    """The bits of a number that its absolute value has too; None where it takes more than that, or is an instruction."""
-    if not isinstance(type, BFloat16Type) and not is_narrow(type):
+def _bits_of_absolute(value_type: Attribute) -> int | None:
+    """The mask of the bits that the absolute value keeps; None where a mask is not enough, or abs is an instruction."""
+    if not isinstance(value_type, BFloat16Type) and not is_narrow(value_type):
         return None
-    form = dtype_of(type).float_format
-    # Without a zero of each sign, the sign's bit alone is NaN.
+    form = dtype_of(value_type).float_format
+    # In formats without -0 the sign bit alone is NaN.
     return form.sign - 1 if form.has_minus_zero else None
 
 
 def _masked(op: math.AbsFOp, kept: int) -> SSAValue:
     b = located_builder(InsertPoint.before(op), op)
-    type = op.operand.type
-    assert isinstance(type, AnyFloat)
-    integer = IntegerType(type.bitwidth)
+    value_type = op.operand.type
+    assert isinstance(value_type, AnyFloat)
+    integer = IntegerType(value_type.bitwidth)
     bits = b.insert(arith.BitcastOp(op.operand, integer)).result
     mask = b.insert(arith.ConstantOp(IntegerAttr(kept, integer))).result
-    return b.insert(arith.BitcastOp(b.insert(arith.AndIOp(bits, mask)).result, type)).result
+    return b.insert(arith.BitcastOp(b.insert(arith.AndIOp(bits, mask)).result, value_type)).result
 
 
 # --- narrow floats ---------------------------------------------------------------------------------------------------------------
 
 
 def _is_scalar_op(op: Operation) -> bool:
-    return not any(isinstance(type, VectorType) for type in (*op.operand_types, *op.result_types))
+    return not any(isinstance(value_type, VectorType) for value_type in (*op.operand_types, *op.result_types))
 
 
 def _compute_in_f32(op: Operation) -> None:
-    """Puts conversions around `op`, which itself becomes one of f32."""
+    """Replaces `op` by the same op on f32, between conversions."""
     b = located_builder(InsertPoint.before(op), op)
     for number, operand in enumerate(op.operands):
         if is_narrow(operand.type):
@@ -188,9 +188,9 @@ def _converted(op: arith.ExtFOp | arith.TruncFOp) -> SSAValue:
 # --- polynomials -----------------------------------------------------------------------------------------------------------------
 
 
-def _is_f32(type: Attribute) -> bool:
+def _is_f32(value_type: Attribute) -> bool:
     """f32, or a vector of it."""
-    return isinstance(type.element_type if isa(type, VectorType) else type, Float32Type)
+    return isinstance(value_type.element_type if isa(value_type, VectorType) else value_type, Float32Type)
 
 
 def _replace(op: Operation, value: SSAValue) -> None:

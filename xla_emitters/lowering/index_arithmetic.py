@@ -4,17 +4,17 @@
                                    %1 = arith.muli %bl_x, %c512 overflow<nsw>
                                    %2 = arith.addi %0, %1 overflow<nsw>
 
-Sums and products are chains whose operands stand in the order of how far away they are defined: first what comes from the
-outermost block, so that loop-invariant code motion finds the partial sums that do not change; constants last. A step of a chain
-carries `nsw` where the ranges prove that it cannot leave the index type.
+Sums and products are chains. Their operands are sorted by the block that defines them, the outermost first and constants last, so that
+loop-invariant code motion finds the partial sums that do not change in a loop. A step of a chain has `nsw` where the ranges prove that it
+does not overflow the index type.
 
-Division and remainder come in two forms, the caller chooses:
+Division and remainder have two forms, of which the caller chooses one:
 
     unsigned   divui, remui: one op; only where the dividend is known not to be negative (`is_unsigned`)
     signed     rounding towards minus infinity, for any dividend: divsi or remsi and a correction
 
-Maps speak of whole numbers, ops of an index of 32 or 64 bits. A sum or product that wraps is still right in its low bits; what is divided
-or compared must not have wrapped, so the ranges must say that it cannot have (`overflowing_part`).
+Maps are about unbounded integers, ops about an index of 32 or 64 bits. A sum or product that wraps is still right in its low bits; an
+operand of a division or comparison must not wrap, so the ranges must prove that it does not (`overflowing_part`).
 
 Source: docs/reference/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is allowed), MLIR's documentation of affine.apply
 (floordiv, ceildiv and mod round as above).
@@ -43,7 +43,7 @@ from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.kernel_pass import refusal
 
 _DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
@@ -85,13 +85,13 @@ def expressions_of(op: affine.ApplyOp) -> tuple[Expr, ...]:
 
 
 def map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
-    """The op's map with its symbols as dims, each variable in its range as the map and the operand's definition say."""
-    map = op.map.symbols_to_dims()
+    """The op's map with its symbols as dims; each variable's range is the intersection of the map's and the operand's."""
+    indexing_map = op.map.symbols_to_dims()
     dims = tuple(
         Variable(_tighter(variable.bounds, range_of_value(operand)), variable.name)
-        for variable, operand in zip(map.dims, op.operands, strict=True)
+        for variable, operand in zip(indexing_map.dims, op.operands, strict=True)
     )
-    return IndexingMap(map.results, dims, (), (), map.constraints)
+    return IndexingMap(indexing_map.results, dims, (), (), indexing_map.constraints)
 
 
 def _tighter(bounds: Interval, known: Interval | None) -> Interval:
@@ -121,7 +121,7 @@ def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
 def overflowing_part(expr: Expr, range_of: RangeOf, width: int, *, unsigned: bool) -> Expr | None:
     """A sum or product in `expr` that is divided, or compared by max or min, and may not fit an index of `width` bits; or None.
 
-    unsigned   the unsigned forms will be used, for which an index goes to 2^width - 1
+    unsigned   the unsigned forms will be used: the largest index is 2^width - 1
     """
     if expr.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT):
         return None
@@ -135,7 +135,7 @@ def overflowing_part(expr: Expr, range_of: RangeOf, width: int, *, unsigned: boo
 
 
 def _fits(values: Interval, width: int, *, unsigned: bool = False) -> bool:
-    """Whether a number of `width` bits holds all of `values`. The ends of int64 stand for what may lie beyond them."""
+    """Whether a number of `width` bits holds all of `values`. An interval that ends at the limit of int64 counts as unbounded."""
     lowest, end = (0, 1 << width) if unsigned else (-(1 << width - 1), 1 << width - 1)
     return not values.is_saturated and lowest <= values.lower and values.upper < end
 
@@ -144,7 +144,7 @@ def _fits(values: Interval, width: int, *, unsigned: bool = False) -> bool:
 class ExpressionLowering:
     """Builds one op's expressions; an expression met twice is built once.
 
-    builder    where the ops go, just before `op`
+    builder    where the ops are inserted: just before `op`
     op         the op that is lowered
     operands   value of variable 0, 1, ...
     range_of   range of an expression, or None when nothing is known
@@ -203,7 +203,7 @@ class ExpressionLowering:
         return value
 
     def _distance(self, expr: Expr) -> int:
-        """Blocks between the op and the nearest definition that `expr` waits for; -1 for a constant, which goes last."""
+        """Blocks between the op and the nearest definition that `expr` uses; -1 for a constant, which is last in a chain."""
         if not expr.variables():
             return -1
         return min(self._distance_of(self.operands[number]) for number in expr.variables())
@@ -217,11 +217,7 @@ class ExpressionLowering:
     def _division(self, expr: Expr) -> SSAValue:
         divisor = expr.rhs
         if divisor.kind is not ExprKind.CONSTANT or divisor.value <= 0:
-            raise Unsupported(
-                f"{self.op.name} divides by '{divisor}', which is not a positive constant",
-                stage="lower",
-                details=(place_of(self.op),),
-            )
+            raise refusal("lower", self.op, f"{self.op.name} divides by '{divisor}', which is not a positive constant")
         if self.unsigned:
             match expr.kind:
                 case ExprKind.MOD:
@@ -246,7 +242,7 @@ class ExpressionLowering:
         return self._insert(arith.SelectOp(negative, self._insert(arith.AddiOp(rest, by)), rest))
 
     def _signed_floordiv(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
-        """divsi rounds towards zero: for a negative dividend divide -1 - x, which is not negative, and go back."""
+        """divsi rounds towards zero: for a negative dividend it is -1 - (-1 - x) / c, whose dividend is not negative."""
         minus_one = self._constant(-1)
         negative = self._insert(arith.CmpiOp(dividend, self._constant(0), "slt"))
         flipped = self._insert(arith.SubiOp(minus_one, dividend))
@@ -294,7 +290,7 @@ def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
 
 
 def replace_by(op: Operation, values: list[SSAValue]) -> None:
-    """Put `values` in the place of the op's results, with the results' names where the values have none, and erase the op."""
+    """Replaces the op's results by `values`, which take the results' names where they have none, and erases the op."""
     for result, value in zip(op.results, values, strict=True):
         if value.name_hint is None:
             value.name_hint = result.name_hint

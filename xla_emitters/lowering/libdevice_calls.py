@@ -1,5 +1,5 @@
-"""Which op is which function of NVIDIA's device library, and the call in its place: for xla-convert-math-to-libdevice, and for
-xla-lower-to-llvm-gpu where that was not run before.
+"""Calls of NVIDIA's device library in place of the ops that it implements: for xla-convert-math-to-libdevice, and for
+xla-lower-to-llvm-gpu where that pass was not run before.
 
     %y = math.tanh %x : bf16
 ->
@@ -28,7 +28,7 @@ _CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is 
 
 
 def call_libdevice(module: ModuleOp, declined: Callable[[Operation, str], None]) -> None:
-    """Puts a call in the place of every op of the table. `declined` is called with each that stays, and why."""
+    """Replaces every op of the table by a call. `declined` is called with each op that is left, and the reason."""
     declared = {found.sym_name.data: found for found in module.body.ops if isinstance(found, func.FuncOp)}
     for found in list(module.walk()):
         if found.name not in _CALLED:
@@ -40,23 +40,23 @@ def call_libdevice(module: ModuleOp, declined: Callable[[Operation, str], None])
 
 
 def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
-    type = op.results[0].type
+    result_type = op.results[0].type
     function = _CALLED[op.name]
     name = function.libdevice
-    if isinstance(type, Float64Type):
+    if isinstance(result_type, Float64Type):
         symbol = f"__nv_{name}"
     else:
         symbol = f"__nv_fast_{name}f" if function.has_fast and _allows_approximation(op) else f"__nv_{name}f"
 
     builder = located_builder(InsertPoint.before(op), op)
-    is_half = isinstance(type, Float16Type | BFloat16Type)
-    computed_in = f32 if is_half else type
+    is_half = isinstance(result_type, Float16Type | BFloat16Type)
+    computed_in = f32 if is_half else result_type
     arguments = [
-        builder.insert(arith.ExtFOp(operand, f32)).result if is_half and operand.type == type else operand
+        builder.insert(arith.ExtFOp(operand, f32)).result if is_half and operand.type == result_type else operand
         for operand in op.operands
     ]
     call = builder.insert(func.CallOp(symbol, arguments, [computed_in]))
-    result = builder.insert(arith.TruncFOp(call.res[0], type)).result if is_half else call.res[0]
+    result = builder.insert(arith.TruncFOp(call.res[0], result_type)).result if is_half else call.res[0]
     if symbol not in declared:
         declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
     declared[symbol].location = fuse_locations(declared[symbol].location, op.location)

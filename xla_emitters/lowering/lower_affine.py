@@ -7,9 +7,9 @@
     %up = arith.addi %rest, %c8 : index
     %i = arith.select %negative, %up, %rest : index
 
-floordiv and ceildiv likewise, by a division of something that is not negative; max and min are maxsi and minsi. A sum or product
-carries nsw where the map's ranges allow it. affine.apply too, of which nothing is known. Refused are a divisor that is not a positive
-constant, and a dividend that the index type may not hold. After this pass there is no apply_indexing and no affine.apply.
+floordiv and ceildiv likewise, by a division whose dividend is not negative; max and min are maxsi and minsi. A sum or product has nsw
+where the map's ranges prove it. affine.apply is lowered too, without known ranges. Refused are a divisor that is not a positive constant,
+and a dividend that may overflow the index type. After this pass there is no apply_indexing and no affine.apply.
 xDSL's own lower-affine gives a bare remsi for mod, which is wrong below zero; hence this pass.
 Source: docs/reference/2 3.1 (lower-affine, rows 34 and 40), docs/reference/3 trap 3; MLIR's documentation of the affine dialect.
 """
@@ -46,9 +46,9 @@ class LowerAffinePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(op.walk()):
             if isinstance(found, ApplyIndexingOp):
-                map = map_of_apply_indexing(found)
-                self._refuse_overflow(found, map)
-                expressions, range_of = map.results, map.range_of
+                indexing_map = map_of_apply_indexing(found)
+                self._refuse_overflow(found, indexing_map)
+                expressions, range_of = indexing_map.results, indexing_map.range_of
             elif isinstance(found, affine.ApplyOp):
                 expressions, range_of = expressions_of(found), None
             else:
@@ -57,9 +57,9 @@ class LowerAffinePass(KernelPass):
             lowering = ExpressionLowering(builder, found, found.operands, range_of, unsigned=False)
             replace_by(found, [lowering.value(expr) for expr in expressions])
 
-    def _refuse_overflow(self, op: ApplyIndexingOp, map: IndexingMap) -> None:
+    def _refuse_overflow(self, op: ApplyIndexingOp, indexing_map: IndexingMap) -> None:
         width = index_width(op)
-        for expr in map.results:
-            if (part := overflowing_part(expr, map.range_of, width, unsigned=False)) is not None:
-                why = f"an index of {width} bits does not hold every value of '{part}', which {op.name} divides or compares"
+        for expr in indexing_map.results:
+            if (part := overflowing_part(expr, indexing_map.range_of, width, unsigned=False)) is not None:
+                why = f"'{part}', which {op.name} divides or compares, may overflow an index of {width} bits"
                 raise self.refuse(op, why, WIDER if width < 64 else "")

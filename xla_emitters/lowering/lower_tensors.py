@@ -15,21 +15,21 @@
       return
     }
 
-A tensor lives in the buffer of the argument that it came from, so loops and branches stop carrying it. That every insert may happen in
-place is checked first (`kernels/in_place.py`). What memory holds:
+A tensor is stored in the buffer of the argument that it came from, so loops and branches no longer carry it. A check before the lowering
+makes sure that every insert may be in place (`kernels/in_place.py`). How elements are stored:
 
     i8 ... i64, f16, bf16, f32, f64     themselves
     i1                                  one byte, 0 or 1
     8-bit floats                        a byte, bitcast after the load and before the store
-    complex                             a vector of two, which one access moves: the real part, then the imaginary
-    i4, i2, f4                          packed, the first element in the low bits; read alone by shifting, written alone by atomics
+    complex                             a vector of two, loaded by one access: the real part, then the imaginary
+    i4, i2, f4                          packed, the first element in the low bits; one is read by shifting, written by atomics
     dense constants                     a private global; a splat or a single element is used as it is
 
-An access says how aligned it is where that is less than natural for its type: what the argument's `llvm.align` and the index's divisor
-prove. Loads of arguments that the kernel never writes are `invariant`. Indices take the width of the module's data layout (64 without
-one); they are not negative, and tensors of 2^31 elements or more need 64.
+An access has an alignment attribute where the argument's `llvm.align` and the index's divisor prove less than the natural alignment of its
+type. Loads of arguments that the kernel never writes are `invariant`. Indices have the width of the module's data layout (64 without one);
+they are not negative, and tensors of 2^31 elements or more need 64.
 A tensor in shared memory is a private global of address space 3, one for each `allocate_shared`; `sync_threads` is a barrier.
-How elements are changed in one step stands in `atomic_updates.py`.
+Atomic updates are in `atomic_updates.py`.
 Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/reference/2 3.3, 4.1 (alignment, invariance).
 """
 
@@ -72,11 +72,11 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
-from xla_emitters.kernels.kernel_entry import SHARED
+from xla_emitters.kernels.kernel_entry import INVARIANT, SHARED
 from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import DevicePass
+from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.locations import located_builder, place_of
 
 POINTER = llvm.LLVMPointerType()
@@ -99,7 +99,7 @@ LOWERED = (
     xla_gpu.SyncThreadsOp,
 )
 WRITES: frozenset[type[Operation]] = frozenset((tensor.InsertOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp))
-# Ops on tensors that another pass takes away before.
+# Ops on tensors that an earlier pass removes.
 PASS_BEFORE = {
     "xla_gpu.loop": "xla-lower-xla-loops-to-scf",
     "xla_gpu.yield": "xla-lower-xla-loops-to-scf",
@@ -109,7 +109,7 @@ PASS_BEFORE = {
 
 @dataclass(frozen=True)
 class LowerTensorsPass(DevicePass):
-    """See the head of the file. `device` is the GPU model: it says what is changed in one step by one instruction."""
+    """See the head of the file. `device`: the GPU; its atomic instructions decide how elements are updated."""
 
     name = "xla-lower-tensors"
 
@@ -129,7 +129,7 @@ class LowerTensorsPass(DevicePass):
 
 
 def _erase_dead_writes(function: func.FuncOp) -> None:
-    """A tensor that nobody reads is no update: as a store it would be one."""
+    """Erases the writes whose results are not used: as stores they would change the buffer."""
     for op in list(function.body.walk(reverse=True)):
         if type(op) in WRITES and not any(result.first_use for result in op.results):
             Rewriter.erase_op(op)
@@ -145,28 +145,29 @@ def _check(module: ModuleOp, stage: str) -> None:
             continue
         if not isinstance(op, LOWERED):
             before = PASS_BEFORE.get(op.name)
-            raise _unsupported(stage, op, "has no lowering on tensors", help=f"run {before} first" if before else "")
+            raise _refusal(stage, op, "has no lowering on tensors", f"run {before} first" if before else "")
         for type_ in tensors:
             if problem := _type_problem(type_, width):
-                raise _unsupported(stage, op, f"has a tensor that no buffer holds: {type_}: {problem}")
+                raise _refusal(stage, op, f"has a tensor that cannot be stored: {type_}: {problem}")
         match op:
             case vector.TransferReadOp() | vector.TransferWriteOp():
                 _check_transfer(op, stage)
             case func.CallOp() if any(isinstance(type_, TensorType) for type_ in op.result_types):
-                raise _unsupported(stage, op, "returns a tensor")
+                raise _refusal(stage, op, "returns a tensor")
             case _:
                 pass
 
 
 def _check_updates_in_place(function: func.FuncOp, stage: str) -> None:
-    """raises Unsupported naming the op that would see, or lose, an update."""
+    """raises Unsupported naming the op that would read an update too early, or lose one."""
     if (conflict := find_conflict(function)) is None:
         return
-    place = place_of(conflict.update) if conflict.update else ""
-    raise Unsupported(
-        f"tensors of @{function.sym_name.data} cannot be updated in place: {_named(conflict.op)}: {conflict.why}",
-        stage=stage,
-        notes=((None, f"updated at {place}"),) if place else (),
+    updated = place_of(conflict.update) if conflict.update else ""
+    raise refusal(
+        stage,
+        conflict.op,
+        f"tensors of @{function.sym_name.data} cannot be updated in place: '{conflict.op.name}': {conflict.why}",
+        notes=((None, f"updated at {updated}"),) if updated else (),
     )
 
 
@@ -190,21 +191,16 @@ def _check_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, stage: s
     moved = op.result.type if isinstance(op, vector.TransferReadOp) else op.vector.type
     assert isa(moved, VectorType)
     if op.mask is not None or not op.permutation_map.data.is_minor_identity() or len(moved.get_shape()) != 1:
-        raise _unsupported(stage, op, "is not a plain move of neighbouring elements")
+        raise _refusal(stage, op, "does not move a row of neighbouring elements")
     if not all(bound.value.data for bound in op.in_bounds):
-        raise _unsupported(stage, op, "may leave the tensor")
+        raise _refusal(stage, op, "may access elements outside the tensor")
     bits = storage_of(moved.element_type).bits
     if bits < 8 and (subscript(op.indices[0]).divisor() * bits % 8 or moved.get_shape()[0] * bits % 8):
-        raise _unsupported(stage, op, f"is not known to move whole bytes of {moved.element_type}")
+        raise _refusal(stage, op, f"is not known to move whole bytes of {moved.element_type}")
 
 
-def _unsupported(stage: str, op: Operation, why: str, help: str = "") -> Unsupported:
-    return Unsupported(f"{_named(op)} {why}", stage=stage, help=help)
-
-
-def _named(op: Operation) -> str:
-    place = place_of(op)
-    return f"'{op.name}'{f' at {place}' if place else ''}"
+def _refusal(stage: str, op: Operation, why: str, help: str = "") -> Unsupported:
+    return refusal(stage, op, f"'{op.name}' {why}", help)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------------------
@@ -223,7 +219,7 @@ class PointerFacts:
 
 
 def _alignment(memory: PointerFacts, index: SSAValue | None, storage: Storage, accessed: Attribute) -> int | None:
-    """Bytes to state on an access: what is proved, if that is less than `accessed`'s natural alignment; else None."""
+    """The alignment to state on an access, in bytes, if less than the natural alignment of `accessed` is proved; else None."""
     elements = accessed.get_shape()[0] if isa(accessed, VectorType) and accessed != storage.memory else 1
     natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
     base = memory.alignment or storage.addressed_bits // 8
@@ -238,7 +234,7 @@ def _alignment(memory: PointerFacts, index: SSAValue | None, storage: Storage, a
 
 @dataclass
 class _Lowering:
-    """One module. Ops are met in program order, so the tensor operands of each are pointers already when it is lowered."""
+    """One module. Ops are lowered in program order, so an op's tensor operands are pointers by then."""
 
     stage: str
     module: ModuleOp
@@ -258,7 +254,7 @@ class _Lowering:
                 if not isinstance(argument.type, TensorType):
                     continue
                 align = argument_attribute(argument, "llvm.align")
-                invariant = argument_attribute(argument, "xla.invariant") and buffer_of(argument) not in written
+                invariant = argument_attribute(argument, INVARIANT) and buffer_of(argument) not in written
                 pointer = block.insert_arg(POINTER, argument.index, argument.location)
                 pointer.name_hint = argument.name_hint
                 alignment = align.value.data if isinstance(align, IntegerAttr) else None
@@ -276,7 +272,7 @@ class _Lowering:
     def op(self, op: Operation) -> None:
         match op:
             case _ if op.parent is None:
-                pass  # it read a constant, and went with it
+                pass  # It read a constant and was erased with it.
             case tensor.ExtractOp():
                 self.extract(op)
             case tensor.InsertOp():
@@ -304,7 +300,7 @@ class _Lowering:
                 self.inside(op)
 
     def inside(self, op: Operation) -> None:
-        """Lowers what stands in the regions of `op`."""
+        """Lowers the ops in the regions of `op`."""
         for inner in [inner for region in op.regions for block in region.blocks for inner in block.ops]:
             self.op(inner)
 
@@ -337,13 +333,13 @@ class _Lowering:
         return builder.insert(load).dereferenced_value
 
     def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
-        """The element at `index` out of the byte that holds it; None is the only element, in the low bits."""
+        """Extracts the element at `index` from the byte that holds it; None: the only element, in the low bits."""
         if index is not None:
             byte = builder.insert(arith.ShRUIOp(byte, self._shift(builder, index, storage))).result
         return builder.insert(arith.TruncIOp(byte, IntegerType(storage.bits))).result
 
     def _shift(self, builder: Builder, index: SSAValue, storage: Storage) -> SSAValue:
-        """How far the element at `index` is from the low end of its byte, in bits."""
+        """The lowest bit of the element at `index` in its byte."""
         number = builder.insert(IndexCastUIOp(index, self.index_type)).result
         place = builder.insert(arith.AndIOp(number, self._integer(builder, 8 // storage.bits - 1))).result
         shift = builder.insert(arith.MuliOp(place, self._integer(builder, storage.bits))).result
@@ -362,7 +358,7 @@ class _Lowering:
     def _store_part(self, op: tensor.InsertOp, index: SSAValue | None, storage: Storage) -> None:
         """Clears an element's bits, then sets them: each step is atomic, and no other thread touches these bits in between.
 
-        The hardware has both on words, so that there is no loop of compare and swap.
+        Both are instructions on words, so no compare-and-swap loop is needed.
         """
         builder = located_builder(InsertPoint.before(op), op)
         address = self._address(builder, op.dest, index, storage)
@@ -408,7 +404,7 @@ class _Lowering:
     # Addresses
 
     def _address(self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
-        """The address of the element at `index`, or of the byte that holds it; None is the only element."""
+        """The address of the element at `index`, or of the byte that holds it; None: the only element."""
         if index is None:
             return pointer
         number: SSAValue = builder.insert(IndexCastUIOp(index, self.index_type)).result
@@ -424,7 +420,7 @@ class _Lowering:
     # Shared memory
 
     def allocate_shared(self, op: xla_gpu.AllocateSharedOp) -> None:
-        """A global of the block's own memory, not initialised. Its address is made a generic one: LLVM finds out what it points to."""
+        """A global in the block's shared memory, not initialised. Its address is cast to a generic one: LLVM infers the address space."""
         type_ = op.result.type
         assert isa(type_, TensorType[Attribute])
         storage = storage_of(type_.element_type)
@@ -441,7 +437,7 @@ class _Lowering:
     # Constants
 
     def constant(self, op: arith.ConstantOp) -> None:
-        """A global, unless every use is of one known element."""
+        """A global, unless every use reads one known element."""
         value = op.value
         assert isa(value, DenseIntOrFPElementsAttr)
         if value.is_splat() or len(value) == 1:
@@ -476,7 +472,7 @@ class _Lowering:
         return name
 
     def _free_name(self, stem: str) -> str:
-        """`stem` and a number, not yet a symbol of the module."""
+        """`stem` and a number: a name that no symbol of the module has."""
         taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
         return next(name for number in range(len(taken) + 1) if (name := f"{stem}_{number}") not in taken)
 
@@ -504,7 +500,7 @@ class _Lowering:
         self._rebuild(op, scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(0)), carried)
 
     def branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
-        """Each way ends with the same buffers: those of the first stand for the results that were tensors."""
+        """All branches yield the same buffers: those of the first replace the results that were tensors."""
         self.inside(op)
         dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
         if not dropped:
@@ -585,7 +581,7 @@ def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
     if storage.addressed == value.get_element_type():
         return value
     elements = math.prod(value.get_shape() or ())
-    codes = list(value.data.data)  # one byte an element, of which the low bits count
+    codes = list(value.data.data)  # one byte per element; only its low bits are used
     if len(codes) == 1:
         codes *= elements
     mask = 1 if value.get_element_type() == i1 else (1 << storage.bits) - 1

@@ -1,4 +1,4 @@
-"""One dialect for the tools: func, arith, math, vector, cf and gpu become llvm and nvvm. Nothing else is left, or it is refused.
+"""One dialect for the tools: func, arith, math, vector, cf and gpu become llvm and nvvm. Ops of other dialects are refused.
 
     func.func @fusion(%arg0: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index}, ...)
         attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>} {
@@ -11,14 +11,14 @@
       %c0 = llvm.mlir.constant(0 : i32) : i32
       %e = llvm.extractelement %v[%c0 : i32] : vector<4xbf16>
 
-`index` becomes i32 or i64, as the module's data layout says; a complex number the struct of its parts. Functions are rewritten in place,
-op by op, each block after the blocks that dominate it, so that an op's operands are already in LLVM's types when its turn comes.
-Constants go to the function's start, each once. An op is a row of a table where it has a counterpart in LLVM, else a function of this
-file; functions that the hardware lacks become calls of libdevice, where xla-convert-math-to-libdevice has not been run before. bf16 and f16
-arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats are integers as wide: by now only their bits
-are moved.
+`index` becomes i32 or i64, as the module's data layout says; a complex number becomes the struct of its parts. Functions are rewritten in
+place, op by op, each block after the blocks that dominate it, so that an op's operands have LLVM types by then. Each
+constant is defined once, at the function's start. An op with a counterpart in LLVM is a row of a table, other ops have a function in this
+file; math functions without an instruction become calls of libdevice, unless xla-convert-math-to-libdevice was run before. bf16 and f16
+arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats become integers of their width: at this point
+ops only move their bits.
 
-`device` is checked against the launch: a block larger than it can run is refused here, not by the driver.
+The launch is checked against `device`: a block that is too large for it is refused here, not by the driver.
 Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the entry); seed document, "Conversion to LLVM".
 """
 
@@ -64,14 +64,13 @@ from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GridDepActionKind, ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
-from xla_emitters.errors import Unsupported
 from xla_emitters.functions import BY_OP, Size
-from xla_emitters.kernels.kernel_entry import GRID, REQUIRED_BLOCK, known_block, known_grid
+from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
-from xla_emitters.rewrite.kernel_pass import DevicePass
-from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
+from xla_emitters.rewrite.locations import located_builder
 
 # One op for one op, same operands in the same order; flags are carried over.
 _RENAMED = {
@@ -116,7 +115,7 @@ _RENAMED = {
     "ub.poison": "llvm.mlir.poison",
     "vector.fma": "llvm.intr.fma",
 }
-# What an input may not be, for the answer to be defined; all are defined here.
+# Ops with a flag that makes one input poison; here the flag is always off.
 _WITH_POISON_FLAG = {
     "math.absi": ("llvm.intr.abs", "is_int_min_poison"),
     "math.ctlz": ("llvm.intr.ctlz", "is_zero_poison"),
@@ -129,7 +128,7 @@ _STAGE = "xla-lower-to-llvm-gpu"
 
 @dataclass(frozen=True)
 class LowerToLlvmGpuPass(DevicePass):
-    """device  what the kernel will run on: a name or an architecture"""
+    """device  the GPU that is compiled for"""
 
     name = "xla-lower-to-llvm-gpu"
 
@@ -139,12 +138,12 @@ class LowerToLlvmGpuPass(DevicePass):
             _FunctionLowering(ctx, index_width(op), self.device, function).lower()
         for found in op.walk():
             if found is not op and not found.name.startswith(("llvm.", "nvvm.")):
-                raise _unsupported(found, f"{found.name} outside a function")
+                raise self.refuse(found, f"{found.name} outside a function")
 
 
 @dataclass
 class _FunctionLowering:
-    """One function on its way. What is built goes before `op`, the op in turn, and takes its location."""
+    """One function that is being lowered. New ops are inserted before `op`, the op that is being lowered, and have its location."""
 
     ctx: Context
     width: int
@@ -163,17 +162,17 @@ class _FunctionLowering:
         block = known_block(self.function)
         if block and prod(block) > self.device.threads_per_block_max:
             limit = self.device.threads_per_block_max
-            raise _unsupported(
-                self.function, f"a block of {prod(block)} threads; {self.device.name} runs {limit} at most"
+            raise refusal(
+                _STAGE, self.function, f"a block of {prod(block)} threads; {self.device.name} runs {limit} at most"
             )
         for op in self.function.body.walk():
             if is_number_op(op):
-                raise _unsupported(op, f"{op.name} computes with floats of eight bits or fewer")
+                raise refusal(_STAGE, op, f"{op.name} computes with floats of eight bits or fewer")
         replacement = self._function()
         for block in _dominators_first(self.function.body):
             for argument in block.args:
-                if (type := self.type_of(argument.type)) != argument.type:
-                    Rewriter.replace_value_with_new_type(argument, type)
+                if (converted := self.type_of(argument.type)) != argument.type:
+                    Rewriter.replace_value_with_new_type(argument, converted)
             for op in list(block.ops):
                 if not op.name.startswith(("llvm.", "nvvm.")):
                     self._lower_op(op)
@@ -183,7 +182,7 @@ class _FunctionLowering:
     def _lower_op(self, op: Operation) -> None:
         handler = _HANDLERS.get(op.name)
         if handler is None:
-            raise _unsupported(op, f"no lowering to LLVM for {op.name}")
+            raise refusal(_STAGE, op, f"no lowering to LLVM for {op.name}")
         self.op = op
         values = handler(self, op)
         for old, new in zip(op.results, values, strict=True):
@@ -203,7 +202,7 @@ class _FunctionLowering:
         properties: dict[str, Attribute] | None = None,
         successors: Sequence[Block] = (),
     ) -> Operation:
-        """Insert the llvm or nvvm op called `name` before the op in turn."""
+        """Inserts the llvm or nvvm op called `name` before the op that is being lowered."""
         made = self.ctx.get_op(name).create(
             operands=operands,
             result_types=types,
@@ -217,68 +216,72 @@ class _FunctionLowering:
         return made
 
     def value(
-        self, name: str, operands: Sequence[SSAValue], type: Attribute, properties: dict[str, Attribute] | None = None
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
-        return self.make(name, operands, [type], properties).results[0]
+        return self.make(name, operands, [result_type], properties).results[0]
 
-    def constant(self, value: Attribute, type: Attribute) -> SSAValue:
+    def constant(self, value: Attribute, llvm_type: Attribute) -> SSAValue:
         """A constant at the function's start; the same one for the same value."""
-        if (known := self.constants.get((value, type))) is None:
-            made = self.ctx.get_op("llvm.mlir.constant").create(result_types=[type], properties={"value": value})
+        if (known := self.constants.get((value, llvm_type))) is None:
+            made = self.ctx.get_op("llvm.mlir.constant").create(result_types=[llvm_type], properties={"value": value})
             entry = self.function.body.blocks[0]
             if self.last_constant is not None:
                 entry.insert_op_after(made, self.last_constant)
             else:
                 Rewriter.insert_op(made, InsertPoint.at_start(entry))
             self.last_constant = made
-            known = self.constants[value, type] = made.results[0]
+            known = self.constants[value, llvm_type] = made.results[0]
         return known
 
-    def integer(self, value: int, type: IntegerType = i32) -> SSAValue:
+    def integer(self, value: int, integer_type: IntegerType = i32) -> SSAValue:
         """An integer constant, called %c7_i32 if nothing has named it."""
-        made = self.constant(IntegerAttr(value, type), type)
+        made = self.constant(IntegerAttr(value, integer_type), integer_type)
         if made.name_hint is None and value >= 0:
-            made.name_hint = f"c{value}_{type}"
+            made.name_hint = f"c{value}_{integer_type}"
         return made
 
-    def type_of(self, type: Attribute) -> Attribute:
+    def type_of(self, source_type: Attribute) -> Attribute:
         """The LLVM type. raises Unsupported when there is none."""
-        if (known := self.types.get(type)) is None:
-            known = self.types[type] = self._convert(type)
+        if (known := self.types.get(source_type)) is None:
+            known = self.types[source_type] = self._convert(source_type)
         return known
 
-    def _convert(self, type: Attribute) -> Attribute:
-        match type:
+    def _convert(self, source_type: Attribute) -> Attribute:
+        match source_type:
             case IndexType():
                 return IntegerType(self.width)
-            case IntegerType() if type == IntegerType(type.width.data):
-                return type
-            case VectorType() if type.get_num_dims() == 1 and not any(type.scalable_dims.data):
-                return VectorType(self.type_of(type.element_type), type.get_shape())
-            case _ if isinstance(type, WIDE_FLOATS) or type.name.startswith("llvm."):
-                return type
+            case IntegerType() if source_type == IntegerType(source_type.width.data):
+                return source_type
+            case VectorType() if source_type.get_num_dims() == 1 and not any(source_type.scalable_dims.data):
+                return VectorType(self.type_of(source_type.element_type), source_type.get_shape())
+            case _ if isinstance(source_type, WIDE_FLOATS) or source_type.name.startswith("llvm."):
+                return source_type
             case ComplexType():
-                part = self.type_of(type.element_type)
+                part = self.type_of(source_type.element_type)
                 return llvm.LLVMStructType.from_type_list([part, part])
-            case _ if isinstance(type, AnyFloat) and is_narrow(type):
-                return IntegerType(type.bitwidth)
+            case _ if isinstance(source_type, AnyFloat) and is_narrow(source_type):
+                return IntegerType(source_type.bitwidth)
             case _:
-                raise _unsupported(self.op, f"no LLVM type for {type}")
+                raise refusal(_STAGE, self.op, f"no LLVM type for {source_type}")
 
     # The function itself
 
     def _function(self) -> llvm.FuncOp:
         """The empty llvm.func: kernels are external, with their launch; private functions with a body are internal."""
         old = self.function
-        inputs = [self.type_of(type) for type in old.function_type.inputs]
-        outputs = [self.type_of(type) for type in old.function_type.outputs]
+        inputs = [self.type_of(argument_type) for argument_type in old.function_type.inputs]
+        outputs = [self.type_of(result_type) for result_type in old.function_type.outputs]
         attributes = {
             name: value
             for name, value in old.attributes.items()
             if name.startswith(("llvm.", "nvvm.")) and name != "llvm.linkage"
         }
-        if "xla.entry" in old.attributes:
-            attributes["nvvm.kernel"] = UnitAttr()
+        if ENTRY in old.attributes:
+            attributes[KERNEL] = UnitAttr()
             if block := known_block(self.function):
                 attributes[REQUIRED_BLOCK] = DenseArrayBase.from_list(i32, block)
             if grid := known_grid(self.function):
@@ -335,11 +338,7 @@ def _dominators_first(region: Region) -> Iterator[Block]:
     yield from reversed(order)
 
 
-def _unsupported(op: Operation, message: str) -> Unsupported:
-    return Unsupported(message, stage=_STAGE, details=(text,) if (text := place_of(op)) else ())
-
-
-# Handlers: each builds what stands for one op, and answers the values of its results
+# Handlers: each builds the lowering of one op and returns the values of its results
 
 _Handler = Callable[[_FunctionLowering, Operation], Sequence[SSAValue]]
 
@@ -361,9 +360,9 @@ def _flags(op: Operation) -> dict[str, Attribute]:
 
 def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     if not rounds_to_nearest_even(op):
-        raise _unsupported(op, f"{op.name} that does not round to nearest even")
+        raise refusal(_STAGE, op, f"{op.name} that does not round to nearest even")
     types = [lowering.type_of(result.type) for result in op.results]
-    # What LLVM's op cannot say is a permission that is not used.
+    # Flags that LLVM's op does not have only permit optimisations, so they are dropped.
     name = _RENAMED[op.name]
     known = cast(type[IRDLOperation], lowering.ctx.get_op(name)).get_irdl_definition().properties
     flags = {flag: value for flag, value in _flags(op).items() if flag in known}
@@ -386,82 +385,92 @@ def _compare(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     value = op.properties["value"]
-    type = lowering.type_of(op.results[0].type)
-    if isa(value, IntegerAttr) and isa(type, IntegerType):
-        return [lowering.constant(IntegerAttr(value.value.data, type, truncate_bits=True), type)]
-    if isa(value, FloatAttr) and isa(type, IntegerType):
-        return [lowering.integer(_codes(value.type, [value.value.data])[0], type)]
-    if isa(value, DenseIntOrFPElementsAttr) and isa(type, VectorType[IntegerType]) and type != op.results[0].type:
+    result_type = lowering.type_of(op.results[0].type)
+    if isa(value, IntegerAttr) and isa(result_type, IntegerType):
+        return [lowering.constant(IntegerAttr(value.value.data, result_type, truncate_bits=True), result_type)]
+    if isa(value, FloatAttr) and isa(result_type, IntegerType):
+        return [lowering.integer(_codes(value.type, [value.value.data])[0], result_type)]
+    if (
+        isa(value, DenseIntOrFPElementsAttr)
+        and isa(result_type, VectorType[IntegerType])
+        and result_type != op.results[0].type
+    ):
         numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
-        value = DenseIntOrFPElementsAttr.from_list(type, _codes(value.get_element_type(), numbers))
-    elif type != op.results[0].type:
-        raise _unsupported(op, f"a constant of type {op.results[0].type}")
-    return [lowering.constant(value, type)]
+        value = DenseIntOrFPElementsAttr.from_list(result_type, _codes(value.get_element_type(), numbers))
+    elif result_type != op.results[0].type:
+        raise refusal(_STAGE, op, f"a constant of type {op.results[0].type}")
+    return [lowering.constant(value, result_type)]
 
 
-def _codes(type: Attribute, values: Sequence[float]) -> list[int]:
+def _codes(element_type: Attribute, values: Sequence[float]) -> list[int]:
     """The bits of narrow floats, as numbers with a sign."""
-    row = dtype_of(type)
+    row = dtype_of(element_type)
     codes = np.array(values, np.float32).astype(row.numpy).view(np.uint8)
     return [int(code) - (int(code) >> row.bits - 1 << row.bits) for code in codes]
 
 
 def _bitcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    (operand,), type = op.operands, lowering.type_of(op.results[0].type)
-    return [operand if operand.type == type else lowering.value("llvm.bitcast", [operand], type)]
+    (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
+    return [operand if operand.type == result_type else lowering.value("llvm.bitcast", [operand], result_type)]
 
 
 def _cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """index_cast, index_castui: widen, cut off, or nothing to do, now that index has a width."""
-    (operand,), type = op.operands, lowering.type_of(op.results[0].type)
-    if operand.type == type:
+    """index_cast, index_castui: extend, truncate, or nothing, as index has a width now."""
+    (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
+    if operand.type == result_type:
         return [operand]
-    source, target = get_element_type_or_self(operand.type), get_element_type_or_self(type)
+    source, target = get_element_type_or_self(operand.type), get_element_type_or_self(result_type)
     assert isa(source, IntegerType)
     assert isa(target, IntegerType)
     if target.width.data < source.width.data:
-        return [lowering.value("llvm.trunc", [operand], type)]
-    return [lowering.value("llvm.zext" if op.name == "arith.index_castui" else "llvm.sext", [operand], type)]
+        return [lowering.value("llvm.trunc", [operand], result_type)]
+    return [lowering.value("llvm.zext" if op.name == "arith.index_castui" else "llvm.sext", [operand], result_type)]
 
 
 def _unrealized_cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     if [operand.type for operand in op.operands] != [lowering.type_of(result.type) for result in op.results]:
-        raise _unsupported(op, f"a cast of {op.operands[0].type} to {op.results[0].type} is left over")
+        raise refusal(_STAGE, op, f"a cast of {op.operands[0].type} to {op.results[0].type} remains")
     return op.operands
 
 
 def _integer_type(op: Operation, value: SSAValue) -> IntegerType:
     if not isa(value.type, IntegerType):
-        raise _unsupported(op, f"{op.name} on {value.type}")
+        raise refusal(_STAGE, op, f"{op.name} on {value.type}")
     return value.type
 
 
 def _ceildivui(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     """x == 0 ? 0 : (x - 1) / y + 1, which cannot overflow."""
     x, y = op.operands
-    type = _integer_type(op, x)
-    zero, one = lowering.integer(0, type), lowering.integer(1, type)
+    integer_type = _integer_type(op, x)
+    zero, one = lowering.integer(0, integer_type), lowering.integer(1, integer_type)
     is_zero = lowering.value("llvm.icmp", [x, zero], i1, {"predicate": IntegerAttr(0, i64)})
-    quotient = lowering.value("llvm.udiv", [lowering.value("llvm.sub", [x, one], type), y], type)
-    return [lowering.value("llvm.select", [is_zero, zero, lowering.value("llvm.add", [quotient, one], type)], type)]
+    quotient = lowering.value("llvm.udiv", [lowering.value("llvm.sub", [x, one], integer_type), y], integer_type)
+    return [
+        lowering.value(
+            "llvm.select", [is_zero, zero, lowering.value("llvm.add", [quotient, one], integer_type)], integer_type
+        )
+    ]
 
 
 def _rounding_division(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """floordivsi, ceildivsi: sdiv rounds towards zero; one step further where there is a rest and the signs say so."""
+    """floordivsi, ceildivsi: sdiv rounds towards zero; corrected by one where there is a remainder and the signs say so."""
     x, y = op.operands
-    type = _integer_type(op, x)
+    integer_type = _integer_type(op, x)
     is_floor = op.name == "arith.floordivsi"
-    zero = lowering.integer(0, type)
-    quotient = lowering.value("llvm.sdiv", [x, y], type)
-    rest = lowering.value("llvm.sub", [x, lowering.value("llvm.mul", [quotient, y], type)], type)
+    zero = lowering.integer(0, integer_type)
+    quotient = lowering.value("llvm.sdiv", [x, y], integer_type)
+    rest = lowering.value("llvm.sub", [x, lowering.value("llvm.mul", [quotient, y], integer_type)], integer_type)
     has_rest = lowering.value("llvm.icmp", [rest, zero], i1, {"predicate": IntegerAttr(1, i64)})
     # The exact quotient is negative where the signs differ, that is where x xor y is below zero.
-    signs = lowering.value("llvm.xor", [x, y], type)
+    signs = lowering.value("llvm.xor", [x, y], integer_type)
     slt, sge = IntegerAttr(2, i64), IntegerAttr(5, i64)
     rounded = lowering.value("llvm.icmp", [signs, zero], i1, {"predicate": slt if is_floor else sge})
     steps = lowering.value("llvm.and", [has_rest, rounded], i1)
-    further = lowering.value("llvm.add", [quotient, lowering.integer(-1 if is_floor else 1, type)], type)
-    return [lowering.value("llvm.select", [steps, further, quotient], type)]
+    further = lowering.value(
+        "llvm.add", [quotient, lowering.integer(-1 if is_floor else 1, integer_type)], integer_type
+    )
+    return [lowering.value("llvm.select", [steps, further, quotient], integer_type)]
 
 
 # vector
@@ -471,7 +480,7 @@ def _position(lowering: _FunctionLowering, op: vector.ExtractOp | vector.InsertO
     """The op's only position, a constant as i32."""
     positions = op.get_mixed_position()
     if len(positions) != 1:
-        raise _unsupported(op, f"{op.name} with {len(positions)} positions")
+        raise refusal(_STAGE, op, f"{op.name} with {len(positions)} positions")
     (position,) = positions
     return lowering.integer(position) if isinstance(position, int) else position
 
@@ -489,24 +498,24 @@ def _insert(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _from_elements(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    type = lowering.type_of(op.results[0].type)
-    made = lowering.value("llvm.mlir.poison", [], type)
+    result_type = lowering.type_of(op.results[0].type)
+    made = lowering.value("llvm.mlir.poison", [], result_type)
     for number, element in enumerate(op.operands):
-        made = lowering.value("llvm.insertelement", [made, element, lowering.integer(number)], type)
+        made = lowering.value("llvm.insertelement", [made, element, lowering.integer(number)], result_type)
     return [made]
 
 
 def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     """Put the scalar into element 0, then shuffle it everywhere."""
-    (source,), type = op.operands, lowering.type_of(op.results[0].type)
-    if source.type == type:
+    (source,), result_type = op.operands, lowering.type_of(op.results[0].type)
+    if source.type == result_type:
         return [source]
-    if isa(source.type, VectorType) or not isa(type, VectorType):
-        raise _unsupported(op, f"vector.broadcast of {source.type} to {type}")
-    poison = lowering.value("llvm.mlir.poison", [], type)
-    first = lowering.value("llvm.insertelement", [poison, source, lowering.integer(0)], type)
-    mask = DenseArrayBase.from_list(i32, [0] * type.get_shape()[0])
-    return [lowering.value("llvm.shufflevector", [first, poison], type, {"mask": mask})]
+    if isa(source.type, VectorType) or not isa(result_type, VectorType):
+        raise refusal(_STAGE, op, f"vector.broadcast of {source.type} to {result_type}")
+    poison = lowering.value("llvm.mlir.poison", [], result_type)
+    first = lowering.value("llvm.insertelement", [poison, source, lowering.integer(0)], result_type)
+    mask = DenseArrayBase.from_list(i32, [0] * result_type.get_shape()[0])
+    return [lowering.value("llvm.shufflevector", [first, poison], result_type, {"mask": mask})]
 
 
 # complex: a number is a struct of its parts
@@ -517,22 +526,22 @@ def _create(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _part(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    (operand,), type = op.operands, lowering.type_of(op.results[0].type)
-    return [_field(lowering, operand, 0 if op.name == "complex.re" else 1, type)]
+    (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
+    return [_field(lowering, operand, 0 if op.name == "complex.re" else 1, result_type)]
 
 
 def _struct(lowering: _FunctionLowering, values: Sequence[SSAValue]) -> SSAValue:
-    type = _together([value.type for value in values])
-    made = lowering.value("llvm.mlir.poison", [], type)
+    struct_type = _together([value.type for value in values])
+    made = lowering.value("llvm.mlir.poison", [], struct_type)
     for number, value in enumerate(values):
         position: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, [number])}
-        made = lowering.value("llvm.insertvalue", [made, value], type, position)
+        made = lowering.value("llvm.insertvalue", [made, value], struct_type, position)
     return made
 
 
-def _field(lowering: _FunctionLowering, struct: SSAValue, number: int, type: Attribute) -> SSAValue:
+def _field(lowering: _FunctionLowering, struct: SSAValue, number: int, field_type: Attribute) -> SSAValue:
     position: dict[str, Attribute] = {"position": DenseArrayBase.from_list(i64, [number])}
-    return lowering.value("llvm.extractvalue", [struct], type, position)
+    return lowering.value("llvm.extractvalue", [struct], field_type, position)
 
 
 # gpu
@@ -581,13 +590,13 @@ def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """All lanes below `width` take part; the clamp is the last lane that is read, for `up` the first, as PTX has it."""
+    """All lanes below `width` take part; the clamp is the last lane that may be read, for `up` the first, as PTX defines it."""
     assert isinstance(op, ShuffleOp)
     made = op.width.owner
     known = made.properties["value"] if isinstance(made, llvm.ConstantOp) else None
     width = known.value.data if isa(known, IntegerAttr) else 0
     if not 1 <= width <= _WARP:
-        raise _unsupported(op, f"gpu.shuffle whose width is no constant from 1 to {_WARP}")
+        raise refusal(_STAGE, op, f"gpu.shuffle whose width is not a constant from 1 to {_WARP}")
     mode = op.mode.data
     members = lowering.integer((1 << width) - 1 - (1 << _WARP if width == _WARP else 0))
     clamp = lowering.integer(_WARP - width if mode is ShuffleMode.Up else width - 1)
@@ -596,8 +605,8 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     made = ShflOp(kind.get(mode, ShflKind.IDX), members, op.value, op.offset, clamp, is_asked)
     result = located_builder(InsertPoint.before(op), op).insert(made).res
     if is_asked:
-        return [_field(lowering, result, number, type) for number, type in enumerate((op.value.type, i1))]
-    return [result, result]  # nobody looks at the second
+        return [_field(lowering, result, number, field_type) for number, field_type in enumerate((op.value.type, i1))]
+    return [result, result]  # the second result is not used
 
 
 def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -625,7 +634,7 @@ def _call(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     results = located_builder(InsertPoint.before(op), op).insert(made).results
     if len(types) < 2:
         return results
-    return [_field(lowering, results[0], number, type) for number, type in enumerate(types)]
+    return [_field(lowering, results[0], number, field_type) for number, field_type in enumerate(types)]
 
 
 def _branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -641,23 +650,23 @@ def _conditional_branch(lowering: _FunctionLowering, op: Operation) -> Sequence[
 
 
 def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """Compare with one case after the other, each in a block of its own; LLVM makes a table of it where that pays."""
+    """Compare with one case after the other, each in a block of its own; LLVM turns them into a table where that pays."""
     assert isinstance(op, cf.SwitchOp)
     block = op.parent
     assert block is not None
     region = block.parent
     assert region is not None
     flag = op.flag
-    type = _integer_type(op, flag)
+    integer_type = _integer_type(op, flag)
     equal = IntegerAttr(0, i64)
     numbers = [] if op.case_values is None else [int(number) for number in op.case_values.get_values()]
     for number, target, operands in zip(numbers, op.case_blocks, op.case_operand, strict=True):
-        test = lowering.value("llvm.icmp", [flag, lowering.integer(number, type)], i1, {"predicate": equal})
+        test = lowering.value("llvm.icmp", [flag, lowering.integer(number, integer_type)], i1, {"predicate": equal})
         following = Block()
         region.insert_block_after(following, block)
         branch = llvm.CondBrOp(test, target, operands, following, [])
         located_builder(InsertPoint.before(op), op).insert(branch)
-        # What is left of the switch goes on in the block of "no match so far".
+        # The next case is compared in the block that is reached without a match so far.
         op.detach()
         following.add_op(op)
         block = following

@@ -1,4 +1,4 @@
-"""PTX to machine code: ptxas makes it and says what each kernel takes, nvdisasm shows it, and instructions are counted.
+"""PTX to machine code: ptxas assembles it and reports each kernel's resources, nvdisasm disassembles it; instruction counts.
 
 assemble(ptx, "sm_90")     -> Assembly(cubin, entries)         ptxas -v
 disassemble(cubin)         -> SASS                             nvdisasm -c
@@ -20,7 +20,7 @@ from xla_emitters.lowering.tools import STAGE, TIMEOUT_SECONDS, find_tool, run_t
 
 @dataclass(frozen=True)
 class EntryResources:
-    """What one kernel takes, as ptxas counts: registers a thread, spilled bytes a thread (stores and loads), static shared bytes."""
+    """The resources of one kernel by ptxas: registers and spilled bytes (stores, loads) per thread, and static shared bytes."""
 
     name: str
     registers: int
@@ -30,14 +30,14 @@ class EntryResources:
 
 @dataclass(frozen=True)
 class Assembly:
-    """Machine code of one PTX text, and what each of its kernels takes, in the text's order."""
+    """Machine code of one PTX text, and the resources of each of its kernels, in the text's order."""
 
     cubin: bytes
     entries: tuple[EntryResources, ...]
 
     @property
     def registers(self) -> int:
-        """The most registers that a kernel takes."""
+        """The largest number of registers of a kernel."""
         return max(entry.registers for entry in self.entries)
 
     @property
@@ -46,7 +46,7 @@ class Assembly:
 
     @property
     def shared_bytes(self) -> int:
-        """The most static shared memory that a kernel takes."""
+        """The largest static shared memory of a kernel, in bytes."""
         return max(entry.shared_bytes for entry in self.entries)
 
 
@@ -65,12 +65,12 @@ def assemble(ptx: str, architecture: str, *, timeout_seconds: float = TIMEOUT_SE
             answer.said + answer.text, re.findall(r"^\s*(?:\.visible |\.weak )?\.entry ([\w$]+)", ptx, re.M)
         )
         if not entries:
-            raise InternalError("ptxas met no entry", stage=STAGE, details=(f"command: {shlex.join(command)}",))
+            raise InternalError("the PTX has no entry", stage=STAGE, details=(f"command: {shlex.join(command)}",))
         return Assembly(cubin.read_bytes(), entries)
 
 
 def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
-    """What `ptxas -v` said of each entry in `names`.
+    """What `ptxas -v` reports for each entry in `names`.
 
     ptxas info    : Compiling entry function 'fusion' for 'sm_90'
     ptxas info    : Function properties for fusion
@@ -99,9 +99,9 @@ def disassemble(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> st
 
 
 def count_instructions(sass: str, entry: str | None = None) -> int:
-    """Instructions in what `disassemble` answers, NOP left out: of one kernel, or of all.
+    """Number of instructions in what `disassemble` returns, without NOP: of one kernel, or of all.
 
-    Counted as they stand, each once; an instruction in a loop counts once.
+    Each instruction of the text counts once, also in a loop.
 
     raises KeyError when there is no kernel called `entry`.
     """

@@ -7,12 +7,11 @@
     func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr {llvm.noalias}, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
       %x = func.call @f(%a) : (!llvm.ptr) -> f32
 
-Uses of an argument go to the first one with its slice index, which then keeps the promises of both: accesses were made by either's
-alignment. The entry, and every function that others may call or define, keeps all its
-arguments, used or not: they are its interface. Private ones with a body lose the duplicates, and so do their calls. `noalias` is true
-because distinct slices do not overlap, and nothing goes through a duplicate that stays; an argument with `xla.not_invariant` is one that
-something else may write, and gets none.
-A call that hands two different buffers to arguments of one slice breaks a promise of xla-propagate-slice-indices, and is reported.
+Uses of an argument are replaced by the first argument with its slice index, which then has the alignment and size of both: accesses were
+made with either. The entry, and every function that is not private or has no body, keeps all its arguments, used or not: they are its
+interface. Private functions with a body lose the duplicates, and so do their calls. `noalias` is true because distinct slices do not
+overlap and duplicates that stay are not used. An argument with `xla.not_invariant` may be written by something else, and is not noalias.
+A call that passes different buffers for arguments of one slice breaks a promise of xla-propagate-slice-indices: an InternalError.
 Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc.
 """
 
@@ -29,14 +28,13 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
+from xla_emitters.kernels.kernel_entry import ENTRY, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import place_of
 
-SLICE_INDEX = "xla.slice_index"
 NOT_INVARIANT = "xla.not_invariant"
 NOALIAS = "llvm.noalias"
 PROMISES = ("llvm.align", "llvm.dereferenceable")
-ENTRY = "xla.entry"
 
 Item = TypeVar("Item")
 
@@ -51,13 +49,13 @@ class MergePointersToSameSlicePass(KernelPass):
         for function in [found for found in op.walk() if isinstance(found, func.FuncOp)]:
             if (arguments := self._sliced_arguments(function)) is not None:
                 merged[function.sym_name.data] = _merge(function, arguments)
-        # Bodies first, so that the operands of a call that are one buffer are one value now.
+        # Bodies before calls, so that call operands of one buffer are already one value.
         for call in [found for found in op.walk() if isinstance(found, func.CallOp)]:
             duplicates = merged.get(call.callee.root_reference.data, {})
             for duplicate, first in duplicates.items():
                 if call.operands[duplicate] is not call.operands[first]:
                     raise InternalError(
-                        f"'{call.name}' of @{call.callee.root_reference.data} hands different buffers to arguments "
+                        f"'{call.name}' of @{call.callee.root_reference.data} passes different buffers for arguments "
                         f"{first} and {duplicate}, which have one {SLICE_INDEX}",
                         stage=self.name,
                         details=tuple(filter(None, [place_of(call)])),
@@ -81,7 +79,7 @@ class MergePointersToSameSlicePass(KernelPass):
 
 
 def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dict[int, int]:
-    """Merges the arguments of `function`; returns those that it lost, each with the one that stands for it."""
+    """Merges the arguments of `function`. returns the position of each removed argument -> that of the one in its place."""
     groups: dict[Attribute, list[int]] = {}
     for position, argument in enumerate(attributes):
         if (slice_index := argument.pop(SLICE_INDEX, None)) is not None:

@@ -1,16 +1,16 @@
-"""Floats of eight bits and of four as integers: the code that widens one to f32 and rounds f32 or f64 to one.
+"""Conversions of eight- and four-bit floats as integer code: one to f32, and f32 or f64 rounded to one.
 
     f8E4M3FN  s eeee mmm     value, e > 0:  1.mmm * 2^(e - bias)          e = 0:  0.mmm * 2^(1 - bias)
 
-    widen     mmm moves to the top of f32's fraction, the exponent gets the difference of the biases. With e = 0 the bits are put into
-              1.mmm * 2^(1 - bias) instead, and the 1 is subtracted: exact, and no number on the way is subnormal.
+    widen     mmm is shifted to the top of f32's fraction, and the difference of the biases is added to the exponent. With e = 0 the value
+              1.mmm * 2^(1 - bias) is built instead, and 2^(1 - bias) subtracted: exact, and without subnormal numbers.
     narrow    the bits that are lost are rounded to nearest even by adding half of the last bit kept to the whole pattern: a carry goes
               into the exponent by itself. A result with e = 0 is the last bits of |x| + 2^k, where f32's own addition has rounded it.
-              f64 is cut to f32 first, to odd: what follows rounds as if it were the only rounding.
+              f64 is first rounded to odd as f32: the second rounding is then as if it were the only one.
 
-What lies beyond the largest finite value, and NaN:
+Values beyond the largest finite one; NaN:
 
-    IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4: the highest exponent is theirs
+    IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4: infinity and NaN have the highest exponent
     TOP_NAN    NaN; NaN          f8E4M3FN: all ones is NaN
     ZERO_NAN   NaN; NaN          f8E5M2FNUZ, f8E4M3FNUZ, f8E4M3B11FNUZ: what would be -0 is NaN, zero has no sign
     NONE       largest; a zero   f4E2M1FN
@@ -39,12 +39,12 @@ INFINITY, QUIET_NAN = _F32.beyond, _F32.nan
 FORMATS = {
     row.ir_type.name: row.float_format for row in DTYPES if row.is_narrow_float and row.bits == row.float_format.bits
 }
-"""By the IR's name, the formats that are integers here: those that fill their storage."""
+"""The formats that are handled as integers, by the IR's name: those that fill their storage."""
 
 
-def is_narrow(type: Attribute) -> bool:
-    """Whether `type` is one of the formats that are integers here."""
-    return type.name in FORMATS
+def is_narrow(value_type: Attribute) -> bool:
+    """Whether `value_type` is one of the formats that are handled as integers."""
+    return value_type.name in FORMATS
 
 
 CONVERSIONS = (arith.ExtFOp, arith.TruncFOp)
@@ -52,10 +52,10 @@ MOVES = (arith.ConstantOp, arith.SelectOp, arith.BitcastOp)
 
 
 def is_number_op(op: Operation) -> bool:
-    """Whether `op` takes or gives narrow floats as numbers: more than to move their bits."""
+    """Whether `op` computes with narrow floats, more than moving their bits."""
     if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
         return False
-    return any(is_narrow(get_element_type_or_self(type)) for type in (*op.operand_types, *op.result_types))
+    return any(is_narrow(get_element_type_or_self(value_type)) for value_type in (*op.operand_types, *op.result_types))
 
 
 def widen(b: Builder, x: SSAValue) -> SSAValue:
@@ -113,12 +113,12 @@ def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
 
 
 def _rounded(bits: _Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValue:
-    """The pattern, without sign, of the magnitude that f32 has as `magnitude`; anything for NaN."""
+    """The bits, without sign, of the f32 magnitude `magnitude` rounded to the format; undefined for NaN."""
     dropped = FRACTION - form.fraction_bits
     odd = bits.and_(bits.shift_right(magnitude, dropped), 1)
     raised = bits.add(bits.add(magnitude, (1 << dropped - 1) - 1 - (BIAS - form.bias << FRACTION)), odd)
     normal = bits.shift_right(raised, dropped)
-    # 2^last is the last bit of a subnormal, and of a sum that lies above 2^(last + FRACTION).
+    # 2^last is the last bit of a subnormal, and of a sum that is above 2^(last + FRACTION).
     last = 1 - form.bias - form.fraction_bits
     anchor = bits.b.insert(arith.ConstantOp(FloatAttr(2.0 ** (last + FRACTION), f32))).result
     total = bits.of_float(bits.b.insert(arith.AddfOp(bits.as_float(magnitude), anchor)).result)
@@ -138,7 +138,7 @@ def _exponent(bits: _Integers, pattern: SSAValue, magnitude: SSAValue) -> SSAVal
 
 
 def _rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
-    """The bits of f64 as f32, rounded toward zero with the last bit set where anything was lost: no tie then where there was none.
+    """The bits of f64 as f32, rounded toward zero with the last bit set if any bit was lost, so that no new ties arise.
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008).
     """

@@ -1,4 +1,4 @@
-"""Index maps become arithmetic, the cheap way: with what is known about ranges.
+"""Index maps become unsigned arithmetic, where the known ranges allow it.
 
     %i = xla_gpu.apply_indexing #map(%thread_id_x, %block_id_x)       // (th_x, bl_x) -> (th_x * 4 + bl_x * 512)
 ->
@@ -6,10 +6,10 @@
     %1 = arith.muli %block_id_x, %c512 overflow<nsw> : index
     %i = arith.addi %0, %1 overflow<nsw> : index
 
-mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, right only where nothing is negative.
-Where the ranges do not prove that, the op is left for xla-lower-affine, which is longer and always right; `--remarks` says so.
-affine.apply is treated likewise when the ranges of all its operands are known. Before, the map is simplified once more, with the
-operands' own ranges when those are tighter than the map's.
+mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, and right only where nothing is negative.
+Where the ranges do not prove that, the op is left for xla-lower-affine, whose code is longer and always right; `--remarks` says so.
+affine.apply is lowered likewise when the ranges of all its operands are known. The map is simplified first, with the operands' ranges
+where they are tighter than the map's.
 Source: docs/reference/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
 """
 
@@ -50,21 +50,21 @@ class SimplifyAffinePass(KernelPass):
             elif isinstance(found, affine.ApplyOp):
                 self._lower(found, _map_of_affine_apply(found))
 
-    def _lower(self, op: Operation, map: IndexingMap | None) -> None:
-        if map is None:
+    def _lower(self, op: Operation, indexing_map: IndexingMap | None) -> None:
+        if indexing_map is None:
             return self.skip(op, "the range of an operand is not known")
-        if map.is_known_empty:
+        if indexing_map.is_known_empty:
             return self.skip(op, "its domain is empty")
-        map = map.simplify()
-        if not all(is_unsigned(expr, map.range_of) for expr in map.results):
+        indexing_map = indexing_map.simplify()
+        if not all(is_unsigned(expr, indexing_map.range_of) for expr in indexing_map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may be negative")
         width = index_width(op)
-        if any(overflowing_part(expr, map.range_of, width, unsigned=True) for expr in map.results):
+        if any(overflowing_part(expr, indexing_map.range_of, width, unsigned=True) for expr in indexing_map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may not fit an index")
         lowering = ExpressionLowering(
-            located_builder(InsertPoint.before(op), op), op, op.operands, map.range_of, unsigned=True
+            located_builder(InsertPoint.before(op), op), op, op.operands, indexing_map.range_of, unsigned=True
         )
-        replace_by(op, [lowering.value(expr) for expr in map.results])
+        replace_by(op, [lowering.value(expr) for expr in indexing_map.results])
 
 
 def _map_of_affine_apply(op: affine.ApplyOp) -> IndexingMap | None:

@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.verification import place_from_location, verify_ir
-from xla_emitters.errors import InternalError, Unsupported, UsageError, VerifyError, XlaEmittersError
+from xla_emitters.errors import InternalError, Place, Unsupported, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.notes import notes_wanted
 from xla_emitters.trace import Remark
@@ -51,16 +51,26 @@ class KernelPass(ModulePass):
             notes.add(Remark(self.name, text, place_of(op), help))
 
     def refuse(self, op: Operation, why: str, help: str = "") -> Unsupported:
-        """The error to raise for an `op` that this pass does not compile, at its place or that of the nearest op around that has one.
+        """The error to raise for an `op` that this pass does not compile; see `refusal`."""
+        return refusal(self.name, op, why, help)
 
-        why      the message, which names the op
-        """
-        around: Operation | None = op
-        while around is not None and place_from_location(around) is None:
-            around = around.parent_op()
-        place = place_from_location(around) if around is not None else None
-        origin = place_of(op)
-        return Unsupported(why, stage=self.name, place=place, details=(f"at {origin}",) if origin else (), help=help)
+
+def refusal(
+    stage: str, op: Operation, why: str, help: str = "", notes: tuple[tuple[Place | None, str], ...] = ()
+) -> Unsupported:
+    """The error to raise for an `op` that is not compiled. Its place is the op's own, or that of the nearest enclosing op that has one.
+
+    stage    the name of the pass
+    why      the message, which names the op
+    notes    (place, text) of related places
+    """
+    holder: Operation | None = op
+    while holder is not None and place_from_location(holder) is None:
+        holder = holder.parent_op()
+    place = place_from_location(holder) if holder is not None else None
+    origin = place_of(op)
+    details = (f"at {origin}",) if origin else ()
+    return Unsupported(why, stage=stage, place=place, details=details, notes=notes, help=help)
 
 
 Skip = Callable[[Operation, str], None]

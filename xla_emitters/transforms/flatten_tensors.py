@@ -49,12 +49,11 @@ from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
-from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import linearize_physical_map
 from xla_emitters.rewrite.folders import constant_integer, constant_op, hoist_constants, integer_attr
-from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
+from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
+from xla_emitters.rewrite.locations import fuse_locations, located_builder
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 
 ArrayType = TensorType[Attribute]
@@ -198,22 +197,17 @@ def _check(op: Operation, stage: str) -> None:
     concerned = [t for t in types if type(t) is TensorType]
     for array in concerned:
         if array.get_num_dims() > 1 and not array.has_static_shape():
-            raise _unsupported(op, f"{array} has a dynamic dimension", stage)
+            raise refusal(stage, op, f"{op.name}: {array} has a dynamic dimension")
         if array.get_num_dims() > 1 and _layout(array) is None:
-            raise _unsupported(op, f"the layout of {array} is not a plain order of dimensions", stage)
+            raise refusal(stage, op, f"{op.name}: the layout of {array} is not a plain order of dimensions")
     if all(is_flat(array) for array in concerned):
         return
     if isinstance(op, xla_gpu.AtomicRMWOp) and isinstance(op.current.type, VectorType):
-        raise _unsupported(op, "it updates several elements of a tensor of rank above 1", stage)
+        raise refusal(stage, op, f"{op.name}: it updates several elements of a tensor of rank above 1")
     if isinstance(op, vector.TransferReadOp | vector.TransferWriteOp) and not _is_contiguous(op):
-        raise _unsupported(op, "its vector is not contiguous in memory, along the minor dimension", stage)
+        raise refusal(stage, op, f"{op.name}: its vector is not contiguous in memory, along the minor dimension")
     if type(op) not in CARRIERS | ACCESSES | {arith.ConstantOp}:
-        raise _unsupported(op, "no rule to flatten it", stage)
-
-
-def _unsupported(op: Operation, reason: str, stage: str) -> Unsupported:
-    place = place_of(op)
-    return Unsupported(f"{op.name}: {reason}" + (f" (at {place})" if place else ""), stage=stage)
+        raise refusal(stage, op, f"{op.name}: no rule to flatten it")
 
 
 def _is_contiguous(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:

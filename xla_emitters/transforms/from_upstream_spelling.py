@@ -33,6 +33,7 @@ from xla_emitters.dialects.mlir.tensor import ParallelInsertSliceOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, interval_of, range_attr
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, WorkgroupIdOp
+from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, GRID
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.respelling import respell
 
@@ -140,9 +141,9 @@ def _inline_as_threads(loop: ForallOp) -> None:
 
 def _set_launch(function: func.FuncOp) -> None:
     """Sets the launch attributes that an entry function lacks, if all its ids have ranges."""
-    if "xla.entry" not in function.attributes:
+    if ENTRY not in function.attributes:
         return
-    for name, op_type in (("gpu.known_block_size", gpu.ThreadIdOp), ("gpu.known_grid_size", gpu.BlockIdOp)):
+    for name, op_type in ((BLOCK, gpu.ThreadIdOp), (GRID, gpu.BlockIdOp)):
         if name in function.attributes:
             continue
         sizes = [1, 1, 1]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, complex, scf, tensor
+from xdsl.dialects import arith, complex, scf, tensor, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
@@ -37,13 +37,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import vector
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
-from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.folders import hoist_constants
-from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
+from xla_emitters.rewrite.locations import located_builder
 
 WORD = 32
 """Bits that one shuffle moves."""
@@ -112,7 +111,8 @@ def _replace_by_branch(
 def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
     distance = op.max_distance
     if distance & (distance - 1) or distance >= warp_size:
-        raise _unsupported(op, f"the distance is {distance} lanes, but must be a power of two below {warp_size}")
+        why = f"{op.name}: the distance is {distance} lanes, but must be a power of two below {warp_size}"
+        raise refusal(LowerXlaToScfPass.name, op, why)
     builder = located_builder(InsertPoint.before(op), op)
     width = builder.insert(arith.ConstantOp(IntegerAttr(warp_size, i32))).result
     values: Sequence[SSAValue] = op.arguments
@@ -132,7 +132,7 @@ def _shuffled(builder: Builder, op: Operation, value: SSAValue, offset: SSAValue
         real, imaginary = (_shuffled(builder, op, part, offset, width) for part in parts)
         return builder.insert(complex.CreateOp(real, imaginary, value_type)).results[0]
     if not isa(value_type, IntegerType | AnyFloat):
-        raise _unsupported(op, f"cannot shuffle values of type {value_type}")
+        raise refusal(LowerXlaToScfPass.name, op, f"{op.name}: cannot shuffle values of type {value_type}")
     bits = value_type.bitwidth
     if bits == WORD:
         return _shuffled_word(builder, value, offset, width)
@@ -155,19 +155,14 @@ def _shuffled_words(builder: Builder, value: SSAValue, offset: SSAValue, width: 
     integer_type = IntegerType(value.type.bitwidth)
     count = integer_type.bitwidth // WORD
     many, one = VectorType(i32, [count]), VectorType(integer_type, [1])
-    lone = builder.insert(vector.FromElementsOp([value], one)).dest
+    lone = builder.insert(FromElementsOp([value], one)).dest
     vector_of_words = builder.insert(vector.BitcastOp(lone, many)).result
     words = [builder.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
     moved = [_shuffled_word(builder, word, offset, width) for word in words]
-    together = builder.insert(vector.FromElementsOp(moved, many)).dest
+    together = builder.insert(FromElementsOp(moved, many)).dest
     back = builder.insert(vector.BitcastOp(together, one)).result
     return builder.insert(vector.ExtractOp(back, [0], integer_type)).result
 
 
 def _shuffled_word(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
     return builder.insert(ShuffleOp(ShuffleMode.Down, value, offset, width)).shuffle_result
-
-
-def _unsupported(op: Operation, message: str) -> Unsupported:
-    place = place_of(op)
-    return Unsupported(f"{op.name}: {message}", stage="xla-lower-xla-to-scf", details=(f"at {place}",) if place else ())

@@ -23,12 +23,10 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.errors import VerifyError
+from xla_emitters.kernels.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import functions
 
-ENTRY = "xla.entry"
-SLICE_INDEX = "xla.slice_index"
-INVARIANT = "xla.invariant"
 Slice = dict[str, Attribute]
 
 

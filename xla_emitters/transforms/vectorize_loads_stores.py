@@ -85,6 +85,7 @@ from xla_emitters.kernels.accesses import (
     root_of,
     subscript,
 )
+from xla_emitters.kernels.kernel_entry import INVARIANT
 from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import fuse_locations, located_builder, place_of
@@ -310,7 +311,7 @@ def _element_bits(buffer: SSAValue) -> int:
 
 def _never_changes(buffer: SSAValue) -> bool:
     root = root_of(buffer)
-    return root is not None and argument_attribute(root, "xla.invariant") is not None
+    return root is not None and argument_attribute(root, INVARIANT) is not None
 
 
 def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:

@@ -10,4 +10,4 @@ func.func @product(%t: tensor<8xcomplex<f64>>, %i: index, %x: complex<f64>) -> t
   return %r : tensor<8xcomplex<f64>>
 }
 
-// CHECK: 'xla_gpu.atomic_rmw' {{.*}}changes complex<f64> in a way that takes more than an addition
+// CHECK: 'xla_gpu.atomic_rmw' {{.*}}changes complex<f64> in a way that is not an addition

@@ -10,4 +10,4 @@ func.func @product(%t: tensor<8xf32>, %i: index, %x: vector<2xf32>) -> tensor<8x
   return %r : tensor<8xf32>
 }
 
-// CHECK: 'xla_gpu.atomic_rmw' {{.*}}changes several elements in a way that no instruction has
+// CHECK: 'xla_gpu.atomic_rmw' {{.*}}updates several elements in a way that no instruction does

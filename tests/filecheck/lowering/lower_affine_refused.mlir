@@ -8,5 +8,5 @@ module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
     func.return %0 : index
   }
 }
-// CHECK:      error: [xla-lower-affine] an index of 32 bits does not hold every value of 'v0 * 3', which xla_gpu.apply_indexing divides or compares
+// CHECK:      error: [xla-lower-affine] 'v0 * 3', which xla_gpu.apply_indexing divides or compares, may overflow an index of 32 bits
 // CHECK:      help: say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>

@@ -54,7 +54,7 @@ def test_blocks_beyond_the_grid_go_to_y():
 
 
 def test_a_grid_that_does_not_fit_is_refused():
-    with pytest.raises(Unsupported, match="more than h200 launches"):
+    with pytest.raises(Unsupported, match="more than h200 can launch"):
         launch_for(2**60, 1, device("h200"))
 
 

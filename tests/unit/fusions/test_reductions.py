@@ -111,7 +111,7 @@ def test_why_a_reduction_is_no_hero():
         "%r is a column [1, 8192, 64]: more than one block can reduce"
     )
     assert why_not_hero(reduce("f32[2,3,4,5]", "f32[3,5]", "0,2")) == (
-        "neither what %r keeps nor what it reduces lies together in memory"
+        "neither the kept nor the reduced dimensions of %r are contiguous in memory"
     )
 
 
@@ -218,7 +218,7 @@ def test_results_that_are_not_reduced_share_a_group():
 def test_what_cannot_share_a_kernel():
     small = THREE.format(second="q", third="z", types="f32[30], f32[30], f32[]")
     assert find_reductions(view(small)) == (
-        "%z ('constant') is no reduce, and %z is f32[] where 15360 elements are read"
+        "%z ('constant') is not a reduce, and %z is f32[] where 15360 elements are read"
     )
     other = """
       p = f32[30,512] parameter(0)
@@ -239,10 +239,11 @@ def test_an_epilogue_is_a_chain_of_single_operands():
     """
     assert [hero.instruction_name.data for hero in reductions(body).reduce_heroes] == ["r"]
     assert find_reductions(view(body.replace("log(r)", "add(r, r)"))) == (
-        "%l ('add') is no reduce, and only instructions of one operand lead on to one"
+        "%l ('add') is not a reduce, and a reduce is only found through instructions of one operand"
     )
     assert (
-        find_reductions(view("p = f32[30,512] parameter(0)\nROOT l = f32[30,512] log(p)")) == "%l ('log') is no reduce"
+        find_reductions(view("p = f32[30,512] parameter(0)\nROOT l = f32[30,512] log(p)"))
+        == "%l ('log') is not a reduce"
     )
 
 

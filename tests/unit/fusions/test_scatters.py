@@ -169,14 +169,14 @@ def test_a_parameter_that_nothing_else_reads_is_updated_where_it_is() -> None:
 @pytest.mark.parametrize(
     ("view", "why"),
     [
-        (scatter(lines="n = f32[100,64] negate(p)", updated="n"), "what %s updates, %n, is no parameter"),
+        (scatter(lines="n = f32[100,64] negate(p)", updated="n"), "%s updates %n, which is not a parameter"),
         (
             scatter(
                 lines="part = f32[1,64] slice(p), slice={[0:1], [0:64]}\n"
                 "  row = f32[64] reshape(part)\n  v = f32[4096,1,64] broadcast(row), dimensions={2}",
                 updates="v",
             ),
-            "%p is not only updated, but also read",
+            "%p is read as well as updated",
         ),
     ],
 )

@@ -112,7 +112,7 @@ def test_goes_through_shared_memory(operand: str, result: str, dimensions: str):
         ("f32[0,160]", "f32[160,0]", "1,0", "its elements stay in their order"),
         ("f32[15,160]", "f32[160,15]", "1,0", "tiles of 160 by 15 elements are too small"),
         ("f32[8,1023]", "f32[1023,8]", "1,0", "tiles of 1023 by 8 elements are too small"),
-        ("f32[8,4,3]", "f32[4,8,3]", "1,0,2", "its fastest dim stays, and 96 bits of it are read at once anyway"),
+        ("f32[8,4,3]", "f32[4,8,3]", "1,0,2", "its fastest dim is kept, and its 96 bits are read at once anyway"),
         ("s8[8,7,2]", "s8[7,8,2]", "1,0,2", "rows of 7 times 16 bits are too short"),
         ("s4[255,256]", "s4[256,255]", "1,0", "elements of 4 bits share bytes"),
         ("s4[64,64,3]", "s4[64,64,3]", "1,0,2", "3 elements of 4 bits are not whole bytes"),

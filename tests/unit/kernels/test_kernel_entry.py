@@ -54,10 +54,10 @@ def test_numbers_of_arguments() -> None:
             TENSORS + TENSORS.replace("@fusion", "@second").replace("@other", "@third"),
             "the module has 2 entry functions",
         ),
-        (TENSORS.replace("known_grid_size", "known_size"), "the entry does not say its launch"),
+        (TENSORS.replace("known_grid_size", "known_size"), "the launch of the entry is not known"),
         (
             TENSORS.replace("array<i32: 64, 2, 1>", "array<i32: 64>"),
-            "the entry does not say its launch",
+            "the launch of the entry is not known",
         ),
     ],
 )
@@ -106,7 +106,7 @@ def test_attributes_win() -> None:
 
 @pytest.mark.parametrize("body", ["", "%t = gpu.thread_id x", THREAD + "\n%b = gpu.block_id x"])
 def test_what_says_no_launch_said_by(body):
-    with pytest.raises(VerifyError, match="the entry does not say its launch"):
+    with pytest.raises(VerifyError, match="the launch of the entry is not known"):
         launch_said_by(body)
 
 

@@ -82,7 +82,7 @@ def test_what_stays_is_said() -> None:
     with take_notes() as notes:
         ConvertIdsToCallsPass().apply(make_context(), module)
     assert [remark.text for remark in notes.remarks] == [
-        "skipped nvvm.read.ptx.sreg.tid.x: its range is empty, or begins with a negative number",
+        "skipped nvvm.read.ptx.sreg.tid.x: its range is empty, or starts below 0",
         "skipped nvvm.read.ptx.sreg.tid.y: the module has another function called sreg.tid.y.0.8",
     ]
 

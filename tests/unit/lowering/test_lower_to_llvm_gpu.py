@@ -309,11 +309,11 @@ def test_unreachable_blocks_go() -> None:
         ("func.func @f(%x: vector<2x4xf32>) { func.return }", "no LLVM type for vector<2x4xf32>"),
         (
             "func.func @f(%x: i32) { %0, %1 = gpu.shuffle down %x, %x, %x : i32\n func.return }",
-            "gpu.shuffle whose width is no constant from 1 to 32",
+            "gpu.shuffle whose width is not a constant from 1 to 32",
         ),
         (
             "func.func @f(%x: i32) { %0 = builtin.unrealized_conversion_cast %x : i32 to f32\n func.return }",
-            "a cast of i32 to f32 is left over",
+            "a cast of i32 to f32 remains",
         ),
         (
             "func.func @f() attributes {xla.entry, gpu.known_block_size = array<i32: 1024, 2, 1>} { func.return }",
@@ -363,4 +363,5 @@ def test_an_op_without_a_lowering_is_named_with_its_place() -> None:
     )
     with pytest.raises(Unsupported, match=r"no lowering to LLVM for math.tanh") as raised:
         LowerToLlvmGpuPass().apply(make_context(), parse_ir(text))
-    assert raised.value.details == ("tanh_0 (gelu.hlo:19:3)",)
+    assert raised.value.details == ("at tanh_0 (gelu.hlo:19:3)",)
+    assert str(raised.value.place) == "gelu.hlo:19:3"

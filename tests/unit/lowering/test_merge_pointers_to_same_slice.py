@@ -32,7 +32,7 @@ def test_calls_that_break_the_promise_are_reported():
               return
             }"""
         )
-    assert "'func.call' of @f hands different buffers to arguments 0 and 1" in caught.value.message
+    assert "'func.call' of @f passes different buffers for arguments 0 and 1" in caught.value.message
     assert caught.value.details == ("call.1 (k.hlo:3:3)",)
 
 

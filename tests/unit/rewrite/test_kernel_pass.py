@@ -51,6 +51,18 @@ def test_a_remark_says_pass_op_reason_and_place():
     assert str(notes.remarks[0]) == "decline: skipped scf.for: step is not 1 at tanh_0 (gelu.hlo:19:3)"
 
 
+def test_a_refusal_has_the_place_of_the_nearest_op_around_that_has_one():
+    """An op inside a loop without a location of its own is reported at the loop's."""
+    module = parse_ir(LOOP.replace("step %c2 {", "step %c2 {\n    %s = arith.addi %i, %c2 : index"))
+    (add,) = (op for op in module.walk() if op.name == "arith.addi")
+    error = DeclinePass().refuse(add, "no rule for arith.addi", "fold it")
+    assert str(error).splitlines() == [
+        "gelu.hlo:19:3: error: [decline] no rule for arith.addi",
+        "    at tanh_0 (gelu.hlo:19:3)",
+        "    help: fold it",
+    ]
+
+
 def test_the_same_remark_is_kept_once_and_nested_collections_are_apart():
     module = parse_ir(LOOP)
     with take_notes() as outer:

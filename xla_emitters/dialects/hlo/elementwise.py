@@ -1,18 +1,18 @@
-"""The elementwise HLO ops: one row each, from which the op's class, its rule, its meaning and its code are made.
+"""The elementwise HLO ops: one row each, which defines the op's class, its verification, its meaning and its code.
 
     opcode   operands   takes            meaning (NumPy)      code: float, signed, unsigned, pred
     add      lhs, rhs   every type       np.add               arith.addf, addi, addi, ori
     tanh     operand    float, complex   np.tanh              math.tanh
 
-All operands have one shape, which is the result's; clamp's bounds and select's predicate may be scalars. The type of one operand
-decides what is computed (the first; for select, the second). Meaning: f16, bf16 and narrower floats are computed in float32 and
-rounded once to their own type; integers wrap; pred is a truth value. Code: the same op in the same type, so that both agree bit for
-bit where the function is not transcendental; floats of eight bits or fewer are extended to f32 and rounded back. Complex numbers are
-computed in complex128, and ordered by the real part, then by the imaginary one.
+All operands have one shape, which is the result's; clamp's bounds and select's predicate may be scalars. The deciding type, that of the
+first operand (for select, of the second), selects the computation. Meaning: f16, bf16 and narrower floats are computed in float32 and
+rounded once to their own type; integers wrap; pred is a truth value. Code: the same op in the same type, so that both agree bit for bit
+where the function is not transcendental; floats of eight bits or fewer are extended to f32 and rounded back. Complex numbers are computed
+in complex128, and ordered by the real part, then by the imaginary one.
 A type without code (asin of a complex number) is refused by name.
 
 A function of real numbers has a row in `functions.py`, with its names and the ops that compute it, and a row here: what it means where
-NumPy has no such function, the code of other kinds than floats and complex numbers.
+NumPy has no such function, and the code of kinds other than floats and complex numbers.
 
 To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.
 Source: docs/reference/1 5.2-5.4.
@@ -77,7 +77,7 @@ def real_part(deciding: DType) -> DType:
 
 
 def complex_of(part: DType) -> DType:
-    """The type of complex numbers with such parts; a type that has none is its own."""
+    """The complex type with parts of this type; the type itself if there is none."""
     return {"f32": dtype("c64"), "f64": dtype("c128")}.get(part.name, part)
 
 
@@ -89,12 +89,12 @@ def truth(_: DType) -> DType:
 class Row:
     """What one op is.
 
-    operands  HLO's names of them
+    operands  their names in HLO
     takes     kinds that HLO allows for the deciding type
     means     (deciding type, operands widened) -> result, to be rounded or wrapped into the result's type
     code      by kind, the ops of one element; HLO allows some kinds that have no code yet
     result    the result's element type, from the deciding one
-    deciding  number of the operand whose type decides
+    deciding  number of the operand with the deciding type
     scalars   numbers of the operands that may be scalars whatever the result's shape
     """
 
@@ -126,7 +126,7 @@ def _function(
     """The row of a real function, from the row of `functions.py` with that opcode.
 
     means       by default the function that NumPy has, for every type
-    codes       of kinds other than floats and complex numbers, or of a function that no op computes
+    codes       code of kinds other than floats and complex numbers, or of a function without an op
     float_code  makes the code of a float from the class of the function's op
     """
     row = BY_OPCODE[opcode]
@@ -228,13 +228,13 @@ ROWS: tuple[Row, ...] = (
 
 
 class ElementwiseOp(HloOp):
-    """An op of the table: `ROW` says all there is to it."""
+    """An op of the table; its definition is `ROW`."""
 
     ROW: ClassVar[Row]
 
     @property
     def deciding(self) -> DType:
-        """The type that decides what is computed."""
+        """The deciding type, see the head."""
         return element_of(self.operands[self.ROW.deciding])
 
     def types_wanted(self, deciding: DType) -> tuple[DType, ...]:
@@ -271,13 +271,13 @@ class ElementwiseOp(HloOp):
         self.expect_type(array_type(self.result_type(deciding).ir_type, dims_of(self.result)), "it must be")
 
     def _is_of_one_type(self) -> bool:
-        """Whether operands and result are of the very same array type, one that the op takes and gives: most ops of a module are."""
-        type = self.results[0].type
-        if self.ROW.result is not same_type or any(operand.type is not type for operand in self.operands):
+        """Whether operands and result have one array type object that the op allows: a fast path for most ops of a module."""
+        shared = self.results[0].type
+        if self.ROW.result is not same_type or any(operand.type is not shared for operand in self.operands):
             return False
-        if not is_array(type):
+        if not is_array(shared):
             return False
-        deciding = dtype_of(type.element_type)
+        deciding = dtype_of(shared.element_type)
         return deciding.kind in self.ROW.takes and all(wanted is deciding for wanted in self.types_wanted(deciding))
 
     def _verify_shapes(self) -> None:
@@ -343,13 +343,13 @@ class ElementwiseOp(HloOp):
 
 @lru_cache(maxsize=1024)
 def _maps_over(dims: tuple[int, ...]) -> tuple[IndexingMap, IndexingMap]:
-    """The identity over an array, and the map of a scalar: a computation has thousands of ops of one shape."""
+    """The identity over an array, and the map of a scalar; cached, because a computation has thousands of ops of one shape."""
     identity = identity_map(dims)
     return identity, replace(identity, results=())
 
 
 def fit(value: Array, target: DType) -> Array:
-    """A result in NumPy's type as the HLO type `target` holds it: rounded once, or wrapped."""
+    """A result in NumPy's type converted to the HLO type `target`: rounded once, or wrapped."""
     match target.kind:
         case Kind.FLOAT:
             return round_once(value, target.numpy)
@@ -386,7 +386,7 @@ def _no_meaning(_: DType, *__: Array) -> Array:
 
 
 def _row(opcode: str, operands: tuple[str, ...], takes: tuple[Kind, ...], **rest: Any) -> Row:
-    """The row of an op whose class overrides `evaluate` and `emit_element`; what is left is its rule."""
+    """The row of an op whose class overrides `evaluate` and `emit_element`; it only has the rule."""
     return Row(opcode, operands, takes, _no_meaning, {}, **rest)
 
 
@@ -434,11 +434,11 @@ class SelectOp(ElementwiseOp):
 
 @irdl_op_definition
 class CompareOp(ElementwiseOp):
-    """Whether `lhs` stands in `direction` to `rhs`.
+    """Whether `lhs` compares as `direction` to `rhs`.
 
     direction  EQ, NE, GE, GT, LE or LT
-    type       FLOAT, TOTALORDER, SIGNED or UNSIGNED; without it what the operands' type says. FLOAT: NaN is unequal to all, and
-               unordered. TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < NaN.
+    type       FLOAT, TOTALORDER, SIGNED or UNSIGNED; by default that of the operands' type. FLOAT: NaN is unequal to all
+               values and unordered. TOTALORDER: -NaN < -inf < ... < -0 < +0 < ... < NaN.
     """
 
     name = "hlo.compare"
@@ -557,7 +557,7 @@ class BitcastConvertOp(ElementwiseOp):
 
     @property
     def parts(self) -> int:
-        """How many narrow elements one wide element is; 1 where both are as wide."""
+        """The number of narrow elements in a wide one; 1 where both have the same width."""
         widths = self.deciding.bits, element_of(self.result).bits
         return max(widths) // min(widths)
 
@@ -578,7 +578,7 @@ class BitcastConvertOp(ElementwiseOp):
         return bits_as(found.astype(of_target.numpy), of_target, target)
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        """A narrow element is a part of the wide one at all indices but the last; a wide one is made of all along one more dimension."""
+        """A narrow element is part of the wide one at its indices without the last; a wide one consists of those along one more dim."""
         if self.parts == 1:
             return super().output_to_input()
         whole = identity_map(dims_of(self.result))
@@ -593,18 +593,18 @@ class BitcastConvertOp(ElementwiseOp):
         if self.parts == 1:
             return (_as(e, e.operand(0), target.storage_type),)
         narrow, wide = sorted((source.bits, target.bits))
-        type = IntegerType(wide)
-        width = constant(e, narrow, type)
+        wide_type = IntegerType(wide)
+        width = constant(e, narrow, wide_type)
         if target.bits == wide:
-            bits = constant(e, 0, type)
+            bits = constant(e, 0, wide_type)
             for number in reversed(range(self.parts)):
                 value = e.operand(0, [*e.indices, constant_index(e.builder, number)])
-                part = e.insert(arith.ExtUIOp(_as(e, value, IntegerType(narrow)), type)).result
+                part = e.insert(arith.ExtUIOp(_as(e, value, IntegerType(narrow)), wide_type)).result
                 bits = e.insert(arith.OrIOp(e.insert(arith.ShLIOp(bits, width)).result, part)).result
             return (_as(e, bits, target.storage_type),)
         *indices, number = e.indices
-        bits = _as(e, e.operand(0, indices), type)
-        place = e.insert(arith.MuliOp(e.insert(arith.IndexCastOp(number, type)).result, width)).result
+        bits = _as(e, e.operand(0, indices), wide_type)
+        place = e.insert(arith.MuliOp(e.insert(arith.IndexCastOp(number, wide_type)).result, width)).result
         part = e.insert(arith.TruncIOp(e.insert(arith.ShRUIOp(bits, place)).result, IntegerType(narrow))).result
         return (_as(e, part, target.storage_type),)
 
@@ -617,18 +617,18 @@ class BitcastConvertOp(ElementwiseOp):
             )
 
 
-def _as(e: ElementContext, value: SSAValue, type: Attribute) -> SSAValue:
-    """The bits of `value` as another type that is as wide."""
-    return value if value.type == type else e.insert(arith.BitcastOp(value, type)).result
+def _as(e: ElementContext, value: SSAValue, target: Attribute) -> SSAValue:
+    """The bits of `value` as another type of the same width."""
+    return value if value.type == target else e.insert(arith.BitcastOp(value, target)).result
 
 
 def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
-    """Whether an element of the result is made of the operands' elements at the same indices, and of scalars."""
+    """Whether an element of the result is computed from the operands' elements at the same indices, and from scalars."""
     return isinstance(op, ElementwiseOp) and not (isinstance(op, BitcastConvertOp) and op.parts > 1)
 
 
 def bits_as(x: Array, source: DType, target: DType) -> Array:
-    """The bits of `x`, of type `source`, as `target`, a type as wide. One byte an element below eight bits; pred is 0 or 1."""
+    """The bits of `x`, of type `source`, as `target`, a type of the same width. One byte per element below eight bits; pred is 0 or 1."""
     if target.kind is PRED:
         return x.view(np.uint8) != 0
     if source.bits >= 8:
@@ -649,7 +649,9 @@ class ComplexOp(ElementwiseOp):
         super().verify_()
         if self.deciding.name not in ("f32", "f64"):
             raise RuleBroken(
-                f"no complex number of {self.deciding.name}", operand=0, details=("there are those of f32 and of f64",)
+                f"no complex type with parts of {self.deciding.name}",
+                operand=0,
+                details=("complex numbers have parts of f32 or f64",),
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
@@ -659,14 +661,14 @@ class ComplexOp(ElementwiseOp):
         return value
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        type = element_of(self.result).ir_type
-        assert isa(type, ComplexType[AnyFloat])
-        return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), type)).complex,)
+        result_type = element_of(self.result).ir_type
+        assert isa(result_type, ComplexType[AnyFloat])
+        return (e.insert(complex.CreateOp(e.operand(0), e.operand(1), result_type)).complex,)
 
 
 @irdl_op_definition
 class ReducePrecisionOp(ElementwiseOp):
-    """A float as one with fewer exponent and mantissa bits would hold it, in its own type."""
+    """A float rounded to fewer exponent and mantissa bits, in its own type."""
 
     name = "hlo.reduce_precision"
     ROW: ClassVar[Row] = _row("reduce-precision", X, (FLOAT,))
@@ -719,4 +721,4 @@ OPS: tuple[type[HloOp], ...] = (
     ComplexOp,
     ReducePrecisionOp,
 )
-"""Every elementwise op, one class an opcode."""
+"""Every elementwise op, one class per opcode."""

@@ -1,14 +1,14 @@
-"""The code of one element of an HLO op, where it is not one `arith` or `math` op.
+"""The code of one element of an HLO op that is not a single `arith` or `math` op.
 
     divide (s32)     %z = cmpi eq %y, 0            shift-left     %i = cmpi ult %y, 32
                      %o = MIN / -1 ?                              %s = shli %x, %y
                      %s = select %z|%o, 1, %y                     select %i, %s, 0
                      select %z, -1, (divsi %x, %s)
 
-Every function takes the place to put ops (`Inserter`), the HLO type that decides (the first operand's) and the operands as
-kernels hold them: pred is an i8 that is 0 or 1, unsigned integers are signless. It returns the result; an i1 is extended to
-pred's byte by the caller. Division guards its divisor and shifts mask their result, for what the hardware does with 0,
-overflow or a too large amount is not HLO's answer. Floats of eight bits never come here: they are computed in f32.
+Every function takes an `Inserter`, the deciding HLO type (the first operand's) and the operands as kernels store them: pred is an i8
+that is 0 or 1, unsigned integers are signless. It returns the result; the caller extends an i1 to pred's byte. Division guards its divisor
+and shifts mask their result, because the hardware's result for 0, overflow or a too large amount is not HLO's. Floats of eight bits are
+computed in f32, not here.
 Source: docs/reference/1 5.2 and 5.3.
 """
 
@@ -35,7 +35,7 @@ Code: TypeAlias = Callable[..., SSAValue]
 
 
 def op(make: Callable[..., Operation]) -> Code:
-    """One op with one result, built from the operands alone."""
+    """A function that emits one op with one result, built from the operands alone."""
 
     def code(e: Inserter, _: DType, *operands: SSAValue) -> SSAValue:
         return e.insert(make(*operands)).results[0]
@@ -44,7 +44,7 @@ def op(make: Callable[..., Operation]) -> Code:
 
 
 def approximate(make: Callable[..., Operation]) -> Code:
-    """As `op`, for `exponential` and `log`: with `afn` in 16 bits, where a faster function still rounds to the same value."""
+    """As `op`, for `exponential` and `log`: with `afn` for 16-bit types, where a faster function still rounds to the same value."""
 
     def code(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
         flags = arith.FastMathFlagsAttr([FastMathFlag.APPROX_FUNC]) if float_bits(x.type) == 16 else None
@@ -71,10 +71,10 @@ def _compare(e: Inserter, predicate: str, x: SSAValue, y: SSAValue | int) -> SSA
 
 
 def _select(e: Inserter, condition: SSAValue, then: SSAValue | int, otherwise: SSAValue | int) -> SSAValue:
-    """One of the two must be a value; an int takes its type."""
-    type = then.type if isinstance(then, SSAValue) else otherwise.type if isinstance(otherwise, SSAValue) else None
-    assert type is not None
-    values = (constant(e, v, type) if isinstance(v, int) else v for v in (then, otherwise))
+    """arith.select; one of the two must be a value, and an int becomes a constant of its type."""
+    shared = then.type if isinstance(then, SSAValue) else otherwise.type if isinstance(otherwise, SSAValue) else None
+    assert shared is not None
+    values = (constant(e, v, shared) if isinstance(v, int) else v for v in (then, otherwise))
     return e.insert(arith.SelectOp(condition, *values)).result
 
 
@@ -120,7 +120,7 @@ def _safe_divisor(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> tuple[SSA
 
 
 def _in_a_byte(code: Code, e: Inserter, dt: DType, *bits: SSAValue) -> SSAValue:
-    """`code` of one-bit numbers: in eight bits there is a 1 to divide s1 by."""
+    """`code` for one-bit numbers, computed in eight bits, because s1 has no 1 to divide by."""
     extend = arith.ExtSIOp if dt.kind is Kind.SIGNED else arith.ExtUIOp
     wide = (e.insert(extend(bit, IntegerType(8))).results[0] for bit in bits)
     return e.insert(arith.TruncIOp(code(e, dt, *wide), i1)).result
@@ -166,11 +166,11 @@ def multiply_high(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
 
 def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     """Square and multiply over all bits of the exponent; a negative one gives 0 but for the bases 1 and -1."""
-    type = x.type
-    assert isa(type, IntegerType)
-    one = constant(e, 1, type)
+    integer = x.type
+    assert isa(integer, IntegerType)
+    one = constant(e, 1, integer)
     zero, step = constant(e, 0, i32), constant(e, 1, i32)
-    body = Block(arg_types=[i32, type, type, type])
+    body = Block(arg_types=[i32, integer, integer, integer])
     _, result, square, exponent = body.args
     b = Builder(InsertPoint.at_end(body))
     odd = _compare(b, "ne", b.insert(arith.AndIOp(exponent, one)).result, 0)
@@ -186,7 +186,7 @@ def power(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> SSAValue:
     if dt.kind is Kind.UNSIGNED:
         return loop.results[0]
     parity = _compare(e, "eq", e.insert(arith.AndIOp(y, one)).result, 0)
-    by_minus_one = _select(e, _compare(e, "eq", x, -1), _select(e, parity, 1, constant(e, -1, type)), 0)
+    by_minus_one = _select(e, _compare(e, "eq", x, -1), _select(e, parity, 1, constant(e, -1, integer)), 0)
     inverse = _select(e, _compare(e, "eq", x, 1), 1, by_minus_one)
     return _select(e, _compare(e, "sge", y, 0), loop.results[0], inverse)
 
@@ -217,7 +217,7 @@ def is_finite(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
 
 
 def logistic(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
-    """1 / (1 + exp(-x)); 16-bit types in f32, for three roundings to 8 bits would be off by more than one unit."""
+    """1 / (1 + exp(-x)); 16-bit types are computed in f32, because three roundings would be off by more than one unit."""
     own = x.type
     x = emit_float_cast(e, x, f32) if float_bits(own) < 32 else x
     one = constant(e, 1.0, x.type)
@@ -242,7 +242,7 @@ def logistic_of_complex(e: Inserter, _: DType, z: SSAValue) -> SSAValue:
 
 
 def compare_complex(e: Inserter, direction: str, x: SSAValue, y: SSAValue) -> SSAValue:
-    """By the real part, then by the imaginary one; NaN is unequal to all, and unordered where it is looked at."""
+    """By the real part, then by the imaginary one; a NaN part makes the values unequal, and unordered if it is compared."""
     if direction in ("EQ", "NE"):
         return e.insert((complex.EqualOp if direction == "EQ" else complex.NotEqualOp)(x, y)).result
     real, imaginary = (tuple(e.insert(part(z)).result for z in (x, y)) for part in (complex.ReOp, complex.ImOp))
@@ -253,7 +253,7 @@ def compare_complex(e: Inserter, direction: str, x: SSAValue, y: SSAValue) -> SS
 
 
 def extreme_complex(direction: str) -> Code:
-    """The first operand where it stands in `direction` to the second, else the second."""
+    """The first operand if it compares as `direction` to the second, else the second."""
 
     def code(e: Inserter, _: DType, x: SSAValue, y: SSAValue) -> SSAValue:
         return e.insert(arith.SelectOp(compare_complex(e, direction, x, y), x, y)).result
@@ -285,9 +285,9 @@ _INTEGER = {"EQ": "eq", "NE": "ne", "GE": "sge", "GT": "sgt", "LE": "sle", "LT":
 
 def _total_order(e: Inserter, x: SSAValue) -> SSAValue:
     """The bits as an integer that orders as IEEE's totalOrder does: negative ones have all bits but the sign flipped."""
-    type = IntegerType(float_bits(x.type))
-    bits = e.insert(arith.BitcastOp(x, type)).result
-    flipped = e.insert(arith.XOrIOp(bits, constant(e, (1 << type.bitwidth - 1) - 1, type))).result
+    integer = IntegerType(float_bits(x.type))
+    bits = e.insert(arith.BitcastOp(x, integer)).result
+    flipped = e.insert(arith.XOrIOp(bits, constant(e, (1 << integer.bitwidth - 1) - 1, integer))).result
     return _select(e, _compare(e, "slt", bits, 0), flipped, bits)
 
 
@@ -295,13 +295,13 @@ _InsertedT = TypeVar("_InsertedT", bound=Operation)
 
 
 def reduce_precision(e: Inserter, dt: DType, exponent_bits: int, mantissa_bits: int, x: SSAValue) -> SSAValue:
-    """The bit pattern rounded, then cut off at both ends of the exponent range; see `elementwise_meaning.reduce_precision`."""
+    """The bit pattern rounded, then clamped at both ends of the exponent range; see `elementwise_meaning.reduce_precision`."""
     form = dt.float_format
-    type = IntegerType(dt.bits)
-    bits = e.insert(arith.BitcastOp(x, type)).result
+    integer = IntegerType(dt.bits)
+    bits = e.insert(arith.BitcastOp(x, integer)).result
 
     def k(value: int) -> SSAValue:
-        return constant(e, value, type)
+        return constant(e, value, integer)
 
     def i(make: Callable[[SSAValue, SSAValue], _InsertedT], a: SSAValue, b: SSAValue | int) -> SSAValue:
         return e.insert(make(a, k(b) if isinstance(b, int) else b)).results[0]

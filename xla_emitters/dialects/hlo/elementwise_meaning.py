@@ -1,7 +1,7 @@
-"""What elementwise HLO ops mean in NumPy, where NumPy has no function that means just that.
+"""What elementwise HLO ops mean in NumPy, where no single NumPy function means the same.
 
-Every function takes the HLO type that decides (the first operand's) and the operands, widened to a type that NumPy computes in
-(`convert.widen`: bf16 comes as float32, s4 as int8); the caller rounds or wraps what comes back into the result's type, once.
+Every function takes the deciding HLO type (the first operand's) and the operands, widened to a type that NumPy computes in
+(`convert.widen`: bf16 to float32, s4 to int8); the caller rounds or wraps the result to the result's type, once.
 
     divide  s32  7 / 0 = -1        -2^31 / -1 = -2^31       remainder  7 % 0 = 7      -2^31 % -1 = 0
     shift        by the width or more gives 0, or the sign  power      2^-1 = 0       (-1)^-3 = -1
@@ -28,7 +28,7 @@ Meaning: TypeAlias = Callable[..., Array]
 
 
 def numpy(function: Callable[..., Any]) -> Meaning:
-    """A NumPy function that is right as it stands, for every type."""
+    """A NumPy function that is right for every type, without changes."""
 
     def meaning(_: DType, *operands: Array) -> Array:
         return np.asarray(function(*operands))
@@ -37,7 +37,7 @@ def numpy(function: Callable[..., Any]) -> Meaning:
 
 
 def pattern(x: Array, dt: DType) -> Array:
-    """The bits of integers as unsigned ones of at least eight bits, nothing above the type's width."""
+    """The bits of integers as unsigned integers of at least eight bits, with zeros above the type's width."""
     unsigned = x.view(np.dtype(f"u{x.dtype.itemsize}"))
     bits = dt.significant_bits
     return unsigned if bits == x.dtype.itemsize * 8 else unsigned & unsigned.dtype.type((1 << bits) - 1)
@@ -120,7 +120,7 @@ def shift_right_logical(dt: DType, x: Array, y: Array) -> Array:
 
 
 def shift_right_arithmetic(dt: DType, x: Array, y: Array) -> Array:
-    """The top bit moves in, for unsigned types too; so shifting by the width or more leaves only copies of it."""
+    """The top bit is shifted in, for unsigned types too, so shifting by the width or more leaves only copies of it."""
     amount, bits = pattern(y, dt), dt.significant_bits
     signed = x.view(np.dtype(f"i{x.dtype.itemsize}"))
     spare = signed.dtype.type(x.dtype.itemsize * 8 - bits)
@@ -215,10 +215,10 @@ def round_half_away(_: DType, x: Array) -> Array:
 
 
 def reduce_precision(x: Array, dt: DType, exponent_bits: int, mantissa_bits: int) -> Array:
-    """`x`, an array of the float type `dt` itself, as a float with fewer exponent and mantissa bits holds it.
+    """`x`, an array of the float type `dt` itself, rounded to fewer exponent and mantissa bits.
 
     Rounds the mantissa to nearest even; then magnitudes beyond the smaller exponent range become infinity, those below its
-    smallest normal number zero, with their sign, both as `convert` has them in `dt`. NaN stays NaN. Where the range is as large as
+    smallest normal number zero, with their sign, both as `convert` represents them in `dt`. NaN stays NaN. Where the range is as large as
     that of `dt`, subnormal numbers stay.
     """
     form = dt.float_format
@@ -240,17 +240,17 @@ def reduce_precision(x: Array, dt: DType, exponent_bits: int, mantissa_bits: int
 
 
 def carries_beyond(form: FloatFormat) -> bool:
-    """Whether the largest value, rounded up at any bit, has the pattern of what is larger."""
+    """Whether rounding up the largest value at any bit gives the pattern of infinity or NaN."""
     return form.beyond == form.largest + 1 and form.beyond % (1 << form.fraction_bits) == 0
 
 
 def last_bit_of_even(form: FloatFormat, mantissa_bits: int) -> int:
-    """What a number with so many mantissa bits ends with here if it is even: without any, the exponent says; IEEE's biases are odd."""
+    """The last bit of an even number with `mantissa_bits` bits. Without mantissa bits it is the exponent's last; IEEE's biases are odd."""
     return 1 if mantissa_bits == 0 and form.bias % 2 == 0 else 0
 
 
 def range_kept(form: FloatFormat, exponent_bits: int) -> tuple[int, int]:
-    """Of a float with so many exponent bits: the least normal number, 0 if there are none below it here; the first too large."""
+    """For a float with `exponent_bits` bits: its smallest normal number (0 if `form` has none below it), and the first number too large."""
     kept = (1 << exponent_bits - 1) - 1
     lowest, highest = form.bias - kept + 1, form.bias + kept + 1
     return lowest << form.fraction_bits if lowest > 1 else 0, min(highest << form.fraction_bits, form.largest + 1)

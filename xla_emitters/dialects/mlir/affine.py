@@ -1,10 +1,10 @@
 """The `affine` dialect: xDSL's, with what it lacks.
 
-    %0 = affine.max affine_map<(d0)[s0] -> (d0 + s0, 8)>(%i)[%j]      the greatest of a map's results
-    %1:2 = affine.delinearize_index %i into (4, 8) : index, index    the coordinates of an element; all but the first wrap
+    %0 = affine.max affine_map<(d0)[s0] -> (d0 + s0, 8)>(%i)[%j]      the maximum of a map's results
+    %1:2 = affine.delinearize_index %i into (4, 8) : index, index    the coordinates of an element number
     %2 = affine.linearize_index [%1#0, %1#1] by (4, 8) : index       and back
 
-A basis with one entry less than there are coordinates leaves the first extent open.
+The basis may omit the first extent.
 Source: MLIR 22, affine dialect.
 """
 
@@ -48,7 +48,7 @@ INDEX = IndexType()
 
 @irdl_op_definition
 class MaxOp(IRDLOperation):
-    """The greatest of a map's results."""
+    """The maximum of a map's results."""
 
     name = "affine.max"
 
@@ -83,7 +83,7 @@ def _verify_basis(op: DelinearizeIndexOp | LinearizeIndexOp, coordinates: int) -
 
 @irdl_op_definition
 class DelinearizeIndexOp(IRDLOperation):
-    """The coordinates of element `linear_index`, the last one fastest."""
+    """The coordinates of element `linear_index`; the last coordinate varies fastest."""
 
     name = "affine.delinearize_index"
 
@@ -134,7 +134,7 @@ class DelinearizeIndexOp(IRDLOperation):
 
 @irdl_op_definition
 class LinearizeIndexOp(IRDLOperation):
-    """The number of the element at the coordinates. `disjoint`: each lies in its extent."""
+    """The number of the element at the coordinates. `disjoint`: each coordinate is below its extent."""
 
     name = "affine.linearize_index"
 
@@ -161,7 +161,7 @@ class LinearizeIndexOp(IRDLOperation):
 
     @property
     def is_disjoint(self) -> bool:
-        """In generic form MLIR says `disjoint = false` too."""
+        """MLIR's generic form also has `disjoint = false`."""
         return self.disjoint is not None and self.disjoint != BoolAttr.from_bool(False)
 
     @classmethod

@@ -1,6 +1,6 @@
-"""The `arith` dialect: xDSL's, with what it lacks. Ops that it has in part are completed in `xdsl_patches/definitions.py`.
+"""The `arith` dialect: xDSL's, with ops that it lacks. Incomplete ops of xDSL's are completed in `xdsl_patches/definitions.py`.
 
-    %b = arith.index_castui %a : index to i32                      the bits are not a sign's: widened by zeros
+    %b = arith.index_castui %a : index to i32                      unsigned: extended by zeros
     %c = arith.remf %a, %b : f32                                   the remainder with the sign of %a, as C's fmod
     %d = arith.scaling_extf %a, %s : f4E2M1FN, f8E8M0FNU to f32    %a * %s: the scale is a power of two
     %e = arith.scaling_truncf %a, %s : f32, f8E8M0FNU to f4E2M1FN  %a / %s
@@ -86,8 +86,8 @@ class IndexCastUIOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, input: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[input], result_types=[target_type])
+    def __init__(self, operand: SSAValue | Operation, target_type: Attribute):
+        super().__init__(operands=[operand], result_types=[target_type])
 
     def verify_(self) -> None:
         verify_index_cast(self)
@@ -95,7 +95,7 @@ class IndexCastUIOp(IRDLOperation):
 
 @irdl_op_definition
 class RemfOp(upstream.FloatingPointLikeBinaryOperation):
-    """What is left of a float when a whole number of divisors is taken away."""
+    """The remainder of a division of floats."""
 
     name = "arith.remf"
 
@@ -103,7 +103,7 @@ class RemfOp(upstream.FloatingPointLikeBinaryOperation):
 
 
 class _Scaling(IRDLOperation):
-    """A conversion with a scale, whose f8E8M0FNU or other float stands for a power of two."""
+    """A conversion with a scale, a power of two as f8E8M0FNU or another float."""
 
     input = operand_def(FLOAT_LIKE)
     scale = operand_def(FLOAT_LIKE)
@@ -113,9 +113,9 @@ class _Scaling(IRDLOperation):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        for type in (self.scale.type, self.result.type):
-            if not have_compatible_shape(self.input.type, type):
-                raise VerifyException(f"{self.input.type} and {type} differ in shape")
+        for other in (self.scale.type, self.result.type):
+            if not have_compatible_shape(self.input.type, other):
+                raise VerifyException(f"{self.input.type} and {other} differ in shape")
 
 
 @irdl_op_definition
@@ -145,7 +145,7 @@ class ScalingTruncFOp(_Scaling):
 
 
 def rounds_to_nearest_even(op: Operation) -> bool:
-    """Whether a conversion rounds as floats do where nothing else is said."""
+    """Whether a conversion rounds to nearest even, explicitly or by default."""
     mode = op.properties.get("roundingmode")
     return mode is None or mode == IntegerAttr(ROUNDING_MODES.index("to_nearest_even"), i32)
 

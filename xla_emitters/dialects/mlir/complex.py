@@ -1,4 +1,4 @@
-"""The `complex` dialect: xDSL's, with `powi`.
+"""The `complex` dialect: xDSL's and `powi`.
 
     %r = complex.powi %z, %n : complex<f32>, i32        %z to the power of an integer
 

@@ -1,4 +1,4 @@
-"""The `func` dialect: xDSL's, with calls of values.
+"""The `func` dialect: xDSL's and indirect calls.
 
     %1 = func.call_indirect %f(%n) : (i32) -> i32
 
@@ -31,9 +31,9 @@ class CallIndirectOp(IRDLOperation):
     res = var_result_def()
 
     def __init__(self, callee: SSAValue | Operation, operands: Sequence[SSAValue | Operation]):
-        type = SSAValue.get(callee).type
-        assert isinstance(type, FunctionType), "only a function can be called"
-        super().__init__(operands=[callee, operands], result_types=[type.outputs.data])
+        function_type = SSAValue.get(callee).type
+        assert isinstance(function_type, FunctionType), "only a function can be called"
+        super().__init__(operands=[callee, operands], result_types=[function_type.outputs.data])
 
     @classmethod
     def parse(cls, parser: Parser) -> CallIndirectOp:
@@ -42,9 +42,10 @@ class CallIndirectOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
+        function_type = parser.parse_function_type()
         op = CallIndirectOp(
-            parser.resolve_operand(callee, type), parser.resolve_operands(operands, type.inputs.data, start)
+            parser.resolve_operand(callee, function_type),
+            parser.resolve_operands(operands, function_type.inputs.data, start),
         )
         op.attributes |= attributes
         return op

@@ -1,18 +1,17 @@
-"""The `gpu` dialect: xDSL's, with what it lacks added and with MLIR's syntax.
+"""The `gpu` dialect: xDSL's, with ops that it lacks and with MLIR's syntax.
 
     %r, %valid = gpu.shuffle xor %value, %offset, %width : f32      the value of the lane `lane xor offset`, and whether there is one
     %s = gpu.subgroup_reduce add %value cluster(size = 4) : (f32) -> f32
     gpu.printf "%d\n", %i : i32
 
-Ids and barriers are xDSL's ops, completed in `xdsl_patches/definitions.py`; modules, functions and launches stand in `gpu_functions.py`.
+Ids and barriers are xDSL's ops, completed in `xdsl_patches/definitions.py`; modules, functions and launches are in `gpu_functions.py`.
 Source: MLIR 22, gpu dialect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import auto
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import (
@@ -26,29 +25,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.gpu import (
-    AllocOp,
-    AsyncTokenType,
-    BarrierOp,
-    BlockDimOp,
-    BlockIdOp,
-    DeallocOp,
     DimensionAttr,
-    DimensionEnum,
-    GlobalIdOp,
-    GridDimOp,
-    HostRegisterOp,
-    HostUnregisterOp,
-    LaneIdOp,
-    LaunchFuncOp,
-    LoopDimMapAttr,
-    MemcpyOp,
-    NumSubgroupsOp,
-    ProcessorAttr,
-    SetDefaultDeviceOp,
-    SubgroupIdOp,
-    SubgroupSizeOp,
-    ThreadIdOp,
-    WaitOp,
 )
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Dialect, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
@@ -56,6 +33,7 @@ from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
     VarConstraint,
+    eq,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -76,7 +54,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.mlir.gpu_functions import FuncOp, LaunchOp, ModuleOp, ReturnOp, TerminatorOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
-from xla_emitters.dialects.mlir.op_rows import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.xdsl_patches.syntax import parse_dimension, print_dimension
 
 # ---- attributes -------------------------------------------------------------------------------------------------------------------------
@@ -92,7 +70,7 @@ _MAPPED_TO = ("x", "y", "z", *(f"linear_dim_{number}" for number in range(10)))
 MAPPINGS = {
     name: word_attribute(f"gpu.{name}", *_MAPPED_TO) for name in ("block", "warpgroup", "warp", "thread", "lane")
 }
-"""`#gpu.block<x>` ...: what the iterations of an `scf.forall` run on."""
+"""`#gpu.block<x>` ...: the level of the GPU that runs the iterations of an `scf.forall`."""
 
 
 class AllReduceKind(StrEnum):
@@ -135,16 +113,19 @@ class ShuffleModeAttr(EnumAttribute[ShuffleMode], SpacedOpaqueSyntaxAttribute):
 
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
-    """See the file's head. Not Pure: all lanes of the warp must come here together."""
+    """See the file's head. Not Pure: all lanes of the warp must execute it together."""
 
     name = "gpu.shuffle"
 
-    value = operand_def()
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(T)
     offset = operand_def(i32)
     width = operand_def(i32)
     mode = prop_def(ShuffleModeAttr)
-    shuffle_result = result_def()
+    shuffle_result = result_def(T)
     valid = result_def(i1)
+
+    assembly_format = "$mode $value `,` $offset `,` $width attr-dict `:` type($value)"
 
     def __init__(
         self,
@@ -159,79 +140,6 @@ class ShuffleOp(IRDLOperation):
             result_types=[SSAValue.get(value).type, i1],
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ShuffleOp:
-        mode = parser.parse_str_enum(ShuffleMode)
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        offset = parser.parse_operand(i32)
-        parser.parse_punctuation(",")
-        width = parser.parse_operand(i32)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = ShuffleOp(mode, parser.resolve_operand(value, parser.parse_type()), offset, width)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.mode.data} ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
-
-    def verify_(self) -> None:
-        if self.value.type != self.shuffle_result.type:
-            raise VerifyException(f"shuffles {self.value.type} into {self.shuffle_result.type}")
-
-
-@irdl_op_definition
-class RotateOp(IRDLOperation):
-    """`%r, %valid = gpu.rotate %x, 4, 32 : f32`: the value of the lane so many further on, in groups of `width` lanes."""
-
-    name = "gpu.rotate"
-
-    value = operand_def()
-    offset = prop_def(IntegerAttr)
-    width = prop_def(IntegerAttr)
-    rotate_result = result_def()
-    valid = result_def(i1)
-
-    def __init__(self, value: SSAValue | Operation, offset: int, width: int):
-        super().__init__(
-            operands=[value],
-            properties={"offset": IntegerAttr(offset, 32), "width": IntegerAttr(width, 32)},
-            result_types=[SSAValue.get(value).type, i1],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> RotateOp:
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        offset = parser.parse_integer(allow_boolean=False)
-        parser.parse_punctuation(",")
-        width = parser.parse_integer(allow_boolean=False)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = RotateOp(parser.resolve_operand(value, parser.parse_type()), offset, width)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(f", {self.offset.value.data}, {self.width.value.data}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
-
-    def verify_(self) -> None:
-        offset, width = self.offset.value.data, self.width.value.data
-        if self.value.type != self.rotate_result.type:
-            raise VerifyException(f"rotates {self.value.type} into {self.rotate_result.type}")
-        if width < 1 or width & (width - 1) or not 0 <= offset < width:
-            raise VerifyException(f"rotates by {offset} in groups of {width}; it must be less than a power of two")
-
 
 class BroadcastType(StrEnum):
     FirstActiveLane = "first_active_lane"
@@ -243,55 +151,45 @@ class BroadcastTypeAttr(EnumAttribute[BroadcastType], SpacedOpaqueSyntaxAttribut
     name = "gpu.broadcast"
 
 
-@irdl_op_definition
-class SubgroupBroadcastOp(IRDLOperation):
-    """`gpu.subgroup_broadcast %x, specific_lane %lane : f32`: that lane's value, or the first one's."""
-
-    name = "gpu.subgroup_broadcast"
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-    src = operand_def(T)
-    lane = opt_operand_def(i32)
-    broadcast_type = prop_def(BroadcastTypeAttr)
-    result = result_def(T)
-
-    def __init__(self, src: SSAValue | Operation, lane: SSAValue | Operation | None = None):
-        """`lane` is the same for all; the first active one where there is none."""
-        kind = BroadcastType.FirstActiveLane if lane is None else BroadcastType.SpecificLane
-        super().__init__(
-            operands=[src, lane],
-            properties={"broadcast_type": BroadcastTypeAttr(kind)},
-            result_types=[SSAValue.get(src).type],
+def _verify_rotation(op: Any) -> None:
+    offset, width = op.offset.value.data, op.width.value.data
+    if width < 1 or width & (width - 1) or not 0 <= offset < width:
+        raise VerifyException(
+            f"rotates by {offset} in groups of {width}; the width must be a power of two, and the offset below it"
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> SubgroupBroadcastOp:
-        src = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        kind = parser.parse_str_enum(BroadcastType)
-        lane = parser.parse_operand(i32) if kind is BroadcastType.SpecificLane else None
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = SubgroupBroadcastOp(parser.resolve_operand(src, parser.parse_type()), lane)
-        op.attributes |= attributes
-        return op
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.src)
-        printer.print_string(f", {self.broadcast_type.data}")
-        if self.lane is not None:
-            printer.print_string(" ")
-            printer.print_ssa_value(self.lane)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.src.type)
+def _verify_broadcast(op: Any) -> None:
+    if (op.lane is None) != (op.broadcast_type.data is BroadcastType.FirstActiveLane):
+        raise VerifyException(
+            f"broadcasts {op.broadcast_type.data}, but has {len(op.operands) - 1} operands for the lane"
+        )
 
-    def verify_(self) -> None:
-        if (self.lane is None) != (self.broadcast_type.data is BroadcastType.FirstActiveLane):
-            raise VerifyException(
-                f"broadcasts {self.broadcast_type.data}, and {len(self.operands) - 1} lanes are given"
-            )
+
+_T = VarConstraint("T", AnyAttr())
+_NUMBER = prop_def(IntegerAttr.constr(type=eq(i32)))
+
+# The value of the lane that is `offset` further on, cyclically in groups of `width` lanes.
+RotateOp = op_of_row(
+    "gpu.rotate",
+    "$value `,` $offset `,` $width attr-dict `:` type($value)",
+    properties={"offset": _NUMBER, "width": _NUMBER},
+    verify=_verify_rotation,
+    value=operand_def(_T),
+    rotate_result=result_def(_T),
+    valid=result_def(i1),
+)
+
+# The value of lane `lane`, the same number in all lanes, or of the first active lane.
+SubgroupBroadcastOp = op_of_row(
+    "gpu.subgroup_broadcast",
+    "$src `,` $broadcast_type ($lane^)? attr-dict `:` type($src)",
+    properties={"broadcast_type": prop_def(BroadcastTypeAttr)},
+    verify=_verify_broadcast,
+    src=operand_def(_T),
+    lane=opt_operand_def(i32),
+    result=result_def(_T),
+)
 
 
 # ---- reductions -------------------------------------------------------------------------------------------------------------------------
@@ -300,10 +198,10 @@ _FLOAT_KINDS = (AllReduceKind.MinNumF, AllReduceKind.MaxNumF, AllReduceKind.Mini
 _ANY_KINDS = (AllReduceKind.Add, AllReduceKind.Mul)
 
 
-def _verify_kind(kind: AllReduceOpAttr, type: Attribute) -> None:
-    is_float = isinstance(get_element_type_or_self(type), AnyFloat)
+def _verify_kind(kind: AllReduceOpAttr, value_type: Attribute) -> None:
+    is_float = isinstance(get_element_type_or_self(value_type), AnyFloat)
     if kind.data not in _ANY_KINDS and (kind.data in _FLOAT_KINDS) != is_float:
-        raise VerifyException(f"'{kind.data}' is not for {type}")
+        raise VerifyException(f"'{kind.data}' is not for {value_type}")
 
 
 def _parse_reduction(parser: Parser) -> tuple[AllReduceOpAttr | None, UnresolvedOperand, bool]:
@@ -398,12 +296,12 @@ class SubgroupReduceOp(IRDLOperation):
             if number < 1 or number & (number - 1):
                 raise VerifyException(f"the cluster's {what} is {number}; it must be a power of two")
         if size is None and stride != 1:
-            raise VerifyException(f"has a stride of {stride}, but clusters of no size")
+            raise VerifyException(f"has a stride of {stride}, but no cluster size")
 
 
 @irdl_op_definition
 class AllReduceOp(IRDLOperation):
-    """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the threads of the block; its body says how where no word does."""
+    """`gpu.all_reduce add %x uniform {} : (f32) -> f32`: over the block's threads, by its body if there is no keyword."""
 
     name = "gpu.all_reduce"
 
@@ -460,64 +358,43 @@ class AllReduceOp(IRDLOperation):
             raise VerifyException(f"combines two {self.operand.type}, but its body takes ({types})")
 
 
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """`gpu.yield %x : f32`: what a reduction's body makes of two values."""
+def _verify_yield(op: Any) -> None:
+    parent = op.parent_op()
+    if parent is not None and op.values.types != parent.result_types:
+        found, wanted = (", ".join(map(str, types)) for types in (op.values.types, parent.result_types))
+        raise VerifyException(f"yields ({found}), but {parent.name} gives ({wanted})")
 
-    name = "gpu.yield"
 
-    values = var_operand_def()
-
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
-
-    traits = traits_def(IsTerminator())
-
-    def __init__(self, values: Sequence[SSAValue | Operation]):
-        super().__init__(operands=[values])
-
-    def verify_(self) -> None:
-        parent = self.parent_op()
-        if parent is not None and self.values.types != parent.result_types:
-            found, wanted = (", ".join(map(str, types)) for types in (self.values.types, parent.result_types))
-            raise VerifyException(f"yields ({found}), but {parent.name} gives ({wanted})")
-
+# The combination of two values, as a reduction's body computes it.
+YieldOp = op_of_row(
+    "gpu.yield",
+    "attr-dict ($values^ `:` type($values))?",
+    traits=(IsTerminator(),),
+    verify=_verify_yield,
+    values=var_operand_def(),
+)
 
 # ---- others -----------------------------------------------------------------------------------------------------------------------------
 
 
-@irdl_op_definition
-class PrintfOp(IRDLOperation):
-    """See the file's head."""
+PrintfOp = op_of_row(
+    "gpu.printf",
+    "$format attr-dict (`,` $args^ `:` type($args))?",
+    properties={"format": prop_def(StringAttr)},
+    args=var_operand_def(),
+)
 
-    name = "gpu.printf"
-
-    format = prop_def(StringAttr)
-    args = var_operand_def()
-
-    assembly_format = "$format attr-dict (`,` $args^ `:` type($args))?"
-
-    def __init__(self, format: str, args: Sequence[SSAValue | Operation] = ()):
-        super().__init__(operands=[args], properties={"format": StringAttr(format)})
-
-
-@irdl_op_definition
-class DynamicSharedMemoryOp(IRDLOperation):
-    """`gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>`: as many bytes as the launch says."""
-
-    name = "gpu.dynamic_shared_memory"
-
-    result_memref = result_def(MemRefType)
-
-    assembly_format = "attr-dict `:` type($result_memref)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, type: MemRefType):
-        super().__init__(result_types=[type])
+# As many bytes as the launch says: memref<?xi8, #gpu.address_space<workgroup>>.
+DynamicSharedMemoryOp = op_of_row(
+    "gpu.dynamic_shared_memory",
+    "attr-dict `:` type($result_memref)",
+    traits=(Pure(),),
+    result_memref=result_def(MemRefType),
+)
 
 
 class ClusterDimensionOp(IRDLOperation):
-    """`gpu.cluster_id x upper_bound 4`: of a cluster of blocks."""
+    """`gpu.cluster_id x upper_bound 4`: an id or size of a cluster of blocks, in the syntax of the other ids."""
 
     dimension = prop_def(DimensionAttr)
     upper_bound = opt_prop_def(IntegerAttr)
@@ -528,19 +405,18 @@ class ClusterDimensionOp(IRDLOperation):
     def __init__(self, dimension: DimensionAttr):
         super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_dimension(cls, parser)
 
-def _of_cluster(name: str) -> type[ClusterDimensionOp]:
-    """The op `name`, with the syntax of the other ids."""
-    made = op_of_family(ClusterDimensionOp, name)
-    setattr(made, "parse", classmethod(parse_dimension))  # noqa: B010
-    setattr(made, "print", print_dimension)  # noqa: B010
-    return made
+    def print(self, printer: Printer) -> None:
+        print_dimension(self, printer)
 
 
-ClusterIdOp = _of_cluster("gpu.cluster_id")
-ClusterDimOp = _of_cluster("gpu.cluster_dim")
-ClusterBlockIdOp = _of_cluster("gpu.cluster_block_id")
-ClusterDimBlocksOp = _of_cluster("gpu.cluster_dim_blocks")
+ClusterIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_id")
+ClusterDimOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim")
+ClusterBlockIdOp = op_of_family(ClusterDimensionOp, "gpu.cluster_block_id")
+ClusterDimBlocksOp = op_of_family(ClusterDimensionOp, "gpu.cluster_dim_blocks")
 
 OURS: tuple[type[IRDLOperation], ...] = (
     *(ModuleOp, FuncOp, ReturnOp, LaunchOp, TerminatorOp),
@@ -559,56 +435,3 @@ GPU = Dialect(
         *MAPPINGS.values(),
     ],
 )
-
-__all__ = [
-    "GPU",
-    "MAPPINGS",
-    "AddressSpaceAttr",
-    "AllReduceKind",
-    "AllReduceOp",
-    "AllReduceOpAttr",
-    "AllocOp",
-    "AsyncTokenType",
-    "BarrierOp",
-    "BlockDimOp",
-    "BlockIdOp",
-    "BroadcastType",
-    "BroadcastTypeAttr",
-    "ClusterBlockIdOp",
-    "ClusterDimBlocksOp",
-    "ClusterDimOp",
-    "ClusterIdOp",
-    "DeallocOp",
-    "DimensionAttr",
-    "DimensionEnum",
-    "DynamicSharedMemoryOp",
-    "FuncOp",
-    "GlobalIdOp",
-    "GridDimOp",
-    "HostRegisterOp",
-    "HostUnregisterOp",
-    "LaneIdOp",
-    "LaunchFuncOp",
-    "LaunchOp",
-    "LoopDimMapAttr",
-    "MemcpyOp",
-    "MemorySpaceAttr",
-    "ModuleOp",
-    "NumSubgroupsOp",
-    "PrintfOp",
-    "ProcessorAttr",
-    "ReturnOp",
-    "RotateOp",
-    "SetDefaultDeviceOp",
-    "ShuffleMode",
-    "ShuffleModeAttr",
-    "ShuffleOp",
-    "SubgroupBroadcastOp",
-    "SubgroupIdOp",
-    "SubgroupReduceOp",
-    "SubgroupSizeOp",
-    "TerminatorOp",
-    "ThreadIdOp",
-    "WaitOp",
-    "YieldOp",
-]

@@ -1,4 +1,4 @@
-"""The `gpu` dialect's modules and functions: what a host launches.
+"""The `gpu` dialect's modules, functions and launches.
 
     gpu.module @m [#nvvm.target<chip = "sm_90">] {
       gpu.func @k(%a: f32) workgroup(%s: memref<32xf32, #gpu.address_space<workgroup>>) kernel
@@ -10,8 +10,8 @@
       gpu.terminator
     }
 
-Declared anew because xDSL's ops have no syntax, no targets, and no memory that belongs to a block or a thread. Behind its arguments a
-function's entry block takes one more for each buffer that its block shares (`workgroup`), then for each of a thread's own (`private`).
+Redefined because xDSL's ops have no custom syntax, no targets, and no workgroup or private buffers. After the function's arguments, its
+entry block has an argument for each buffer of the block (`workgroup`), then one for each of the thread (`private`).
 Source: MLIR 22, gpu dialect.
 """
 
@@ -146,7 +146,7 @@ class ModuleOp(IRDLOperation):
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """See the file's head. The block and the grid that it is known to be launched with are `known_block_size`, `known_grid_size`."""
+    """See the file's head. `known_block_size` and `known_grid_size`: the launch dimensions, if they are known."""
 
     name = "gpu.func"
 
@@ -212,8 +212,8 @@ class FuncOp(IRDLOperation):
             "workgroup_attrib_attrs": workgroup_attrs,
             "private_attrib_attrs": private_attrs,
         }
-        type = FunctionType.from_lists(signature.types, signature.outputs)
-        op = FuncOp(name, type, body, kernel, len(workgroup), properties)
+        function_type = FunctionType.from_lists(signature.types, signature.outputs)
+        op = FuncOp(name, function_type, body, kernel, len(workgroup), properties)
         op.attributes |= attributes
         return op
 

@@ -2,10 +2,10 @@
 
     %2 = index.add %0, %1                    also sub mul divs divu ceildivs ... and or xor shl shrs shru
     %3 = index.cmp slt(%0, %1)
-    %4 = index.casts %0 : index to i64       widened by its sign; castu by zeros
+    %4 = index.casts %0 : index to i64       sign-extended; castu zero-extends
     %5 = index.constant 4
 
-xDSL does not have it. Ops of one form are rows of a table.
+xDSL has no `index` dialect. Ops with one signature are rows of a table.
 Source: MLIR 22, index dialect.
 """
 
@@ -42,7 +42,7 @@ _BINARY: dict[str, Any] = {
     "rhs": operand_def(IndexType),
     "result": result_def(IndexType),
 }
-# Name -> traits. Division is undefined for a divisor of 0, so it is not done where it was not asked for.
+# Name -> traits. Division by 0 is undefined, so division is not speculatable.
 _TRAITS: dict[str, tuple[OpTrait, ...]] = {
     **dict.fromkeys(("add", "and", "maxs", "maxu", "mins", "minu", "mul", "or", "xor"), (Commutative(), Pure())),
     **dict.fromkeys(("shl", "shrs", "shru", "sub"), (Pure(),)),
@@ -71,7 +71,7 @@ CASTS = {
     )
     for name in ("casts", "castu")
 }
-"""Between index and an integer type, widened by its sign or by zeros."""
+"""Between index and an integer type, sign- or zero-extended."""
 
 
 class Predicate(StrEnum):
@@ -102,7 +102,7 @@ CmpOp = op_of_row(
     result=result_def(i1),
 )
 
-# How many bits an index has.
+# The width of an index in bits.
 SizeOfOp = op_of_row("index.sizeof", "attr-dict", traits=(Pure(),), result=result_def(IndexType))
 
 
@@ -138,7 +138,7 @@ class BoolConstantOp(IRDLOperation):
 
 
 class _Materialization(ConstantMaterializationInterface):
-    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         if not isinstance(value, IntegerAttr):
             return None
         number = cast("IntegerAttr[IndexType | IntegerType]", value).value.data

@@ -1,8 +1,8 @@
-"""Lists of which each entry is a number or an operand: `(4, %n, 8)`, the bounds of a `scf.forall` and the basis of a linear index.
+"""Lists of numbers and operands: `(4, %n, 8)`, the bounds of a `scf.forall` and the basis of a linear index.
 
     (4, %n, 8)      operands  %n        constants  array<i64: 4, -9223372036854775808, 8>
 
-An op holds the operands, and in an attribute the numbers, with `DYNAMIC` in the place of each operand.
+The op has the operands, and an attribute with the numbers and `DYNAMIC` in place of each operand.
 Source: MLIR 22, "dynamic index list".
 """
 

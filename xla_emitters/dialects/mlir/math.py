@@ -1,6 +1,6 @@
-"""The `math` dialect: xDSL's, with what it lacks.
+"""The `math` dialect: xDSL's, with ops that it lacks.
 
-    %e = math.erfc %a : f32                       1 - erf, without losing digits
+    %e = math.erfc %a : f32                       1 - erf, without cancellation
     %s, %c = math.sincos %a : f32
     %x = math.clampf %a to [%low, %high] : f32
     %n = math.isnan %a : f32                      also isinf, isfinite, isnormal; vectors give vectors of i1
@@ -10,7 +10,7 @@ Source: MLIR 22, math dialect.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 from xdsl.dialects import math as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
@@ -18,7 +18,6 @@ from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -29,14 +28,14 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure, SameOperandsAndResultType
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.mlir.op_rows import op_of_family
+from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.xdsl_patches.definitions import BOOL_LIKE, FLOAT_LIKE
 from xla_emitters.dialects.xdsl_patches.syntax import condition_type
 from xla_emitters.functions import BY_OP
 
 
 class RealFunctionOp(upstream.FloatingPointLikeUnaryMathOperation):
-    """A function of one float, of `functions.py`, that xDSL has no op for."""
+    """A function of one float in `functions.py` for which xDSL has no op."""
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
 
@@ -47,40 +46,30 @@ class BinaryRealFunctionOp(upstream.FloatingPointLikeBinaryMathOperation):
     traits = traits_def(Pure(), SameOperandsAndResultType())
 
 
-class _OfFloats(IRDLOperation):
-    """Operands and results are of one type."""
+_FLOATS = VarConstraint("T", FLOAT_LIKE)
+_FASTMATH = {"fastmath": prop_def(FastMathFlagsAttr, default_value=FastMathFlagsAttr("none"))}
 
-    T: ClassVar = VarConstraint("T", FLOAT_LIKE)
-    fastmath = prop_def(FastMathFlagsAttr, default_value=FastMathFlagsAttr("none"))
+SincosOp = op_of_row(
+    "math.sincos",
+    "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($operand)",
+    properties=_FASTMATH,
+    traits=(Pure(),),
+    operand=operand_def(_FLOATS),
+    sin=result_def(_FLOATS),
+    cos=result_def(_FLOATS),
+)
 
-    traits = traits_def(Pure())
-
-
-@irdl_op_definition
-class SincosOp(_OfFloats):
-    """Sine and cosine of one angle."""
-
-    name = "math.sincos"
-
-    operand = operand_def(_OfFloats.T)
-    sin = result_def(_OfFloats.T)
-    cos = result_def(_OfFloats.T)
-
-    assembly_format = "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($operand)"
-
-
-@irdl_op_definition
-class ClampFOp(_OfFloats):
-    """`minimumf(maximumf(value, min), max)`: NaN stays NaN."""
-
-    name = "math.clampf"
-
-    value = operand_def(_OfFloats.T)
-    min = operand_def(_OfFloats.T)
-    max = operand_def(_OfFloats.T)
-    result = result_def(_OfFloats.T)
-
-    assembly_format = "$value `to` `[` $min `,` $max `]` (`fastmath` `` $fastmath^)? attr-dict `:` type($result)"
+# minimumf(maximumf(value, min), max): NaN stays NaN.
+ClampFOp = op_of_row(
+    "math.clampf",
+    "$value `to` `[` $min `,` $max `]` (`fastmath` `` $fastmath^)? attr-dict `:` type($result)",
+    properties=_FASTMATH,
+    traits=(Pure(),),
+    value=operand_def(_FLOATS),
+    min=operand_def(_FLOATS),
+    max=operand_def(_FLOATS),
+    result=result_def(_FLOATS),
+)
 
 
 class ClassificationOp(IRDLOperation):
@@ -119,8 +108,8 @@ class ClassificationOp(IRDLOperation):
         printer.print_attribute(self.operand.type)
 
     def verify_(self) -> None:
-        if self.result.type != condition_type(self.operand.type):
-            raise VerifyException(f"the answer for {self.operand.type} is not {self.result.type}")
+        if self.result.type != (wanted := condition_type(self.operand.type)):
+            raise VerifyException(f"the result for {self.operand.type} is {self.result.type}; it must be {wanted}")
 
 
 IsFiniteOp = op_of_family(ClassificationOp, "math.isfinite")

@@ -1,13 +1,13 @@
-"""The `nvvm` dialect: what NVIDIA's hardware has and LLVM does not.
+"""The `nvvm` dialect: ops of NVIDIA's hardware that LLVM's dialect does not have.
 
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32     a special register; its values are in [0, 128)
-    nvvm.barrier0                                               all threads of the block come here
+    nvvm.barrier0                                               a barrier for all threads of the block
     %r = nvvm.shfl.sync bfly %mask, %value, %offset, %clamp : f32 -> f32
     %s = nvvm.redux.sync add %value, %mask : i32 -> i32          the sum over the lanes of the mask
     nvvm.griddepcontrol wait                                    read from today's XLA, never emitted here
     #nvvm.target<O = 3, chip = "sm_90", features = "+ptx86", link = ["libdevice.10.bc"]>
 
-Fences, barriers in memory and asynchronous copies stand in `nvvm_async.py`.
+Fences, memory barriers and asynchronous copies are in `nvvm_async.py`.
 Source: MLIR 22, nvvm dialect, as `mlir-opt` reads and prints it.
 """
 
@@ -64,7 +64,7 @@ from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 
 
 class SpecialRegisterOp(IRDLOperation):
-    """`nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32`: a number that the hardware gives each thread."""
+    """`nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32`: a value that the hardware provides to each thread."""
 
     range = opt_prop_def(ConstantRangeAttr)
     res = result_def(I32)
@@ -72,7 +72,7 @@ class SpecialRegisterOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, bounds: tuple[int, int] | None = None):
-        """`bounds` are the least value and the one after the greatest."""
+        """`bounds`: the smallest value, and the largest plus one."""
         super().__init__(
             properties={"range": None if bounds is None else ConstantRangeAttr.of(32, *bounds)}, result_types=[i32]
         )
@@ -102,7 +102,7 @@ class SpecialRegisterOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.range is not None and self.range.lower.type != i32:
-            raise VerifyException(f"its range is of {self.range.lower.type}, but its value i32")
+            raise VerifyException(f"its range is of {self.range.lower.type}, but its value is i32")
 
 
 def _register(name: str) -> type[SpecialRegisterOp]:
@@ -117,10 +117,10 @@ GRID_DIM = {dim: _register(f"nctaid.{dim}") for dim in "xyz"}
 LaneIdOp = _register("laneid")
 WarpIdOp = _register("warpid")
 WarpSizeOp = _register("warpsize")
-"""Dimension -> the op that reads the thread's or block's number, or how many there are; and the lane's and warp's numbers."""
+"""Dimension -> the op that reads the thread's or block's number, or their count; and the numbers of lane and warp."""
 
 LANE_MASKS = {order: _register(f"lanemask.{order}") for order in ("eq", "le", "lt", "ge", "gt")}
-"""Order -> the op that reads a mask of the lanes that are so to the thread's own."""
+"""Comparison -> the op that reads the mask of the lanes whose numbers compare so to the thread's."""
 
 _CLUSTERS = ("cluster.ctaid", "cluster.nctaid", "clusterid", "nclusterid")
 OTHER_REGISTERS = {
@@ -132,14 +132,14 @@ OTHER_REGISTERS = {
         *(f"envreg{number}" for number in range(32)),
     )
 }
-"""Name -> op, of those that say where on the GPU a thread runs."""
+"""Name -> the op that reads where on the GPU a thread runs."""
 
 
 CLOCKS = {
     name: op_of_row(f"nvvm.read.ptx.sreg.{name}", "attr-dict `:` type($res)", res=result_def(IntegerType))
     for name in ("clock", "clock64", "globaltimer", "globaltimer.lo")
 }
-"""Name -> the op that reads a time. Not Pure: each reading is another."""
+"""Name -> the op that reads a time. Not Pure: each read returns another value."""
 
 
 # ---- waiting and exchanging -------------------------------------------------------------------------------------------------------------
@@ -153,10 +153,10 @@ BarrierReductionAttr = word_attribute("nvvm.reduction", "popc", "and", "or")
 
 @irdl_op_definition
 class BarrierOp(IRDLOperation):
-    """`nvvm.barrier id = %id number_of_threads = %n`: barrier 0 and all threads unless said otherwise.
+    """`nvvm.barrier id = %id number_of_threads = %n`: barrier 0 and all threads by default.
 
-    With a reduction, `nvvm.barrier #nvvm.reduction<popc> %p -> i32`, all threads get the number of those whose `%p` is not 0, or whether
-    all (`and`) or any (`or`) are. Printed in the generic form: where a location follows the custom one, mlir-opt 22 takes it for that.
+    With a reduction, `nvvm.barrier #nvvm.reduction<popc> %p -> i32`, the result is the number of threads whose `%p` is not 0,
+    or whether all (`and`) or any (`or`) are not. Printed in the generic form, because mlir-opt 22 misreads a location after the custom one.
     """
 
     name = "nvvm.barrier"
@@ -201,9 +201,9 @@ class BarrierOp(IRDLOperation):
 
     def verify_(self) -> None:
         if len({part is None for part in (self.reductionOp, self.reductionPredicate, self.res)}) != 1:
-            raise VerifyException("a reduction, its predicate and its result go together")
+            raise VerifyException("a reduction needs a predicate and a result, and they need a reduction")
         if self.number_of_threads is not None and self.barrier_id is None:
-            raise VerifyException("says how many threads come, but not to which barrier")
+            raise VerifyException("has a number of threads, but no barrier id")
 
 
 class ShflKind(StrEnum):
@@ -244,14 +244,14 @@ class ShflOp(IRDLOperation):
         mask_and_clamp: SSAValue | Operation,
         with_validity: bool = False,
     ):
-        type = SSAValue.get(value).type
+        value_type = SSAValue.get(value).type
         super().__init__(
             operands=[thread_mask, value, offset, mask_and_clamp],
             properties={
                 "kind": ShflKindAttr(kind),
                 "return_value_and_is_valid": UnitAttr() if with_validity else None,
             },
-            result_types=[LLVMStructType.from_type_list([type, i1]) if with_validity else type],
+            result_types=[LLVMStructType.from_type_list([value_type, i1]) if with_validity else value_type],
         )
 
     @classmethod
@@ -288,10 +288,10 @@ class ShflOp(IRDLOperation):
         printer.print_attribute(self.res.type)
 
 
-# The lanes of the mask come here.
+# A barrier for the lanes of the mask.
 SyncWarpOp = op_of_row("nvvm.bar.warp.sync", "$mask attr-dict `:` type($mask)", mask=operand_def(I32))
 
-# Whether the thread is the one that is chosen among the lanes of the mask, or of the warp.
+# Whether the thread is the elected one among the lanes of the mask, or of the warp.
 ElectSyncOp = op_of_row(
     "nvvm.elect.sync",
     "($membermask^)? attr-dict `->` type($pred)",
@@ -361,7 +361,7 @@ def _verify_vote(op: Any) -> None:
         raise VerifyException(f"'{op.kind.data}' gives {wanted}, not {op.res.type}")
 
 
-# The lanes where it holds (`ballot`); or whether it does in all, any, or in all or none (`uni`).
+# The mask of lanes where the predicate is true (`ballot`); or whether it is in all, in any, or equal in all (`uni`).
 VoteOp = op_of_row(
     "nvvm.vote.sync",
     "$kind $mask `,` $pred attr-dict `->` type($res)",
@@ -422,7 +422,7 @@ class GridDepActionAttr(EnumAttribute[GridDepActionKind], SpacedOpaqueSyntaxAttr
     name = "nvvm.grid_dep_action"
 
 
-# Waits for the kernels before this one, or lets those after it begin.
+# Waits for the kernels before this one, or lets those after it start.
 GriddepcontrolOp = op_of_row("nvvm.griddepcontrol", "$kind attr-dict", properties={"kind": prop_def(GridDepActionAttr)})
 
 
@@ -435,7 +435,7 @@ def _parse_number(parser: AttrParser) -> Attribute:
 
 @irdl_attr_definition
 class TargetAttr(NamedParametersAttr):
-    """`#nvvm.target<chip = "sm_90">`: what a gpu.module is compiled for."""
+    """`#nvvm.target<chip = "sm_90">`: the target of a gpu.module."""
 
     name = "nvvm.target"
 

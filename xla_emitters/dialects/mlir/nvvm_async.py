@@ -1,4 +1,4 @@
-"""The `nvvm` dialect's fences, barriers in memory, and copies that run beside the threads: read, kept and executed, never emitted.
+"""The `nvvm` dialect's fences, memory barriers, and asynchronous copies: read, kept and executed, never emitted.
 
     nvvm.mbarrier.init %b, %count : !llvm.ptr<3>, i32              a barrier in shared memory
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
@@ -37,15 +37,15 @@ from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 
 MemScopeAttr = word_attribute("nvvm.mem_scope", "cta", "cluster", "gpu", "sys")
-"""`#nvvm.mem_scope<gpu>`: among which threads."""
+"""`#nvvm.mem_scope<gpu>`: the threads that observe an order."""
 
 ProxyKindAttr = word_attribute(
     "nvvm.proxy_kind", "alias", "async", "async.global", "async.shared", "tensormap", "generic"
 )
-"""`#nvvm.proxy_kind<async>`: which of the ways to memory."""
+"""`#nvvm.proxy_kind<async>`: the kind of access to memory."""
 
 SharedSpaceAttr = word_attribute("nvvm.shared_space", "cta", "cluster")
-"""`#nvvm.shared_space<cta>`: whose shared memory."""
+"""`#nvvm.shared_space<cta>`: the shared memory of the block or the cluster."""
 
 
 class SetMaxRegisterAction(StrEnum):
@@ -94,9 +94,9 @@ def _verify_registers(op: Any) -> None:
 
 @irdl_op_definition
 class MemoryBarrierOp(IRDLOperation):
-    """`nvvm.memory.barrier <gpu>`: accesses before and behind it keep their order, as seen by the threads of the scope.
+    """`nvvm.memory.barrier <gpu>`: accesses before it are ordered before those after it, as seen by the threads of the scope.
 
-    A class, since `nvvm.memory.barrier #nvvm.mem_scope<gpu>` is read too, which no format can say.
+    A class, because it also reads `nvvm.memory.barrier #nvvm.mem_scope<gpu>`, which no declarative format expresses.
     """
 
     name = "nvvm.memory.barrier"
@@ -126,16 +126,16 @@ FenceProxyOp = op_of_row(
     properties={"kind": prop_def(ProxyKindAttr), "space": opt_prop_def(SharedSpaceAttr)},
 )
 
-# Of all blocks of the cluster; aligned: all threads of a warp together.
+# A barrier of all blocks of the cluster; aligned: all threads of a warp execute it together.
 CLUSTER_OPS = tuple(
     op_of_row(f"nvvm.cluster.{name}", "attr-dict", properties={"aligned": opt_prop_def(UnitAttr)})
     for name in ("arrive", "arrive.relaxed", "wait")
 )
 
-# About so many nanoseconds.
+# Sleeps for about that many nanoseconds.
 NanosleepOp = op_of_row("nvvm.nanosleep", "attr-dict $duration", duration=operand_def(I32))
 
-# How many registers a thread has from here on.
+# Sets the number of registers of a thread.
 SetMaxRegisterOp = op_of_row(
     "nvvm.setmaxregister",
     "$action $regCount attr-dict",
@@ -148,7 +148,7 @@ SetMaxRegisterOp = op_of_row(
 _MODES = {"scope": prop_def(MemScopeAttr, default_value=_BLOCK), "relaxed": prop_def(BoolAttr, default_value=_NO)}
 
 MBARRIER_OPS = (
-    # Waits for so many arrivals.
+    # Initialises a barrier for a number of arrivals.
     op_of_row(
         "nvvm.mbarrier.init",
         "$addr `,` $count (`,` `predicate` `=` $predicate^)? attr-dict `:` type(operands)",
@@ -156,9 +156,9 @@ MBARRIER_OPS = (
         count=operand_def(I32),
         predicate=opt_operand_def(I1),
     ),
-    # Its memory is free for something else.
+    # Frees the barrier's memory for other use.
     op_of_row("nvvm.mbarrier.inval", "$addr attr-dict `:` type(operands)", addr=operand_def(LLVMPointerType)),
-    # Counts arrivals (one, if not said), and gives a token to wait for.
+    # Counts arrivals (one by default), and returns a token to wait for.
     op_of_row(
         "nvvm.mbarrier.arrive",
         "$addr (`,` $count^)? attr-dict `:` type($addr) (`->` type($res)^)?",
@@ -167,7 +167,7 @@ MBARRIER_OPS = (
         properties=_MODES,
         res=opt_result_def(IntegerType(64)),
     ),
-    # Whether all that the token stands for have arrived.
+    # Whether the phase of the token is complete.
     op_of_row(
         "nvvm.mbarrier.test.wait",
         "$addr `,` $stateOrPhase attr-dict `:` type(operands) `->` type($res)",
@@ -176,7 +176,7 @@ MBARRIER_OPS = (
         properties=_MODES,
         res=result_def(I1),
     ),
-    # Waits for a phase to end.
+    # Waits for the end of a phase.
     op_of_row(
         "nvvm.mbarrier.try_wait.parity",
         "$addr `,` $phase `,` $ticks attr-dict `:` type(operands)",
@@ -198,10 +198,10 @@ def _verify_copy(op: Any) -> None:
     if modifier not in (LoadCacheModifier.CA, LoadCacheModifier.CG):
         raise VerifyException(f"its cache is {modifier}; it can be ca, cg")
     if modifier is LoadCacheModifier.CG and size != 16:
-        raise VerifyException(f"copies {size} bytes past the first cache; it can only copy 16")
+        raise VerifyException(f"with cache = cg it copies {size} bytes; it can only copy 16")
 
 
-# 4, 8 or 16 bytes; with `cpSize` fewer of them, the others zero.
+# Copies 4, 8 or 16 bytes; with `cpSize` only so many, the others are set to zero.
 CpAsyncOp = op_of_row(
     "nvvm.cp.async.shared.global",
     "$dst `,` $src `,` $size `,` `cache` `=` $modifier (`,` $cpSize^)? attr-dict `:` type(operands)",
@@ -212,10 +212,10 @@ CpAsyncOp = op_of_row(
     cpSize=opt_operand_def(I32),
 )
 
-# Until no more than so many groups of copies are under way.
+# Waits until at most `n` groups of copies are pending.
 CpAsyncWaitGroupOp = op_of_row("nvvm.cp.async.wait.group", "$n attr-dict", properties={"n": prop_def(_NUMBER)})
 
-# Arrives when the thread's copies so far are done.
+# Arrives when the thread's previous copies are complete.
 CpAsyncMBarrierArriveOp = op_of_row(
     "nvvm.cp.async.mbarrier.arrive",
     "$addr attr-dict `:` type(operands)",

@@ -1,10 +1,10 @@
-"""Op classes made from rows: ops that differ in name alone, and ops that are only read, kept, executed and printed.
+"""Op classes made from rows: ops that differ only in name, and ops that are read, executed and printed but never built.
 
     SIN, COS = (op_of_family(FloatUnaryOp, f"llvm.intr.{name}") for name in ("sin", "cos"))
     NanosleepOp = op_of_row("nvvm.nanosleep", "attr-dict $duration", duration=operand_def(I32))
 
-A row has what an op's class would have: its name, its syntax, its operands, results and properties by name, its traits, and what
-is checked beyond the fields. A class of its own is for an op that the compiler builds, or whose syntax no format can say.
+A row has the parts of an op's class: its name, its syntax, its operands, results and properties by name, its traits, and a check beyond
+the fields. Ops that the compiler builds, or whose syntax no declarative format expresses, have classes of their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def op_of_row(
 
     syntax      its declarative format, or GENERIC_FORM; properties that it does not mention are written in the attribute dictionary
     properties  name -> `prop_def(...)` or `opt_prop_def(...)`
-    verify      given an op whose fields fit, raises VerifyException for what is wrong with it beyond them
+    verify      called with an op whose fields are valid; raises VerifyException for other errors
     values      operands and results in order: name -> `operand_def(...)`, `result_def(...)` ...
     """
     properties = properties or {}

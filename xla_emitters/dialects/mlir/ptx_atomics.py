@@ -3,9 +3,9 @@
     %old = llvm.inline_asm has_side_effects "atom.global.v2.f32.add {$0, $1}, [$2], {$3, $4};", "=f,=f,l,f,f" %at, %x, %y
          : (!llvm.ptr, f32, f32) -> !llvm.struct<(f32, f32)>
 
-The address lies in global memory, at a multiple of the vector's size. Each float is added to by itself: others may come in between.
-ptxas makes a reduction (RED) of it where the old values are not used.
-Source: PTX ISA 8.1, "atom"; the text is that of XLA lower_tensors.cc, so that its IR is understood.
+The address is in global memory and a multiple of the vector's size. Each addition is atomic by itself, not the whole vector.
+ptxas turns it into a reduction (RED) where the old values are not used.
+Source: PTX ISA 8.1, "atom"; the text is that of XLA lower_tensors.cc, so that XLA's IR is recognised.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _text(width: int) -> str:
 TEXTS = {_text(width): width for width in WIDTHS}
 
 
-def can_add(type: VectorType, device: Device) -> bool:
-    """Whether `device` has an instruction that adds to a vector of `type`."""
-    is_pair_or_four = type.element_type == f32 and type.get_shape() in [(width,) for width in WIDTHS]
+def can_add(vector_type: VectorType, device: Device) -> bool:
+    """Whether `device` has an instruction that adds to a vector of `vector_type`."""
+    is_pair_or_four = vector_type.element_type == f32 and vector_type.get_shape() in [(width,) for width in WIDTHS]
     return is_pair_or_four and device.compute_capability >= FIRST_ARCHITECTURE
 
 
 def add_floats(address: SSAValue, values: Sequence[SSAValue]) -> InlineAsmOp:
-    """Adds each of `values`, two or four, to the float at its place from `address` on."""
+    """Adds `values`, two or four, to the neighbouring floats from `address` on."""
     width = len(values)
     constraints = ",".join(("=f",) * width + ("l",) + ("f",) * width)
     old = LLVMStructType.from_type_list([f32] * width)
@@ -46,5 +46,5 @@ def add_floats(address: SSAValue, values: Sequence[SSAValue]) -> InlineAsmOp:
 
 
 def floats_added_to(op: InlineAsmOp) -> int | None:
-    """To how many floats `op` adds; None where it does something else."""
+    """The number of floats that `op` adds to; None for another op."""
     return TEXTS.get(op.asm_string.data)

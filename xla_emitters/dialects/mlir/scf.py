@@ -1,4 +1,4 @@
-"""The `scf` dialect: xDSL's, with `forall`, which is read from today's XLA and never emitted here.
+"""The `scf` dialect: xDSL's and `forall`, which is read from today's XLA and never emitted here.
 
     %r = scf.forall (%i, %j) in (128, %n) shared_outs(%o = %init) -> (tensor<8xf32>) {
       ...
@@ -66,7 +66,7 @@ INDEX = IndexType()
 
 @irdl_op_definition
 class InParallelOp(IRDLOperation):
-    """`scf.forall.in_parallel { tensor.parallel_insert_slice ... }`: what each thread of a forall writes."""
+    """`scf.forall.in_parallel { tensor.parallel_insert_slice ... }`: the writes of each iteration of a forall."""
 
     name = "scf.forall.in_parallel"
 
@@ -165,7 +165,7 @@ class ForallOp(IRDLOperation):
             parser.parse_punctuation("->")
             types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
         outputs = parser.resolve_operands([init for _, init in shared], types, start)
-        arguments = [name.resolve(type) for (name, _), type in zip(shared, types, strict=True)]
+        arguments = [name.resolve(argument_type) for (name, _), argument_type in zip(shared, types, strict=True)]
         body = parser.parse_region((*ivs, *arguments))
         attributes = parser.parse_optional_attr_dict()
         if not isinstance(body.block.last_op, InParallelOp):
@@ -202,9 +202,9 @@ class ForallOp(IRDLOperation):
         rank = len(self.static_upper)
         types = (*([INDEX] * rank), *self.outputs.types)
         if self.body.block.arg_types != types:
-            raise VerifyException(f"its body takes {rank} indices and the shared outs")
+            raise VerifyException(f"its body must take {rank} indices and the shared outs")
         if self.result_types != self.outputs.types:
-            raise VerifyException("its results have the types of the shared outs")
+            raise VerifyException("its results must have the types of the shared outs")
 
 
 SCF = Dialect("scf", [*upstream.Scf.operations, ForallOp, InParallelOp], list(upstream.Scf.attributes))

@@ -1,4 +1,4 @@
-"""The `tensor` dialect: xDSL's, with what it lacks. `parallel_insert_slice` is read from today's XLA and never emitted here.
+"""The `tensor` dialect: xDSL's, with ops that it lacks. `parallel_insert_slice` is read from today's XLA and never emitted here.
 
     %b = tensor.bitcast %t : tensor<4xf32> to tensor<4xi32>
     %r = tensor.rank %t : tensor<4xf32>
@@ -61,7 +61,7 @@ from xla_emitters.dialects.mlir.scf import InParallelOp
 
 @irdl_op_definition
 class ParallelInsertSliceOp(IRDLOperation):
-    """What one thread of an `scf.forall` puts into a shared out."""
+    """The write of one iteration of an `scf.forall` into a shared out."""
 
     name = "tensor.parallel_insert_slice"
 
@@ -90,7 +90,7 @@ class ParallelInsertSliceOp(IRDLOperation):
 
 @irdl_op_definition
 class BitcastOp(IRDLOperation):
-    """The same bits as elements of another type of as many bits."""
+    """The same bits, as elements of another type of the same width."""
 
     name = "tensor.bitcast"
 
@@ -112,14 +112,14 @@ class BitcastOp(IRDLOperation):
             raise VerifyException(f"elements of {self.source.type} and {self.dest.type} differ in width")
 
 
-def _element_bits(type: Attribute) -> int | None:
-    element = get_element_type_or_self(type)
+def _element_bits(tensor_type: Attribute) -> int | None:
+    element = get_element_type_or_self(tensor_type)
     return element.bitwidth if isinstance(element, FixedBitwidthType) else None
 
 
 @irdl_op_definition
 class RankOp(IRDLOperation):
-    """How many dimensions a tensor has."""
+    """The number of dimensions of a tensor."""
 
     name = "tensor.rank"
 
@@ -157,11 +157,11 @@ class GenerateOp(IRDLOperation):
         if (wanted := sum(extent < 0 for extent in shape)) != len(self.dynamic_extents):
             raise VerifyException(f"{self.result.type} takes {wanted} extents, not {len(self.dynamic_extents)}")
         if self.body.block.arg_types != (IndexType(),) * len(shape):
-            raise VerifyException(f"its body takes {len(shape)} indices")
+            raise VerifyException(f"its body must take {len(shape)} indices")
         terminator = self.body.block.last_op
         assert terminator is not None
         if terminator.operand_types != (self.result.type.element_type,):
-            raise VerifyException(f"its body does not yield one {self.result.type.element_type}")
+            raise VerifyException(f"its body must yield one {self.result.type.element_type}")
 
 
 TENSOR = Dialect(

@@ -1,4 +1,4 @@
-"""The `vector` dialect: xDSL's, with what it lacks of vectors of known size.
+"""The `vector` dialect: xDSL's, with the ops on vectors of known size that it lacks.
 
     %v = vector.from_elements %a, %b, %c, %d : vector<4xbf16>
     %e:4 = vector.to_elements %v : vector<4xbf16>
@@ -31,23 +31,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.vector import (
-    BitcastOp,
-    BroadcastOp,
     CombiningKindAttr,
     CombiningKindFlag,
-    CreateMaskOp,
-    ExtractOp,
-    FMAOp,
-    InsertOp,
-    LoadOp,
-    MaskedLoadOp,
-    MaskedStoreOp,
-    PrintOp,
-    ReductionOp,
-    ShuffleOp,
-    StoreOp,
-    TransferReadOp,
-    TransferWriteOp,
 )
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
@@ -78,10 +63,10 @@ from xla_emitters.dialects.mlir.op_rows import op_of_row
 
 def _parse_vector_type(parser: Parser) -> VectorType:
     start = parser.pos
-    type = parser.parse_type()
-    if not isa(type, VectorType):
+    vector_type = parser.parse_type()
+    if not isa(vector_type, VectorType):
         parser.raise_error("expected a vector type", start, parser.pos)
-    return type
+    return vector_type
 
 
 def _vector_type(value: SSAValue) -> VectorType:
@@ -117,8 +102,10 @@ class FromElementsOp(IRDLOperation):
         elements = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = _parse_vector_type(parser)
-        op = FromElementsOp([parser.resolve_operand(element, type.element_type) for element in elements], type)
+        vector_type = _parse_vector_type(parser)
+        op = FromElementsOp(
+            [parser.resolve_operand(element, vector_type.element_type) for element in elements], vector_type
+        )
         op.attributes |= attributes
         return op
 
@@ -146,9 +133,9 @@ class ToElementsOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue | Operation):
-        type = SSAValue.get(source).type
-        assert isa(type, VectorType), "to_elements of a value that is no vector"
-        super().__init__(operands=[source], result_types=[[type.element_type] * prod(type.get_shape())])
+        vector_type = SSAValue.get(source).type
+        assert isa(vector_type, VectorType), "to_elements of a value that is no vector"
+        super().__init__(operands=[source], result_types=[[vector_type.element_type] * prod(vector_type.get_shape())])
 
     @classmethod
     def parse(cls, parser: Parser) -> ToElementsOp:
@@ -259,9 +246,9 @@ def _integers(attribute: Attribute) -> list[int]:
 
 
 def _verify_slice(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int], whole: VectorType) -> None:
-    """Strides other than 1 are not MLIR's."""
+    """MLIR allows no stride other than 1."""
     if set(strides) - {1}:
-        raise VerifyException(f"strides are 1, not {list(strides)}")
+        raise VerifyException(f"strides must be 1, not {list(strides)}")
     for dimension, (offset, size, extent) in enumerate(zip(offsets, sizes, whole.get_shape(), strict=False)):
         if offset < 0 or offset + size > extent:
             raise VerifyException(f"elements {offset} to {offset + size - 1} of dimension {dimension} of {whole}")
@@ -314,10 +301,10 @@ InsertStridedSliceOp = op_of_row(
 
 
 def _verify_mask(op: Any) -> None:
-    sizes, type = op.mask_dim_sizes.get_values(), _vector_type(op.mask)
+    sizes, mask_type = op.mask_dim_sizes.get_values(), _vector_type(op.mask)
     # A mask of rank 0 has one size too: 0 or 1.
-    if len(sizes) != max(type.get_num_dims(), 1):
-        raise VerifyException(f"{len(sizes)} sizes for {type}")
+    if len(sizes) != max(mask_type.get_num_dims(), 1):
+        raise VerifyException(f"{len(sizes)} sizes for {mask_type}")
 
 
 # 0, 1, 2 ...
@@ -440,12 +427,12 @@ def _outer_shape(op: OuterProductOp) -> list[int]:
 
 
 def _verify_access(accessed: SSAValue, indices: Sequence[SSAValue], row: SSAValue) -> None:
-    type, vector = accessed.type, _vector_type(row)
-    assert isa(type, MemRefType | TensorType)
-    if type.element_type != vector.element_type:
-        raise VerifyException(f"elements of {type} are not those of {vector}")
-    if len(indices) != type.get_num_dims():
-        raise VerifyException(f"{len(indices)} indices into {type}")
+    accessed_type, vector = accessed.type, _vector_type(row)
+    assert isa(accessed_type, MemRefType | TensorType)
+    if accessed_type.element_type != vector.element_type:
+        raise VerifyException(f"elements of {accessed_type} are not those of {vector}")
+    if len(indices) != accessed_type.get_num_dims():
+        raise VerifyException(f"{len(indices)} indices into {accessed_type}")
 
 
 def _verify_expand(op: Any) -> None:
@@ -467,7 +454,7 @@ def _verify_scatter(op: Any) -> None:
 
 
 class EffectOfBase(MemoryEffect):
-    """A gather from a tensor and a scatter into one only compute a value; those of memory read or write it."""
+    """A gather from a tensor or a scatter into one has no effect; one from or into memory reads or writes it."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
@@ -478,7 +465,7 @@ class EffectOfBase(MemoryEffect):
 
 
 _ALIGNMENT = {"alignment": opt_prop_def(IntegerAttr.constr(type=eq(i64)))}
-"""On which multiple of bytes the access lies."""
+"""The alignment of the access in bytes."""
 
 _BESIDE: dict[str, Any] = {
     "base": operand_def(MemRefType),
@@ -491,9 +478,9 @@ _INDEXED: dict[str, Any] = {
     "indices": operand_def(VectorType),
     "mask": operand_def(VectorType.constr(eq(i1))),
 }
-"""The elements lie `indices` behind `offsets`."""
+"""The elements are at `offsets` plus `indices`."""
 
-# Reads as many elements as the mask has trues, side by side, to where the trues are.
+# Reads one element per true in the mask, contiguous in memory, into the positions of the trues.
 ExpandLoadOp = op_of_row(
     "vector.expandload",
     "$base `[` $indices `]` `,` $mask `,` $pass_thru attr-dict"
@@ -506,7 +493,7 @@ ExpandLoadOp = op_of_row(
     result=result_def(_V),
 )
 
-# Writes the elements for which the mask is true, side by side.
+# Writes the elements for which the mask is true, contiguous in memory.
 CompressStoreOp = op_of_row(
     "vector.compressstore",
     "$base `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
@@ -531,7 +518,7 @@ GatherOp = op_of_row(
     result=result_def(_V),
 )
 
-# Writes, in the order of the elements; into a tensor it gives the tensor that then is.
+# Writes in the order of the elements; a scatter into a tensor returns the new tensor.
 ScatterOp = op_of_row(
     "vector.scatter",
     "$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $value_to_store attr-dict"
@@ -551,41 +538,3 @@ ADDED_OPS: tuple[type[IRDLOperation], ...] = (
 )
 
 VECTOR = Dialect("vector", [*upstream.Vector.operations, *ADDED_OPS], list(upstream.Vector.attributes))
-
-__all__ = [
-    "VECTOR",
-    "BitcastOp",
-    "BroadcastOp",
-    "CombiningKindAttr",
-    "CombiningKindFlag",
-    "CompressStoreOp",
-    "ConstantMaskOp",
-    "CreateMaskOp",
-    "DeinterleaveOp",
-    "ExpandLoadOp",
-    "ExtractOp",
-    "ExtractStridedSliceOp",
-    "FMAOp",
-    "FromElementsOp",
-    "GatherOp",
-    "InsertOp",
-    "InsertStridedSliceOp",
-    "InterleaveOp",
-    "LoadOp",
-    "MaskedLoadOp",
-    "MaskedStoreOp",
-    "MultiReductionOp",
-    "OuterProductOp",
-    "PrintOp",
-    "ReductionOp",
-    "ScanOp",
-    "ScatterOp",
-    "ShapeCastOp",
-    "ShuffleOp",
-    "StepOp",
-    "StoreOp",
-    "ToElementsOp",
-    "TransferReadOp",
-    "TransferWriteOp",
-    "TransposeOp",
-]

@@ -190,8 +190,8 @@ def _shown(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-def _kind_and_bits(type: Attribute) -> tuple[str, int]:
-    element = get_element_type_or_self(type)
+def _kind_and_bits(value_type: Attribute) -> tuple[str, int]:
+    element = get_element_type_or_self(value_type)
     if isinstance(element, AnyFloat):
         return "float", element.bitwidth
     if isinstance(element, IntegerType):
@@ -247,23 +247,23 @@ _Number: Any = getattr(AttrParser, "_TensorLiteralElement")  # noqa: B009
 def _reading_bits(own: Callable[[Any, AttrParser, Attribute], Any]) -> Callable[[Any, AttrParser, Attribute], Any]:
     """The number as one of a type. A hexadecimal one stands for a float's bits, as in `dense<0xFF800000> : vector<4xf32>` (-inf)."""
 
-    def to_type(self: Any, parser: AttrParser, type: Attribute) -> Any:
+    def to_type(self: Any, parser: AttrParser, target: Attribute) -> Any:
         words = self.span.text.strip("()").split(",")
         if not any(word.strip().lower().startswith("0x") for word in words):
-            return own(self, parser, type)
-        if isinstance(type, AnyFloat):
-            return _float_of(words[0].strip(), type)
-        if isa(type, ComplexType) and isinstance(part := type.element_type, AnyFloat):
+            return own(self, parser, target)
+        if isinstance(target, AnyFloat):
+            return _float_of(words[0].strip(), target)
+        if isa(target, ComplexType) and isinstance(part := target.element_type, AnyFloat):
             return tuple(_float_of(word.strip(), part) for word in words)
-        return own(self, parser, type)
+        return own(self, parser, target)
 
     return to_type
 
 
-def _float_of(word: str, type: AnyFloat) -> float:
+def _float_of(word: str, target: AnyFloat) -> float:
     if not word.lower().startswith("0x"):
         return float(word)
-    return type.unpack(int(word, 16).to_bytes(type.compile_time_size, "little"), 1)[0]
+    return target.unpack(int(word, 16).to_bytes(target.compile_time_size, "little"), 1)[0]
 
 
 def _parse_optional_complex(self: Any) -> tuple[tuple[float, float], Span[str]] | None:

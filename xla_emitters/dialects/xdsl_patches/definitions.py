@@ -148,8 +148,8 @@ def _exact(op: type[IRDLOperation]) -> Row:
     )
 
 
-def _element_bits(type: Attribute) -> int:
-    element = get_element_type_or_self(type)
+def _element_bits(value_type: Attribute) -> int:
+    element = get_element_type_or_self(value_type)
     return element.bitwidth if isinstance(element, FixedBitwidthType) else 0
 
 
@@ -420,14 +420,14 @@ _MEMORY = (
 _UPPER_BOUND = {"upper_bound": OptPropertyDef(IntegerAttr.constr(type=IndexTypeConstr))}
 
 
-def _index(op: type[IRDLOperation], words: str, parse: Any, print: Any) -> Row:
+def _index(op: type[IRDLOperation], words: str, parse: Any, printed: Any) -> Row:
     """A number that the hardware knows, with the least number that it is always below."""
     return Row(
         op,
         "has no upper_bound, and the generic form alone",
         f"%r = {op.name} {words}",
         properties=_UPPER_BOUND,
-        methods={"parse": classmethod(parse), "print": print},
+        methods={"parse": classmethod(parse), "print": printed},
     )
 
 

@@ -30,8 +30,8 @@ from xla_emitters.dtypes import dtype
 
 _F64_FRACTION_BITS = dtype("f64").float_format.fraction_bits
 _IEEE = {
-    type: FloatSemantics(form.exponent_bits, form.fraction_bits, form.bias)
-    for type, form in (
+    float_type: FloatSemantics(form.exponent_bits, form.fraction_bits, form.bias)
+    for float_type, form in (
         (BFloat16Type, dtype("bf16").float_format),
         (Float16Type, dtype("f16").float_format),
         (Float32Type, dtype("f32").float_format),
@@ -66,8 +66,8 @@ def bits_of_nan(value: float, semantics: FloatSemantics) -> int:
             return sign | semantics.max_exponent << semantics.mantissa_bits | semantics.max_mantissa
 
 
-def _semantics(type: Any) -> FloatSemantics:
-    return _IEEE.get(type.__class__) or type.SEMANTICS
+def _semantics(float_type: Any) -> FloatSemantics:
+    return _IEEE.get(float_type.__class__) or float_type.SEMANTICS
 
 
 def _decoded(own: Any, values: Sequence[float], buffer: Any) -> tuple[float, ...]:
@@ -146,9 +146,9 @@ FLOATS: tuple[Member, ...] = (
     ),
     # The narrow types' own `pack` calls their `pack_into`.
     *(
-        Member(type, name, "loses the sign and the payload of NaN", wrapper)
-        for type in (*_IEEE, ReducedPrecisionFloatType)
+        Member(float_type, name, "loses the sign and the payload of NaN", wrapper)
+        for float_type in (*_IEEE, ReducedPrecisionFloatType)
         for name, wrapper in _WRAPPERS
-        if (type, name) != (ReducedPrecisionFloatType, "pack")
+        if (float_type, name) != (ReducedPrecisionFloatType, "pack")
     ),
 )

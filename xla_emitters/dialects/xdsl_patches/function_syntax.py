@@ -82,8 +82,8 @@ def _parse_arguments(
             is_variadic = True
             return
         named = parser.parse_optional_argument()
-        type = named.type if named is not None else parser.parse_optional_type()
-        if type is None:
+        argument_type = named.type if named is not None else parser.parse_optional_type()
+        if argument_type is None:
             parser.raise_error("Expected argument or type")
         if types and (named is None) == bool(names):
             parser.raise_error("Expected all arguments to be named or all arguments to be unnamed.", start, parser.pos)
@@ -91,7 +91,7 @@ def _parse_arguments(
         location = parser.parse_optional_location()
         if location is not None and parser.parse_optional_dictionary_attr_dict():
             parser.raise_error("Expected function argument attributes before location.", start, parser.pos)
-        types.append(type)
+        types.append(argument_type)
         if named is not None:
             named.location = location
             names.append(named)
@@ -108,7 +108,7 @@ def _parse_outputs(parser: Parser) -> tuple[list[Attribute], list[dict[str, Attr
     )
     if several is None:
         return [parser.parse_type()], []
-    return [type for type, _ in several], [dictionary for _, dictionary in several]
+    return [result_type for result_type, _ in several], [dictionary for _, dictionary in several]
 
 
 def _attributes(dictionaries: Sequence[Mapping[str, Attribute]]) -> ArrayAttr[DictionaryAttr] | None:

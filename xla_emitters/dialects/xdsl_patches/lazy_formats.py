@@ -43,11 +43,11 @@ class LazyFormat(FormatProgram):
         self.compiled.print(printer, op)
 
 
-def format_of(input: str, op_def: OpDef) -> FormatProgram:
+def format_of(text: str, op_def: OpDef) -> FormatProgram:
     """The format of an op, lazy for the dialects that are known to be right. raises ParseError for the others."""
     if op_def.name.partition(".")[0] in OURS_AND_XDSLS:
-        return LazyFormat((), input, op_def)
-    return compile_format(input, op_def)
+        return LazyFormat((), text, op_def)
+    return compile_format(text, op_def)
 
 
 FORMATS = Member(

@@ -155,11 +155,11 @@ def parse_select(op_type: type[arith.SelectOp], parser: Parser) -> Operation:
     operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
-    type = parser.parse_type()
+    selected = parser.parse_type()
     condition: Attribute = i1
     if parser.parse_optional_punctuation(","):
-        condition, type = type, parser.parse_type()
-    op = op_type(*parser.resolve_operands(operands, [condition, type, type], start))
+        condition, selected = selected, parser.parse_type()
+    op = op_type(*parser.resolve_operands(operands, [condition, selected, selected], start))
     op.attributes |= attributes
     return op
 
@@ -229,7 +229,7 @@ def parse_for(op_type: type[scf.ForOp], parser: Parser) -> Operation:
     operands = parser.resolve_operands(bounds, [counted] * 3, start)
     arguments = [
         variable.resolve(counted),
-        *(name.resolve(type) for (name, _), type in zip(carried, types, strict=True)),
+        *(name.resolve(carried_type) for (name, _), carried_type in zip(carried, types, strict=True)),
     ]
     low, high, step = operands
     op = op_type(low, high, step, inits, _with_block(parser.parse_region(arguments)))
@@ -316,7 +316,7 @@ def parse_while(op_type: type[scf.WhileOp], parser: Parser) -> Operation:
     function_type = parser.parse_function_type()
     inputs = function_type.inputs.data
     values = parser.resolve_operands([init for _, init in carried], inputs, start)
-    arguments = [name.resolve(type) for (name, _), type in zip(carried, inputs, strict=True)]
+    arguments = [name.resolve(carried_type) for (name, _), carried_type in zip(carried, inputs, strict=True)]
     before = parser.parse_region(arguments)
     parser.parse_keyword("do")
     op = op_type(values, function_type.outputs.data, before, _with_block(parser.parse_region()))
@@ -394,33 +394,33 @@ def parse_if(op_type: type[scf.IfOp], parser: Parser) -> scf.IfOp:
 def parse_map(parser: Parser) -> tuple[list[SSAValue], AffineMapAttr, dict[str, Attribute]]:
     """`affine_map<...>(%dims)[%symbols] {attributes}`."""
     start = parser.pos
-    map = parser.parse_attribute()
-    if not isinstance(map, AffineMapAttr):
+    affine_map = parser.parse_attribute()
+    if not isinstance(affine_map, AffineMapAttr):
         parser.raise_error("expected an affine map", start, parser.pos)
     index = IndexType()
     operands: list[SSAValue] = []
     for delimiter in (parser.Delimiter.PAREN, parser.Delimiter.SQUARE):
         operands += parser.parse_optional_comma_separated_list(delimiter, lambda: parser.parse_operand(index)) or []
-    return operands, map, parser.parse_optional_attr_dict()
+    return operands, affine_map, parser.parse_optional_attr_dict()
 
 
 def parse_map_op(op_type: Any, parser: Parser) -> Operation:
-    operands, map, attributes = parse_map(parser)
-    op: Operation = op_type(operands, map)
+    operands, affine_map, attributes = parse_map(parser)
+    op: Operation = op_type(operands, affine_map)
     op.attributes |= attributes
     return op
 
 
 def print_map_op(op: Operation, printer: Printer) -> None:
-    map = op.properties["map"]
-    assert isinstance(map, AffineMapAttr)
+    affine_map = op.properties["map"]
+    assert isinstance(affine_map, AffineMapAttr)
     printer.print_string(" ")
-    printer.print_attribute(map)
+    printer.print_attribute(affine_map)
     with printer.in_parens():
-        printer.print_list(op.operands[: map.data.num_dims], printer.print_ssa_value)
-    if map.data.num_symbols:
+        printer.print_list(op.operands[: affine_map.data.num_dims], printer.print_ssa_value)
+    if affine_map.data.num_symbols:
         with printer.in_square_brackets():
-            printer.print_list(op.operands[map.data.num_dims :], printer.print_ssa_value)
+            printer.print_list(op.operands[affine_map.data.num_dims :], printer.print_ssa_value)
     printer.print_op_attributes(op.attributes)
 
 
@@ -446,22 +446,26 @@ def parse_transfer(op_type: type[vector.TransferReadOp | vector.TransferWriteOp]
     shaped, row = (types if is_read else reversed(types)) if len(types) == 2 else (None, None)
     if not isa(shaped, MemRefType | TensorType) or not isa(row, VectorType):
         parser.raise_error("expected a tensor or memref and a vector", start, parser.pos)
-    map = attributes.pop("permutation_map", None)
-    if not isinstance(map, AffineMapAttr):
-        map = AffineMapAttr(vector.VectorTransferOperation.get_transfer_minor_identity_map(shaped, row))
+    permutation = attributes.pop("permutation_map", None)
+    if not isinstance(permutation, AffineMapAttr):
+        permutation = AffineMapAttr(vector.VectorTransferOperation.get_transfer_minor_identity_map(shaped, row))
     in_bounds = attributes.pop("in_bounds", None)
     if not isa(in_bounds, ArrayAttr[BoolAttr]):
-        in_bounds = ArrayAttr([BoolAttr.from_bool(False)] * len(map.data.results))
-    of_mask = [vector.VectorTransferOperation.infer_transfer_op_mask_type(row, map.data)] if len(more) > is_read else []
+        in_bounds = ArrayAttr([BoolAttr.from_bool(False)] * len(permutation.data.results))
+    of_mask = (
+        [vector.VectorTransferOperation.infer_transfer_op_mask_type(row, permutation.data)]
+        if len(more) > is_read
+        else []
+    )
     values = parser.resolve_operands(more, [*([shaped.element_type] if is_read else []), *of_mask], start)
     mask = values[-1] if of_mask else None
     if is_read:
         source = parser.resolve_operand(accessed[0], shaped)
-        op: Operation = vector.TransferReadOp(source, indices, values[0], row, in_bounds, map, mask)
+        op: Operation = vector.TransferReadOp(source, indices, values[0], row, in_bounds, permutation, mask)
     else:
         written, target = parser.resolve_operands(accessed, [row, shaped], start)
         result = shaped if isinstance(shaped, TensorType) else None
-        op = vector.TransferWriteOp(written, target, indices, in_bounds, mask, map, result)
+        op = vector.TransferWriteOp(written, target, indices, in_bounds, mask, permutation, result)
     op.attributes |= attributes
     return op
 
@@ -478,15 +482,15 @@ def parse_global(op_type: type[memref.GlobalOp], parser: Parser) -> Operation:
     properties["sym_name"] = parser.parse_symbol_name()
     parser.parse_punctuation(":")
     start = parser.pos
-    properties["type"] = type = parser.parse_type()
-    if not isa(type, MemRefType):
+    properties["type"] = memref_type = parser.parse_type()
+    if not isa(memref_type, MemRefType):
         parser.raise_error("expected a memref type", start, parser.pos)
     if parser.parse_optional_punctuation("="):
         if parser.parse_optional_keyword("uninitialized"):
             properties["initial_value"] = UnitAttr()
         else:
             parser.parse_keyword("dense")
-            held = cast("TensorType[AnyDenseElement]", TensorType(type.element_type, type.shape))
+            held = cast("TensorType[AnyDenseElement]", TensorType(memref_type.element_type, memref_type.shape))
             properties["initial_value"] = parser.parse_dense_int_or_fp_elements_attr(held)
     attributes = parser.parse_optional_attr_dict()
     if (alignment := attributes.pop("alignment", None)) is not None:

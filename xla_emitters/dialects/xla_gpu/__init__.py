@@ -1,4 +1,4 @@
-"""The `xla_gpu` dialect: loops over indexing maps, calls without side effects, shared memory, and what else XLA:GPU's emitters say.
+"""The `xla_gpu` dialect: the ops of XLA:GPU's emitters: loops over indexing maps, calls without side effects, shared memory.
 
     %l = xla_gpu.loop (%tid, %bid)[%vector_index] -> (%dim0, %dim1) in #map iter_args(%iter = %init) -> (tensor<4xf32>) {
       %e = xla_gpu.pure_call @f(%arg, %dim0, %dim1) : (tensor<8xf32>, index, index) -> f32
@@ -54,7 +54,7 @@ from xla_emitters.dialects.xla_gpu.tiles import (
 
 
 class _Constants(ConstantMaterializationInterface):
-    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         return arith.ConstantOp(value, type) if isa(value, IntegerAttr) else None
 
 

@@ -1,13 +1,13 @@
-"""The `xla_gpu` dialect's ops that name a function: pure_call, and two that combine values by one.
+"""The `xla_gpu` dialect's ops that name a function: pure_call, and two that combine values with it.
 
     %c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32
     %q:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@argmax : f32, i32
     %u:2 = xla_gpu.reduce(%x, %y) inits(%a, %b) dimensions=[0, 2] combiner=@argmax : tensor<..>, tensor<..> to tensor<8xf32>, tensor<8xi32>
 
-A combiner takes the values so far, then the values to add to them, and gives the new values: (f32, i32, f32, i32) -> (f32, i32).
+A combiner takes the accumulated values, then those to combine with them, and returns the new ones: (f32, i32, f32, i32) -> (f32, i32).
 `shuffle_reduce` combines each lane's values with those of the lane `d` above it, for d = max_distance, max_distance / 2, ... 1; after it
-the first lane of each run of 2 * max_distance lanes has the values of all of them.
-`reduce` combines the elements along the dimensions named. Today's XLA has it for an experiment; it is read, never emitted here.
+the first lane of each run of 2 * max_distance lanes has the combined values of the run.
+`reduce` combines the elements along the dimensions named. An experimental op of today's XLA; it is read, never emitted here.
 Import the ops from `xla_gpu.py`.
 Source: docs/reference/1 1.1-1.3.
 """
@@ -82,7 +82,7 @@ class _CalleeIsFunc(SymbolUserOpInterface):
 
 @irdl_op_definition
 class PureCallOp(IRDLOperation):
-    """`%c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32`: a call that computes and does nothing else."""
+    """`%c = xla_gpu.pure_call @f(%a, %i) {noinline} : (tensor<4xf32>, index) -> f32`: a call without side effects."""
 
     name = "xla_gpu.pure_call"
 
@@ -118,7 +118,7 @@ class PureCallOp(IRDLOperation):
 
 
 class _CombinerFits(SymbolUserOpInterface):
-    """The combiner is a `func.func` from the values so far and those to add, of the given types, to the new values."""
+    """The combiner is a `func.func` from the accumulated values and those to combine, of the given types, to the new values."""
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, ShuffleReduceOp | ReduceOp)
@@ -132,7 +132,7 @@ class _CombinerFits(SymbolUserOpInterface):
 class ShuffleReduceOp(IRDLOperation):
     """`%q:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@argmax : f32, i32`: combines values across the lanes of a warp.
 
-    max_distance  how many lanes above the first partner is; then half as many, down to 1
+    max_distance  the distance of the first partner lane; then half of it, down to 1
     """
 
     name = "xla_gpu.shuffle_reduce"
@@ -200,7 +200,7 @@ class ShuffleReduceOp(IRDLOperation):
                 f"but its results are ({comma_separated(self.result_types)})"
             )
         if self.max_distance < 0:
-            raise VerifyException(f"the greatest distance is {self.max_distance}; it must not be negative")
+            raise VerifyException(f"the maximum distance is {self.max_distance}; it must not be negative")
 
 
 def _parse_combiner(parser: Parser) -> str:
@@ -215,7 +215,7 @@ class ReduceOp(IRDLOperation):
 
     inputs      tensors of one shape
     inits       their elements' first values
-    dimensions  those combined along, in ascending order; the results have the others
+    dimensions  the reduced dimensions, in ascending order
     """
 
     name = "xla_gpu.reduce"
@@ -240,7 +240,7 @@ class ReduceOp(IRDLOperation):
     ):
         super().__init__(
             operands=[inputs, inits],
-            result_types=[_reduced_types([SSAValue.get(input).type for input in inputs], dimensions)],
+            result_types=[_reduced_types([SSAValue.get(reduced).type for reduced in inputs], dimensions)],
             properties={
                 "dimensions": DenseArrayBase.from_list(i64, dimensions),
                 "combiner": SymbolRefAttr(combiner),
@@ -279,7 +279,7 @@ class ReduceOp(IRDLOperation):
         parser.parse_punctuation(":")
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        elements = [type.element_type for type in types if isa(type, TensorType)]
+        elements = [tensor.element_type for tensor in types if isa(tensor, TensorType)]
         if len(elements) != len(types):
             parser.raise_error("expected tensor types", start, parser.pos)
         parser.parse_keyword("to")
@@ -311,10 +311,10 @@ class ReduceOp(IRDLOperation):
     def verify_(self) -> None:
         if not self.inputs:
             raise VerifyException("there is nothing to reduce")
-        for number, (input, init) in enumerate(zip(self.inputs.types, self.inits.types, strict=True)):
-            assert isa(input, TensorType)
-            if init != input.element_type:
-                raise VerifyException(f"input {number} is {input}, but its init {init}")
+        for number, (tensor, init) in enumerate(zip(self.inputs.types, self.inits.types, strict=True)):
+            assert isa(tensor, TensorType)
+            if init != tensor.element_type:
+                raise VerifyException(f"input {number} is {tensor}, but its init {init}")
         wanted = _reduced_types(self.inputs.types, self.dimensions)
         if self.result_types != tuple(wanted):
             raise VerifyException(
@@ -327,11 +327,11 @@ def _reduced_types(inputs: Sequence[Attribute], dimensions: Sequence[int]) -> li
 
     raises  VerifyException if the inputs differ in shape or the dimensions are not ascending ones of theirs
     """
-    types = [type for type in inputs if isa(type, TensorType)]
-    if len(types) != len(inputs) or len({type.shape for type in types}) > 1:
+    types = [tensor for tensor in inputs if isa(tensor, TensorType)]
+    if len(types) != len(inputs) or len({tensor.shape for tensor in types}) > 1:
         raise VerifyException(f"the inputs differ in shape: {comma_separated(inputs)}")
     shape = types[0].get_shape() if types else ()
     if list(dimensions) != sorted({dim for dim in dimensions if 0 <= dim < len(shape)}):
         raise VerifyException(f"the dimensions must be ascending and below {len(shape)}, but are {list(dimensions)}")
     kept = [size for dim, size in enumerate(shape) if dim not in dimensions]
-    return [TensorType(type.element_type, kept) for type in types]
+    return [TensorType(tensor.element_type, kept) for tensor in types]

@@ -1,17 +1,17 @@
 """Simpler forms of `xla_gpu.apply_indexing` and `xla_gpu.loop`.
 
-    %0 = apply_indexing (d0)[s0] -> (d0 * 4 + s0) (%tid)[%v]        symbols become dims, unused variables go, the map is simplified,
-    %1 = apply_indexing (d0) -> (d0 + 512) (%0)                     constants and the maps of operands go into the map, and results that
-                                                                    are an operand or a constant are no result of a map any more
+    %0 = apply_indexing (d0)[s0] -> (d0 * 4 + s0) (%tid)[%v]        symbols become dims, unused variables are dropped, the map simplified,
+    %1 = apply_indexing (d0) -> (d0 + 512) (%0)                     constants and the maps of operands are composed into it, and results
+                                                                    that are an operand or a constant are replaced by it
     %1 = apply_indexing (d0, s0) -> (d0 * 4 + s0 + 512) (%tid, %v)
 
-The ops are in `loops.py`; here are the rewrites of a map with its operands, which they share.
+The ops are in `loops.py`; this file has the rewrites of a map and its operands that both share.
 
-Each rewrite takes a map with its operands to another that computes the same; they are repeated until none applies, and the op is replaced
-once. That ends: each makes symbols, variables, or chains of apply_indexing fewer, or the map simpler.
+Each rewrite replaces a map and its operands by another map that computes the same. They are repeated until none applies, and then the op is
+replaced once. This terminates: each rewrite removes symbols, variables or chains of apply_indexing, or simplifies the map.
 
-A loop's domain is a check at run time, an apply_indexing's is a promise. So where a loop's dim is replaced by an expression, the dim's
-bounds stay as a constraint on it, and a dim that the results do not need is dropped only when its operand surely lies in the bounds.
+A loop checks its domain at run time; apply_indexing assumes it. So where a loop's dim is replaced by an expression, the dim's bounds become
+a constraint on the expression, and an unused dim is dropped only if its operand is proved to be in the bounds.
 Source: docs/reference/1 1.5 "Canonicalization patterns"; where it marks an upstream defect, this keeps the constraints.
 """
 
@@ -91,7 +91,7 @@ def _constant(value: SSAValue) -> int | None:
 def _fold_producers(it: Application) -> Application | None:
     """Puts the maps of operands that are themselves results of maps into this one.
 
-    Only if that takes the producers' work away (they have no other use), or if there is something to simplify in the combined map.
+    Only if the producers then have no use left, or if the combined map can be simplified.
     """
     folded, producers = _with_producers(it, range(len(it.operands)))
     if folded is None:
@@ -156,14 +156,14 @@ def simplest(it: Application) -> Application:
 
 
 def simplest_loop(it: Application) -> Application:
-    """`it` without constant dims, dims computed by apply_indexing, and dims that say nothing."""
+    """`it` without constant dims, dims computed by apply_indexing, and dims that neither the results nor the domain need."""
     while (simpler := _loop_with_constants(it) or _loop_with_producers(it)) is not None:
         it = simpler
     return it
 
 
 def _loop_with_constants(it: Application) -> Application | None:
-    """Dims with one possible value, inside their bounds, become this value. Others are left alone: the loop would not run."""
+    """Replaces dims of constant value by it, if it is in their bounds. If it is not, the loop does not run, and the dim is left."""
     values = {
         number: known.lower
         for number, (operand, dim) in enumerate(zip(it.operands, it.map.dims, strict=True))
@@ -181,7 +181,7 @@ def _loop_with_producers(it: Application) -> Application | None:
         return None
     results = dict.fromkeys(producers)
     places = [number for number, operand in enumerate(it.operands) if operand in results]
-    # What each replaced dim had to hold, its expression has to hold now.
+    # The bounds of each replaced dim now apply to its expression.
     replaced = _expressions(it, folded, places)
     checks = tuple((replaced[number], it.map.dims[number].bounds) for number in places)
     checked = replace(folded.map, constraints=folded.map.parts.constraints + checks)
@@ -204,7 +204,7 @@ def _expressions(it: Application, folded: Application, places: Sequence[int]) ->
 
 
 def _without_idle_dims(it: Application, replaced: frozenset[int]) -> Application:
-    """Without the dims that nothing mentions: those replaced, and those whose operand surely lies inside the bounds."""
+    """Without unused dims: those replaced, and those whose operand is proved to be in the bounds."""
     if it.map.is_known_empty:
         return it
     mentioned = frozenset[int]().union(

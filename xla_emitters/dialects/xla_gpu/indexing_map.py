@@ -3,10 +3,10 @@
     #map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, th_x * 4 + vector_index), "
                                  "domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]">
 
-Adjacent string literals are one string, with nothing put between them. Everything that a map is and can do stands in `indexing/`; the
-attribute only wraps one, so equal maps are equal attributes (names of variables do not count, but are kept and printed).
+Adjacent string literals are concatenated. The attribute only wraps a map of `indexing/`, so equal maps are equal attributes (names of
+variables are ignored in comparisons, but kept and printed).
 Upstream's spelling `#xla.indexing_map` is read into this same attribute, see `xla.py`.
-A map with runtime variables is no attribute: the ops have no operands for them.
+A map with runtime variables cannot be an attribute: the ops have no operands for them.
 Source: seed document, "MLIR Conversion"; docs/reference/1 1.8 "Attributes, types".
 """
 
@@ -38,7 +38,7 @@ def parse_map_text(parser: AttrParser) -> IndexingMap:
 
 
 def parse_text(parser: AttrParser, what: str) -> str:
-    """Adjacent string literals as one; `what` it is the text of, for the message when there is none."""
+    """Adjacent string literals concatenated. `what` names the text in the error where there is none."""
     text = parser.parse_str_literal(f" for the text of {what}")
     while (more := parser.parse_optional_str_literal()) is not None:
         text += more
@@ -62,7 +62,7 @@ class IndexingMapAttr(Data[IndexingMap]):
             return parse_map_text(parser)
 
     def spelling_for(self, printer: Printer) -> Spelling:
-        """Upstream's if this attribute, or the whole text that `printer` prints, is in it."""
+        """Upstream's spelling if this attribute, or all that `printer` prints, has it."""
         is_upstream = "upstream" in (self.SPELLING, getattr(printer, "spelling", "seed"))
         return "upstream" if is_upstream else "seed"
 

@@ -11,11 +11,11 @@
       xla_gpu.yield %next : f32
     }
 
-`apply_indexing` computes the map's results; its operands are taken to lie in the map's domain.
-`loop` runs its body for every value of the map's range variables for which the map's dims lie in their bounds and its constraints hold;
-the other iterations hand the iter args on unchanged. Block arguments: induction variables, map results, iter args.
-`atomic_rmw` replaces one element, or as many from it on as the block argument's vector has, by what its body makes of the old value, while
-no other thread does; between the elements of a vector another thread may. Import the ops from `xla_gpu.py`.
+`apply_indexing` computes the map's results; its operands are assumed to be in the map's domain.
+`loop` runs its body for every value of the map's range variables for which the map's dims are in their bounds and its constraints hold;
+the other iterations pass the iter args on unchanged. Block arguments: induction variables, map results, iter args.
+`atomic_rmw` atomically replaces one element by the value that its body computes from the old one. If the block argument is a vector, it
+replaces as many elements from there on, each atomically by itself. Import the ops from `xla_gpu.py`.
 Source: seed document, "MLIR Conversion"; docs/reference/1 1.1-1.4.
 """
 
@@ -86,7 +86,7 @@ def parse_map(parser: Parser) -> IndexingMapAttr:
 
 
 def comma_separated(types: Sequence[Attribute]) -> str:
-    return ", ".join(str(type) for type in types)
+    return ", ".join(str(shown) for shown in types)
 
 
 def parse_operands(parser: Parser, delimiter: Parser.Delimiter) -> list[UnresolvedOperand] | None:
@@ -116,15 +116,15 @@ class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface
     def __init__(
         self,
         operands: Sequence[SSAValue | Operation],
-        map: IndexingMap | IndexingMapAttr,
+        indexing_map: IndexingMap | IndexingMapAttr,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        if isinstance(map, IndexingMap):
-            map = IndexingMapAttr(map)
+        if isinstance(indexing_map, IndexingMap):
+            indexing_map = IndexingMapAttr(indexing_map)
         super().__init__(
             operands=[operands],
-            result_types=[[INDEX] * map.data.num_results],
-            properties={"indexing_map_attr": map},
+            result_types=[[INDEX] * indexing_map.data.num_results],
+            properties={"indexing_map_attr": indexing_map},
             attributes=attributes,
         )
 
@@ -173,7 +173,7 @@ class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface
             raise VerifyException("apply_indexing takes no map with constraints")
 
     def fold(self) -> Sequence[SSAValue | Attribute] | None:
-        """The operands and constants that the results are, if every result is one."""
+        """The operands and constants that equal the results, if all results have one."""
         folded: list[SSAValue | Attribute] = []
         for result in self.map.results:
             if result.kind is ExprKind.VARIABLE:
@@ -191,7 +191,7 @@ class ApplyIndexingOp(IRDLOperation, AppliesMap, KnowsRanges, HasFolderInterface
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """`xla_gpu.yield %a, %b : t, u`: the values that the iter args take next, or the element's new value."""
+    """`xla_gpu.yield %a, %b : t, u`: the iter args of the next iteration, or the element's new value."""
 
     name = "xla_gpu.yield"
 
@@ -211,7 +211,7 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
 
     dims   one index per dim of the map, the same in all iterations
     inits  first values of the iter args
-    body   one block; None makes it, with its arguments and without ops
+    body   one block; None makes one with its arguments and without ops
     """
 
     name = "xla_gpu.loop"
@@ -230,31 +230,31 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
         self,
         dims: Sequence[SSAValue | Operation],
         inits: Sequence[SSAValue | Operation],
-        map: IndexingMap | IndexingMapAttr,
+        indexing_map: IndexingMap | IndexingMapAttr,
         body: Region | None = None,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        if isinstance(map, IndexingMap):
-            map = IndexingMapAttr(map)
+        if isinstance(indexing_map, IndexingMap):
+            indexing_map = IndexingMapAttr(indexing_map)
         carried = [SSAValue.get(init).type for init in inits]
         if body is None:
-            body = Region(self.make_block(map.data, carried))
+            body = Region(self.make_block(indexing_map.data, carried))
         super().__init__(
             operands=[dims, inits],
             result_types=[carried],
-            properties={"indexing_map_attr": map},
+            properties={"indexing_map_attr": indexing_map},
             attributes=attributes,
             regions=[body],
         )
 
     @staticmethod
-    def make_block(map: IndexingMap, carried: Sequence[Attribute]) -> Block:
-        """An empty body for a loop over `map` that carries values of the types `carried`."""
-        num_ivs, num_results = len(map.range_vars), map.num_results
+    def make_block(indexing_map: IndexingMap, carried: Sequence[Attribute]) -> Block:
+        """An empty body for a loop over `indexing_map` that carries values of the types `carried`."""
+        num_ivs, num_results = len(indexing_map.range_vars), indexing_map.num_results
         block = Block(arg_types=[INDEX] * (num_ivs + num_results) + list(carried))
         for number, argument in enumerate(block.args):
             if number < num_ivs:
-                name = map.range_vars[number].name or INDUCTION_NAMES[min(number, len(INDUCTION_NAMES) - 1)]
+                name = indexing_map.range_vars[number].name or INDUCTION_NAMES[min(number, len(INDUCTION_NAMES) - 1)]
             elif number < num_ivs + num_results:
                 name = f"dim{number - num_ivs}"
             else:
@@ -317,7 +317,7 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
             parser.parse_punctuation("->")
             types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
         inits = parser.resolve_operands([init for _, init in carried], types, start)
-        iter_args = [name.resolve(type) for (name, _), type in zip(carried, types, strict=True)]
+        iter_args = [name.resolve(carried_type) for (name, _), carried_type in zip(carried, types, strict=True)]
         body = parser.parse_region((*ivs, *results, *iter_args))
         attributes = parser.parse_optional_attr_dict()
         dim_values = [parser.resolve_operand(dim, INDEX) for dim in dims]
@@ -361,12 +361,12 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
         for number, argument in enumerate(arguments[: ivs + self.map.num_results]):
             if argument.type != INDEX:
                 raise VerifyException(f"block argument {number} is {argument.type}; it must be index")
-        for number, (init, argument, type) in enumerate(
+        for number, (init, argument, result_type) in enumerate(
             zip(self.inits, self.iter_args, self.result_types, strict=True)
         ):
-            if init.type != type or argument.type != type:
+            if init.type != result_type or argument.type != result_type:
                 raise VerifyException(
-                    f"result {number} is {type}, but its init {init.type} and its iter arg {argument.type}"
+                    f"result {number} is {result_type}, but its init {init.type} and its iter arg {argument.type}"
                 )
         last = self.body.block.last_op
         if isinstance(last, YieldOp) and last.arguments.types != self.result_types:
@@ -384,13 +384,12 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
 class AtomicRMWOp(IRDLOperation, HasFolderInterface):
     """`%u = xla_gpu.atomic_rmw %t[%i, %j] : tensor<2x3xf32> { ^bb0(%current : f32): ... xla_gpu.yield %next : f32 }`
 
-    input     the tensor; the result is the same with the element replaced
+    tensor    the op's `input`; the result is the same with the element replaced
     indices   one per dimension
-    body      one block from the old value (an element, or a vector of so many elements from there on) to the new one; None makes it,
-              with an element as its argument and without ops
+    body      one block from the old value (an element, or a vector of elements) to the new one; None makes one with an element
+              as its argument and without ops
 
-    It has no effect but its result, as tensor.insert has none; but it is not run where it would not have run, since it writes in place
-    when tensors become memory.
+    Like tensor.insert it has no side effect, but it is not speculatable, because it writes in place when tensors become memory.
     """
 
     name = "xla_gpu.atomic_rmw"
@@ -404,17 +403,17 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
 
     def __init__(
         self,
-        input: SSAValue | Operation,
+        tensor: SSAValue | Operation,
         indices: Sequence[SSAValue | Operation],
         body: Region | None = None,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
-        type = SSAValue.get(input).type
-        assert isa(type, TensorType), "atomic_rmw of a value that is no tensor"
+        tensor_type = SSAValue.get(tensor).type
+        assert isa(tensor_type, TensorType), "atomic_rmw of a value that is no tensor"
         if body is None:
-            body = Region(Block(arg_types=[type.element_type]))
+            body = Region(Block(arg_types=[tensor_type.element_type]))
             body.block.args[0].name_hint = "current"
-        super().__init__(operands=[input, indices], result_types=[type], regions=[body], attributes=attributes)
+        super().__init__(operands=[tensor, indices], result_types=[tensor_type], regions=[body], attributes=attributes)
 
     @property
     def current(self) -> BlockArgument:
@@ -423,17 +422,17 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
 
     @classmethod
     def parse(cls, parser: Parser) -> AtomicRMWOp:
-        input = parser.parse_unresolved_operand()
+        tensor = parser.parse_unresolved_operand()
         indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_type()
-        if not isa(type, TensorType):
+        tensor_type = parser.parse_type()
+        if not isa(tensor_type, TensorType):
             parser.raise_error("expected a tensor type", start, parser.pos)
         body = parser.parse_region()
         values = [parser.resolve_operand(index, INDEX) for index in indices]
-        return AtomicRMWOp(parser.resolve_operand(input, type), values, body, attributes)
+        return AtomicRMWOp(parser.resolve_operand(tensor, tensor_type), values, body, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -446,18 +445,18 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
         printer.print_region(self.body)
 
     def verify_(self) -> None:
-        type = self.input.type
-        assert isa(type, TensorType)
-        if self.result.type != type:
-            raise VerifyException(f"the result is {self.result.type}, but the input {type}")
-        verify_indices(self.indices, type)
+        tensor_type = self.input.type
+        assert isa(tensor_type, TensorType)
+        if self.result.type != tensor_type:
+            raise VerifyException(f"the result is {self.result.type}, but the input is {tensor_type}")
+        verify_indices(self.indices, tensor_type)
         arguments = self.body.block.args
         if len(arguments) != 1:
             raise VerifyException(f"its body takes the old value alone, not {len(arguments)} values")
         old = arguments[0].type
         element = old.element_type if isa(old, VectorType) else old
-        if element != type.element_type:
-            raise VerifyException(f"its body takes {old}, but the elements are {type.element_type}")
+        if element != tensor_type.element_type:
+            raise VerifyException(f"its body takes {old}, but the elements are {tensor_type.element_type}")
         if isa(old, VectorType) and old.get_num_dims() != 1:
             raise VerifyException(f"its body takes {old}; a vector must have one dimension")
         last = self.body.block.last_op
@@ -473,10 +472,12 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
         return None
 
 
-def verify_indices(indices: Sequence[SSAValue], type: TensorType) -> None:
+def verify_indices(indices: Sequence[SSAValue], tensor_type: TensorType) -> None:
     """One index per dimension."""
-    if len(indices) != type.get_num_dims():
-        raise VerifyException(f"{type} has {type.get_num_dims()} dimensions, but there are {len(indices)} indices")
+    if len(indices) != tensor_type.get_num_dims():
+        raise VerifyException(
+            f"{tensor_type} has {tensor_type.get_num_dims()} dimensions, but there are {len(indices)} indices"
+        )
 
 
 # ---- patterns ---------------------------------------------------------------------------------------------------------------------------
@@ -493,7 +494,7 @@ class CanonicalizeApplyIndexing(RewritePattern):
             for out, result in zip(op.results, op.map.results, strict=True)
         )
         it = simplest(replace(start, map=replace(op.map, results=used)) if used != op.map.results else start)
-        # A map whose domain is empty says nothing of its results.
+        # For a map with an empty domain nothing is known of its results.
         is_plain = [
             not it.map.is_known_empty and result.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT)
             for result in it.map.results
@@ -529,7 +530,7 @@ def _emit(it: Application, op: ApplyIndexingOp, new_ops: list[Operation]) -> Seq
 
 
 class CanonicalizeLoop(RewritePattern):
-    """Takes constant dims, dims computed by apply_indexing, and dims that say nothing out of a loop's map."""
+    """Removes constant dims, dims computed by apply_indexing, and unused dims from a loop's map."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: LoopOp, rewriter: PatternRewriter) -> None:

@@ -1,4 +1,4 @@
-"""The `xla_gpu` dialect's ops on whole tensors: guarded elements, shared memory, waiting.
+"""The `xla_gpu` dialect's ops on tensors: guarded accesses, shared memory, barriers.
 
     %t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>
     %v = xla_gpu.predicated_extract %src[%i] if %condition else %fallback : tensor<8xf32>
@@ -6,10 +6,10 @@
     %s = xla_gpu.allocate_shared : tensor<32x1x33xf32>
     %y:2 = xla_gpu.sync_threads %a, %b : tensor<2xf32>, tensor<2xf32>
 
-A guarded access happens in the threads where the condition holds; elsewhere the insert gives its tensor unchanged, and the extract
-the fallback. An index may lie outside the tensor where the condition does not hold.
-`allocate_shared` gives a tensor that all threads of the block share, with anything in it. `sync_threads` waits for all threads of the
-block; its results hold what all of them have written.
+A guarded access happens in the threads where the condition holds; elsewhere the insert returns its tensor unchanged, and the extract the
+fallback. The index may be outside the tensor where the condition does not hold.
+`allocate_shared` returns a tensor that all threads of the block share, not initialised. `sync_threads` waits for all threads of the
+block; its results contain the writes of all of them.
 `pdl_wait` and `pdl_launch_dependents` are read from today's XLA and never emitted here. Import the ops from `xla_gpu.py`.
 Source: docs/reference/1 1.1-1.3.
 """
@@ -41,23 +41,23 @@ from xla_emitters.dialects.xla_gpu.loops import INDEX, comma_separated, print_va
 
 def _parse_tensor_type(parser: Parser) -> TensorType:
     start = parser.pos
-    type = parser.parse_type()
-    if not isa(type, TensorType):
+    tensor_type = parser.parse_type()
+    if not isa(tensor_type, TensorType):
         parser.raise_error("expected a tensor type", start, parser.pos)
-    return type
+    return tensor_type
 
 
 def _tensor_type(value: SSAValue | Operation) -> TensorType:
-    type = SSAValue.get(value).type
-    assert isa(type, TensorType), f"{type} is no tensor"
-    return type
+    tensor_type = SSAValue.get(value).type
+    assert isa(tensor_type, TensorType), f"{tensor_type} is no tensor"
+    return tensor_type
 
 
-def _verify_static(type: Attribute) -> TensorType:
-    assert isa(type, TensorType)
-    if not type.has_static_shape():
-        raise VerifyException(f"{type} must have a static shape")
-    return type
+def _verify_static(tensor_type: Attribute) -> TensorType:
+    assert isa(tensor_type, TensorType)
+    if not tensor_type.has_static_shape():
+        raise VerifyException(f"{tensor_type} must have a static shape")
+    return tensor_type
 
 
 # ---- guarded elements -------------------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def _verify_static(type: Attribute) -> TensorType:
 class PredicatedInsertOp(IRDLOperation):
     """`%t = xla_gpu.predicated_insert %v into %dest[%i] if %condition : tensor<8xf32>`
 
-    Like tensor.insert it writes in place when tensors become memory, so it is not run where it would not have run.
+    Not speculatable, because like tensor.insert it writes in place when tensors become memory.
     """
 
     name = "xla_gpu.predicated_insert"
@@ -104,9 +104,9 @@ class PredicatedInsertOp(IRDLOperation):
         condition = parser.parse_operand(i1)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = _parse_tensor_type(parser)
-        element = parser.resolve_operand(value, type.element_type)
-        return PredicatedInsertOp(element, parser.resolve_operand(dest, type), indices, condition, attributes)
+        tensor_type = _parse_tensor_type(parser)
+        element = parser.resolve_operand(value, tensor_type.element_type)
+        return PredicatedInsertOp(element, parser.resolve_operand(dest, tensor_type), indices, condition, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -121,12 +121,12 @@ class PredicatedInsertOp(IRDLOperation):
         printer.print_attribute(self.dest.type)
 
     def verify_(self) -> None:
-        type = _verify_static(self.dest.type)
-        verify_indices(self.indices, type)
-        if self.value.type != type.element_type:
-            raise VerifyException(f"puts {self.value.type} into {type}")
-        if self.result.type != type:
-            raise VerifyException(f"the result is {self.result.type}, but the tensor {type}")
+        tensor_type = _verify_static(self.dest.type)
+        verify_indices(self.indices, tensor_type)
+        if self.value.type != tensor_type.element_type:
+            raise VerifyException(f"inserts {self.value.type} into {tensor_type}")
+        if self.result.type != tensor_type:
+            raise VerifyException(f"the result is {self.result.type}, but the tensor is {tensor_type}")
 
 
 @irdl_op_definition
@@ -167,9 +167,9 @@ class PredicatedExtractOp(IRDLOperation):
         fallback = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = _parse_tensor_type(parser)
-        other = parser.resolve_operand(fallback, type.element_type)
-        return PredicatedExtractOp(parser.resolve_operand(src, type), indices, condition, other, attributes)
+        tensor_type = _parse_tensor_type(parser)
+        other = parser.resolve_operand(fallback, tensor_type.element_type)
+        return PredicatedExtractOp(parser.resolve_operand(src, tensor_type), indices, condition, other, attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -184,16 +184,16 @@ class PredicatedExtractOp(IRDLOperation):
         printer.print_attribute(self.src.type)
 
     def verify_(self) -> None:
-        type = _verify_static(self.src.type)
-        verify_indices(self.indices, type)
+        tensor_type = _verify_static(self.src.type)
+        verify_indices(self.indices, tensor_type)
         for what, found in (("fallback", self.fallback.type), ("result", self.result.type)):
-            if found != type.element_type:
-                raise VerifyException(f"the {what} is {found}, but the tensor {type}")
+            if found != tensor_type.element_type:
+                raise VerifyException(f"the {what} is {found}, but the tensor {tensor_type}")
 
 
 @irdl_op_definition
 class GetDynamicDimSizeOp(IRDLOperation):
-    """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: how much of dimension 1 is in use."""
+    """`%n = xla_gpu.get_dynamic_dim_size %t 1 : tensor<16x8x4xf32>`: the size of dimension 1 at run time."""
 
     name = "xla_gpu.get_dynamic_dim_size"
 
@@ -237,9 +237,9 @@ class GetDynamicDimSizeOp(IRDLOperation):
         printer.print_attribute(self.tensor.type)
 
     def verify_(self) -> None:
-        type = _verify_static(self.tensor.type)
-        if not 0 <= self.dim < type.get_num_dims():
-            raise VerifyException(f"{type} has no dimension {self.dim}")
+        tensor_type = _verify_static(self.tensor.type)
+        if not 0 <= self.dim < tensor_type.get_num_dims():
+            raise VerifyException(f"{tensor_type} has no dimension {self.dim}")
 
 
 # ---- shared memory ----------------------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class GetDynamicDimSizeOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocateSharedOp(IRDLOperation):
-    """`%s = xla_gpu.allocate_shared : tensor<32x1x33xf32>`. Two of them are two allocations, so equal ones are never merged."""
+    """`%s = xla_gpu.allocate_shared : tensor<32x1x33xf32>`. Each op is its own allocation, so equal ops are never merged."""
 
     name = "xla_gpu.allocate_shared"
 
@@ -255,8 +255,8 @@ class AllocateSharedOp(IRDLOperation):
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, type: TensorType, attributes: Mapping[str, Attribute | None] | None = None):
-        super().__init__(result_types=[type], attributes=attributes)
+    def __init__(self, tensor_type: TensorType, attributes: Mapping[str, Attribute | None] | None = None):
+        super().__init__(result_types=[tensor_type], attributes=attributes)
 
     def verify_(self) -> None:
         _verify_static(self.result.type)
@@ -310,7 +310,7 @@ class SyncThreadsOp(IRDLOperation):
     def verify_(self) -> None:
         if self.result_types != self.arguments.types:
             raise VerifyException(
-                f"waits with ({comma_separated(self.arguments.types)}), "
+                f"its operands are ({comma_separated(self.arguments.types)}), "
                 f"but its results are ({comma_separated(self.result_types)})"
             )
 

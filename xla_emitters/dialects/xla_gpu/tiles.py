@@ -1,13 +1,13 @@
-"""The `xla_gpu` dialect's tiles: vectors whose elements are spread over threads. XLA had, and in part has, them for an experiment.
+"""The `xla_gpu` dialect's tiles: vectors whose elements are distributed over threads: an experiment of XLA, now partly removed.
 
     #layout = #xla_gpu.layout<"shmem", "(d0, d1) -> (d1, d0), domain: d0 in [0, 31], d1 in [0, 31]">
     %m = xla_gpu.materialize @fn(%in) at #map(%i) : (tensor<32x64xf32>) -> !xla_gpu.indexed_vector<32x64xf32, #map1>
     %z = xla_gpu.insert %m(%i, %j) into %dst at #map2 : !xla_gpu.indexed_vector<32x64xf32, #map1> -> tensor<32x64xf32>
 
-`!xla_gpu.indexed_vector<32x64xf32, #map>` is a 32x64 vector of which the map says which elements a thread holds. `materialize` calls a
-function for each of them; `insert` puts them into a tensor where another map says. They are read and kept, never emitted here.
+`!xla_gpu.indexed_vector<32x64xf32, #map>` is a 32x64 vector; the map gives the elements that each thread holds. `materialize` calls a
+function for each of them; `insert` writes them into a tensor at the indices of another map. They are read and kept, never emitted here.
 `#xla_gpu.layout` is the encoding of a tensor in registers or shared memory. Import all from `xla_gpu.py`.
-Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 for `materialize`, which is gone since.
+Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 for `materialize`, which was removed since.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MemorySpaceAttr(EnumAttribute[MemorySpace]):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """`#xla_gpu.layout<"shmem", "(d0, d1) -> (d1, d0), domain: ...">`: the memory that a tensor is in, and where in it."""
+    """`#xla_gpu.layout<"shmem", "(d0, d1) -> (d1, d0), domain: ...">`: the memory space of a tensor, and the map to its elements there."""
 
     name = "xla_gpu.layout"
 
@@ -101,8 +101,8 @@ class IndexedVectorType(ParametrizedAttribute, TypeAttribute):
     map: IndexingMapAttr
 
     @classmethod
-    def of(cls, shape: Sequence[int], element_type: Attribute, map: IndexingMap) -> IndexedVectorType:
-        return cls(ArrayAttr([IntAttr(size) for size in shape]), element_type, IndexingMapAttr(map))
+    def of(cls, shape: Sequence[int], element_type: Attribute, indexing_map: IndexingMap) -> IndexedVectorType:
+        return cls(ArrayAttr([IntAttr(size) for size in shape]), element_type, IndexingMapAttr(indexing_map))
 
     def get_shape(self) -> tuple[int, ...]:
         return tuple(size.data for size in self.shape)
@@ -113,7 +113,7 @@ class IndexedVectorType(ParametrizedAttribute, TypeAttribute):
             start = parser.pos
             shape, element_type = parser.parse_ranked_shape()
             if any(size < 0 for size in shape):
-                parser.raise_error("an indexed vector has a static shape", start, parser.pos)
+                parser.raise_error("an indexed vector must have a static shape", start, parser.pos)
             parser.parse_punctuation(",")
             start = parser.pos
             map_attr = parser.parse_attribute()
@@ -148,13 +148,15 @@ class InsertOp(IRDLOperation):
         source: SSAValue | Operation,
         indices: Sequence[SSAValue | Operation],
         dest: SSAValue | Operation,
-        map: IndexingMap | IndexingMapAttr,
+        indexing_map: IndexingMap | IndexingMapAttr,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
             operands=[source, indices, dest],
             result_types=[SSAValue.get(dest).type],
-            properties={"map": IndexingMapAttr(map) if isinstance(map, IndexingMap) else map},
+            properties={
+                "map": IndexingMapAttr(indexing_map) if isinstance(indexing_map, IndexingMap) else indexing_map
+            },
             attributes=attributes,
         )
 
@@ -207,7 +209,7 @@ class InsertOp(IRDLOperation):
 class MaterializeOp(IRDLOperation):
     """`%m = xla_gpu.materialize @fn(%in) at #map(%i) : (tensor<32x64xf32>) -> !xla_gpu.indexed_vector<32x64xf32, #m>`
 
-    The function gets the inputs and the map's results at each point that the thread holds.
+    The function's arguments are the inputs and the map's results at each point that the thread holds.
     """
 
     name = "xla_gpu.materialize"
@@ -225,18 +227,18 @@ class MaterializeOp(IRDLOperation):
     def __init__(
         self,
         callee: str,
-        input: Sequence[SSAValue | Operation],
+        operands: Sequence[SSAValue | Operation],
         indices: Sequence[SSAValue | Operation],
-        map: IndexingMap | IndexingMapAttr,
+        indexing_map: IndexingMap | IndexingMapAttr,
         result_type: Attribute,
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
-            operands=[input, indices],
+            operands=[operands, indices],
             result_types=[result_type],
             properties={
                 "callee": SymbolRefAttr(callee),
-                "map": IndexingMapAttr(map) if isinstance(map, IndexingMap) else map,
+                "map": IndexingMapAttr(indexing_map) if isinstance(indexing_map, IndexingMap) else indexing_map,
             },
             attributes=attributes,
         )
@@ -253,18 +255,18 @@ class MaterializeOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> MaterializeOp:
         callee = parser.parse_symbol_name().data
-        input = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("at")
         map_attr = parse_map(parser)
         indices = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_operand(INDEX))
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
-        if len(type.outputs) != 1:
+        function_type = parser.parse_function_type()
+        if len(function_type.outputs) != 1:
             parser.raise_error("materialize has one result", start, parser.pos)
-        values = parser.resolve_operands(input, type.inputs.data, start)
-        return MaterializeOp(callee, values, indices, map_attr, type.outputs.data[0], attributes)
+        values = parser.resolve_operands(operands, function_type.inputs.data, start)
+        return MaterializeOp(callee, values, indices, map_attr, function_type.outputs.data[0], attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

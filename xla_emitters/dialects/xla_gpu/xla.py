@@ -2,11 +2,11 @@
 
     %l = xla.loop (%tid, %bid)[%i] -> (%ra) in #indexing_map iter_args(...) -> (...) {...}     becomes  xla_gpu.loop
     #xla.indexing_map<"(d0) -> (d0 / 8), domain: d0 in [0, 63]">                               becomes  #xla_gpu.indexing_map
-    %w = xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}                           has no other spelling
+    %w = xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}                           is the same in both
 
-An op that XLA has moved here is made as the `xla_gpu` op that it is, in both text forms. The other name is printed on request: by our
+An op that XLA moved to this dialect is read as the `xla_gpu` op, in both text forms. The upstream name is printed on request: by our
 printer with `spelling="upstream"`, and by any printer after the pass xla-to-upstream-spelling, which makes ops of the classes
-`UPSTREAM_OPS` here. They are `xla_gpu` ops too (`isinstance`), so every pass knows them. The attributes `#xla.backend_kind<gpu>` and
+`UPSTREAM_OPS`. These are subclasses of the `xla_gpu` ops, so every pass handles them. The attributes `#xla.backend_kind<gpu>` and
 `#xla.symbolic_map<"(d0)[s0] -> (d0 + s0)">` are read and kept.
 Source: docs/reference/1 section 0 "Spelling policy" and 1.1.
 """
@@ -42,7 +42,7 @@ from xla_emitters.indexing.text import Spelling, SymbolicMap, parse_symbolic_map
 
 
 class IndexingMapSpelling(Data[IndexingMap]):
-    """Reads `#xla.indexing_map<"...">`; what it makes is an `IndexingMapAttr`, so there is never an attribute of this class."""
+    """Reads `#xla.indexing_map<"...">` as an `IndexingMapAttr`; there are no instances of this class."""
 
     name = "xla.indexing_map"
 
@@ -153,7 +153,7 @@ class WorkgroupDimensionAttr(EnumAttribute[WorkgroupDimension]):
 
 @irdl_op_definition
 class WorkgroupIdOp(IRDLOperation):
-    """`xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}`: the block's number, before there are blocks."""
+    """`xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}`: the block's number, before it is a gpu.block_id."""
 
     name = "xla.workgroup_id"
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError, Unsupported
-from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.kernels.kernel_entry import INVARIANT, is_entry, launch_of
 from xla_emitters.program import Launch
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
 from xla_emitters.runtime.simt import (
@@ -251,7 +251,7 @@ class Entry:
     def of(module: ModuleOp, launch: Launch | None, results: int | None) -> Entry:
         """The entry of `module`, compiled. raises DataError when there is not exactly one, or it has no launch."""
         compiler = Compiler.of(module, RULES)
-        entries = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp) and _is_entry(op)]
+        entries = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp) and is_entry(op)]
         if len(entries) != 1:
             names = ", ".join(f"@{op.sym_name.data}" for op in entries) or "none"
             raise DataError(
@@ -266,7 +266,7 @@ class Entry:
         returned = len(op.function_type.outputs.data) if isinstance(op, FuncOp) else 0
         if results is None:
             results = returned
-            while not returned and results < len(types) and "xla.invariant" not in attributes[-1 - results]:
+            while not returned and results < len(types) and INVARIANT not in attributes[-1 - results]:
                 results += 1
         return Entry(
             op, compiler.function(op.sym_name.data), types, attributes, launch or launch_of(module, op), results
@@ -282,7 +282,7 @@ class Entry:
 
     def _bind(self, number: int, array: Array, packed: dict[int, Array], padded: dict[int, Array]) -> Argument:
         ir_type, attributes = self.types[number], self.attributes[number]
-        writable = "xla.invariant" not in attributes
+        writable = INVARIANT not in attributes
         what = f"argument {number} of @{self.op.sym_name.data}"
         if not array.flags.c_contiguous:
             raise DataError(f"{what} is not contiguous", stage="simt", help="np.ascontiguousarray(...)")
@@ -338,10 +338,6 @@ class Entry:
 
 _DEFAULT_ALIGNMENT = 256
 """Bytes, for a buffer whose argument states no alignment: that of allocators."""
-
-
-def _is_entry(op: Operation) -> bool:
-    return "xla.entry" in op.attributes or "nvvm.kernel" in op.attributes
 
 
 def _number(attribute: Attribute | None) -> int:

@@ -192,14 +192,14 @@ def _zero(form: Form) -> Array:
 
 
 @RULES.op(llvm.ZeroOp)
-def zero(op: llvm.ZeroOp) -> Callable[[Machine], Value]:
-    value = filled(op.res.type, _zero)
+def zero(op: Operation) -> Callable[[Machine], Value]:
+    value = filled(op.results[0].type, _zero)
     return lambda machine: value
 
 
 @RULES.op(llvm.PoisonOp, llvm.UndefOp)
-def poison(op: llvm.PoisonOp | llvm.UndefOp) -> Callable[[Machine], Value]:
-    value = filled(op.res.type, scalars.poison)
+def poison(op: Operation) -> Callable[[Machine], Value]:
+    value = filled(op.results[0].type, scalars.poison)
     return lambda machine: value
 
 

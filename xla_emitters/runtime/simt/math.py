@@ -15,6 +15,7 @@ import math as reals
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import math
@@ -197,14 +198,14 @@ RULES.of_form(partial(partial, _normal), more_math.IsNormalOp)
 
 
 @RULES.elementwise(more_math.ClampFOp)
-def clampf(op: more_math.ClampFOp) -> Ternary:
+def clampf(op: Any) -> Ternary:
     form = form_of(op.value.type)
     maximum, minimum = exact(form, scalars.maximum), exact(form, scalars.minimum)
     return lambda value, low, high: minimum(maximum(value, low), high)
 
 
 @RULES.op(more_math.SincosOp)
-def sincos(op: more_math.SincosOp) -> Kernel:
+def sincos(op: Any) -> Kernel:
     form = form_of(op.operand.type)
     sine, cosine = (lifted(op, function(form, name)) for name in ("sin", "cos"))
 

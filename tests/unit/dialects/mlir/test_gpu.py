@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same
+from xdsl.dialects import gpu
 from xdsl.traits import is_side_effect_free, is_speculatable
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dialects.mlir.gpu_functions import FuncOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import VerifyError
 
@@ -118,7 +119,7 @@ def test_buffers_of_blocks_and_threads_stand_behind_the_arguments():
 }"""
     text = text.replace("SHARED", "#gpu.address_space<workgroup>")
     module = parse_ir(text)
-    (function,) = [op for op in module.walk() if isinstance(op, gpu.FuncOp)]
+    (function,) = [op for op in module.walk() if isinstance(op, FuncOp)]
     shared, own = function.buffers
     assert [value.name_hint for value in shared] == ["s", "t"]
     assert [value.name_hint for value in own] == ["p"]

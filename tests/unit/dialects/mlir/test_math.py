@@ -36,5 +36,5 @@ def test_all_only_compute(line: str):
 
 
 def test_a_test_of_a_vector_gives_a_vector():
-    with pytest.raises(VerifyError, match="the answer for vector<4xf32> is not i1"):
+    with pytest.raises(VerifyError, match="the result for vector<4xf32> is i1; it must be vector<4xi1>"):
         parse_ir(in_function('%r = "math.isnan"(%v) : (vector<4xf32>) -> i1'))

@@ -33,7 +33,7 @@ def test_every_op_means_in_our_text_what_it_means_in_mlirs():
 def test_the_body_takes_the_indices_and_the_shared_outs():
     loop = LINES[0].replace("%r = scf.forall", '%r = "scf.forall"')
     assert loop  # the custom form cannot be wrong; the generic one can
-    with pytest.raises(VerifyError, match="its body takes 1 indices and the shared outs"):
+    with pytest.raises(VerifyError, match="its body must take 1 indices and the shared outs"):
         parse_ir(
             in_function(
                 '"scf.forall"() <{operandSegmentSizes = array<i32: 0, 0, 0, 0>, staticLowerBound = array<i64: 0>, '

@@ -42,8 +42,8 @@ def test_every_op_means_in_our_text_what_it_means_in_mlirs():
         ("%r = tensor.bitcast %t : tensor<8xf32> to tensor<4xi32>", "differ in shape"),
         ("%r = tensor.bitcast %t : tensor<8xf32> to tensor<8xi16>", "differ in width"),
         (f"%r = tensor.generate {BODY} : tensor<?xf32>", "takes 1 extents, not 0"),
-        (f"%r = tensor.generate {BODY} : tensor<4x4xf32>", "its body takes 2 indices"),
-        (f"%r = tensor.generate {BODY} : tensor<4xi32>", "its body does not yield one i32"),
+        (f"%r = tensor.generate {BODY} : tensor<4x4xf32>", "its body must take 2 indices"),
+        (f"%r = tensor.generate {BODY} : tensor<4xi32>", "its body must yield one i32"),
     ],
 )
 def test_what_does_not_fit_is_refused(line: str, message: str):

@@ -96,7 +96,7 @@ def test_transfers_on_memory_read_or_write_it(line: str, kinds: set[str]):
         (
             "%r = vector.extract_strided_slice %v {offsets = [0], sizes = [2], strides = [2]}"
             " : vector<4xf32> to vector<2xf32>",
-            "strides are 1, not",
+            "strides must be 1, not",
         ),
         (
             "%r = vector.insert_strided_slice %v, %v {offsets = [1], strides = [1]} : vector<4xf32> into vector<4xf32>",

@@ -96,7 +96,7 @@ def test_arrays_that_do_not_fit(wrong, message):
 def test_the_launch_may_be_given_instead():
     source, out = arrays()
     module = parse_ir(doubling(attributes="xla.entry"))
-    with pytest.raises(VerifyError, match="does not say its launch"):
+    with pytest.raises(VerifyError, match="launch of the entry is not known"):
         execute(module, [source, out])
     execute(module, [source, out], launch=Launch((8, 1, 1), (THREADS, 1, 1)))
     np.testing.assert_array_equal(out, 2 * source)

@@ -1,4 +1,4 @@
-"""The `llvm` dialect: xDSL's, with what it lacks added and what it gets wrong declared anew.
+"""The `llvm` dialect: xDSL's, with ops that it lacks and with corrected ones in place of some of its own.
 
     from xla_emitters.dialects.mlir import llvm
 
@@ -7,22 +7,22 @@
     %e = llvm.extractelement %v[%c2 : i32] : vector<4xbf16>
     %m = llvm.intr.maximum(%e, %f) : (bf16, bf16) -> bf16
 
-Ops that other packages use have a name here, xDSL's own included; names are xDSL's where it has them. Intrinsics are in a table by their
-name: `INTRINSICS["fshl"]` is `llvm.intr.fshl`. Both text forms of every op are those of MLIR 22. Declared anew, with the reason:
-  constant      folds, so that it is a constant for canonicalisation and CSE
-  getelementptr xDSL keeps `inbounds` and `noWrapFlags` apart, and the generic form loses `inbounds`
+This module exports the ops that other packages use, xDSL's own included, under xDSL's names. Intrinsics are in a table by their
+name: `INTRINSICS["fshl"]` is `llvm.intr.fshl`. Both text forms of every op are those of MLIR 22. Redefined, with the reason:
+  constant      ours folds, so that canonicalisation and CSE treat it as a constant
+  getelementptr xDSL has `inbounds` beside `noWrapFlags`, and the generic form loses it
   load, store   no invariant, volatile, syncscope; atomic stores not read
   icmp, fcmp    no pointers; no vectors, fastmath flags lost
   select        no vector of conditions
   mlir.zero     no vectors
   trunc         overflow flags in a form that MLIR does not read
   global        the generic form loses unnamed_addr and visibility
-  func, call    linkage internal unless said otherwise, which lets LLVM drop a kernel; a scope of its own for value names
-  br, cond_br   no weights, no wishes for a loop
-  alloca        aligned to 32 unless said otherwise
+  func, call    linkage internal by default, which lets LLVM drop a kernel; value names are not scoped to the function
+  br, cond_br   no weights, no loop annotations
+  alloca        aligned to 32 by default
   call_intrinsic, masked.store    no operand bundles; floats only
   inline_asm    parts in an order that MLIR does not read
-The files of this package each hold the ops of one kind, and end with the tuple of them.
+Each file of this package has the ops of one kind, and their tuple at its end.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; docs/reference/3 sections 0 and 2.
 """
 
@@ -141,7 +141,7 @@ _OUR_NAMES = {op.name for op in OURS}
 
 
 class _Constants(ConstantMaterializationInterface):
-    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         return values.ConstantOp(value, type)
 
 

@@ -1,10 +1,10 @@
-"""The `llvm` dialect's atomic accesses: read and write as one step, in an order that other threads see.
+"""The `llvm` dialect's atomic accesses: atomic reads and writes, and their order for other threads.
 
-    %0 = llvm.atomicrmw fadd %p, %x syncscope("agent") monotonic {alignment = 4 : i64} : !llvm.ptr, f32      gives the old value
-    %1 = llvm.cmpxchg %p, %old, %new acq_rel monotonic : !llvm.ptr, i32                    gives the old value, and whether it was %old
+    %0 = llvm.atomicrmw fadd %p, %x syncscope("agent") monotonic {alignment = 4 : i64} : !llvm.ptr, f32      returns the old value
+    %1 = llvm.cmpxchg %p, %old, %new acq_rel monotonic : !llvm.ptr, i32                    returns the old value, and whether it was %old
     llvm.fence syncscope("agent") seq_cst
 
-They have no effect trait: nobody moves, merges or drops them.
+They have no effect trait, so no pass moves, merges or erases them.
 Source: MLIR 22, LLVM dialect.
 """
 
@@ -47,10 +47,10 @@ ATOMIC_OPERATIONS = (
     *("xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin"),
     *("fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap", "usub_cond", "usub_sat", "fmaximum", "fminimum"),
 )
-"""What atomicrmw does with the old value, by its number."""
+"""The operations of atomicrmw, by number."""
 
 FLOAT_OPERATIONS = ("fadd", "fsub", "fmax", "fmin", "fmaximum", "fminimum")
-"""Those of floats; the others are of integers, `xchg` of anything."""
+"""The operations on floats; the others are on integers, `xchg` on any type."""
 
 _METADATA = tuple(name for name in METADATA if name != "nontemporal")
 
@@ -68,7 +68,7 @@ def _print_tail(printer: Printer, op: AtomicRMWOp | AtomicCmpXchgOp) -> None:
 
 @irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
-    """`llvm.atomicrmw add %p, %i monotonic : !llvm.ptr, i32`: gives the old value."""
+    """`llvm.atomicrmw add %p, %i monotonic : !llvm.ptr, i32`: returns the old value."""
 
     name = "llvm.atomicrmw"
 
@@ -150,26 +150,28 @@ class AtomicRMWOp(IRDLOperation):
         if not 0 <= self.bin_op.value.data < len(ATOMIC_OPERATIONS):
             raise VerifyException(f"there is no atomic operation {self.bin_op.value.data}")
         verify_ordering(self.ordering, _ORDERED)
-        type = self.val.type
+        value_type = self.val.type
         if self.operation == "xchg":
             wanted = "a pointer, or a number of 8 to 64 bits"
-            fits = is_atomic_integer(type) or is_atomic_float(type) or isinstance(type, LLVMPointerType)
+            fits = (
+                is_atomic_integer(value_type) or is_atomic_float(value_type) or isinstance(value_type, LLVMPointerType)
+            )
         elif self.operation in FLOAT_OPERATIONS:
             wanted = "a float or a vector of floats"
-            fits = isinstance(type, AnyFloat) or isa(type, VectorType[AnyFloat])
+            fits = isinstance(value_type, AnyFloat) or isa(value_type, VectorType[AnyFloat])
         else:
             wanted = "an integer of 8, 16, 32 or 64 bits"
-            fits = is_atomic_integer(type)
+            fits = is_atomic_integer(value_type)
         if not fits:
-            raise VerifyException(f"{self.operation} is of {wanted}, not of {type}")
+            raise VerifyException(f"{self.operation} is of {wanted}, not of {value_type}")
 
 
 @irdl_op_definition
 class AtomicCmpXchgOp(IRDLOperation):
     """`llvm.cmpxchg weak volatile %p, %old, %new syncscope("device") seq_cst acquire : !llvm.ptr, i32`
 
-    Gives the value that was there, and whether it was `cmp`, in which case `val` is there now. `weak`: may fail though it was. The first
-    ordering is that of success, the second that of failure.
+    Returns the old value, and whether it was `cmp`; if so, `val` was written. `weak`: may fail even then. The first ordering is for
+    success, the second for failure.
     """
 
     name = "llvm.cmpxchg"
@@ -229,8 +231,8 @@ class AtomicCmpXchgOp(IRDLOperation):
         parser.parse_punctuation(":")
         pointer = parser.resolve_operand(ptr, parser.parse_type())
         parser.parse_punctuation(",")
-        type = parser.parse_type()
-        old, new = (parser.resolve_operand(operand, type) for operand in (cmp, val))
+        value_type = parser.parse_type()
+        old, new = (parser.resolve_operand(operand, value_type) for operand in (cmp, val))
         op = AtomicCmpXchgOp(pointer, old, new, weak=weak, volatile=volatile)
         op.success_ordering, op.failure_ordering, op.syncscope = success, failure, scope
         move_properties(_METADATA, attributes, op.properties)
@@ -258,7 +260,7 @@ class AtomicCmpXchgOp(IRDLOperation):
 
 @irdl_op_definition
 class FenceOp(IRDLOperation):
-    """`llvm.fence syncscope("agent") seq_cst`: accesses before and behind it keep their order."""
+    """`llvm.fence syncscope("agent") seq_cst`: orders accesses before it and after it."""
 
     name = "llvm.fence"
 

@@ -1,11 +1,11 @@
-"""The `llvm` dialect's calls: of functions, of pointers, of intrinsics by their name.
+"""The `llvm` dialect's calls: of functions, of pointers, and of intrinsics by name.
 
     %y = llvm.call @__nv_tanhf(%x) : (f32) -> f32
     %z = llvm.call tail %pointer(%x) : !llvm.ptr, (f32 {llvm.noundef}) -> f32
     %w = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32
     llvm.intr.assume %true ["align"(%p, %n : !llvm.ptr, i32)] : i1
 
-In square brackets stand operand bundles: a word, and values that it is about.
+Operand bundles are in square brackets: a tag, and values.
 Source: MLIR 22, LLVM dialect.
 """
 
@@ -60,7 +60,7 @@ from xla_emitters.dialects.mlir.llvm.values import NO_FLAGS
 _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
 Bundles = Sequence[tuple[str, Sequence[SSAValue]]]
-"""A word and its values, each."""
+"""Each a tag and its values."""
 
 
 def _parse_bundles(parser: Parser) -> list[tuple[str, list[SSAValue]]]:
@@ -92,7 +92,7 @@ def _bundle_properties(bundles: Bundles) -> dict[str, Attribute]:
 
 
 def _bundles(op: CallOp | CallIntrinsicOp | AssumeOp) -> Bundles:
-    """The inverse of `_bundle_properties`. raises VerifyException where words, numbers of values and values do not fit."""
+    """The inverse of `_bundle_properties`. raises VerifyException if the numbers of tags, sizes and values do not match."""
     sizes = tuple(op.op_bundle_sizes.iter_values())
     tags = [str(tag.data) if isinstance(tag, StringAttr) else str(tag) for tag in op.op_bundle_tags or ()]
     if len(tags) != len(sizes) or sum(sizes) != len(op.op_bundle_operands):
@@ -124,14 +124,15 @@ def _print_bundles(printer: Printer, op: CallOp | CallIntrinsicOp | AssumeOp) ->
 
 
 _Typed = tuple[list[Attribute], ArrayAttr[DictionaryAttr] | None]
-"""Types, and a dictionary for each, if any has one."""
+"""Types, and a dictionary for each, if one is not empty."""
 
 
 def _parse_typed(parser: Parser, several: Sequence[tuple[Attribute, DictionaryAttr]] | None) -> _Typed:
     if several is None:
         several = [(parser.parse_type(), DictionaryAttr({}))]
     dictionaries = [dictionary for _, dictionary in several]
-    return [type for type, _ in several], ArrayAttr(dictionaries) if any(d.data for d in dictionaries) else None
+    attributes = ArrayAttr(dictionaries) if any(dictionary.data for dictionary in dictionaries) else None
+    return [result_type for result_type, _ in several], attributes
 
 
 def _parse_call_type(parser: Parser) -> tuple[_Typed, _Typed]:
@@ -175,7 +176,7 @@ def _finished(
     bundles: Bundles,
     result_types: Sequence[Attribute],
 ) -> CallT:
-    """The op that was read: those of its properties that stand in the dictionary, and the defaults of the others, put in their place."""
+    """The parsed op, with its properties from the attribute dictionary, or their defaults."""
     operands = [*arguments, *(value for _, values in bundles for value in values)]
     segments = DenseArrayBase.from_list(i32, [len(arguments), len(operands) - len(arguments)])
     known = op_type.get_irdl_definition().properties
@@ -192,7 +193,7 @@ def _finished(
 
 
 class _CalleeIsLLVMFunc(SymbolUserOpInterface):
-    """A direct call names an `llvm.func` of the call's type."""
+    """The callee of a direct call is an `llvm.func` of the call's type."""
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, CallOp)
@@ -336,12 +337,12 @@ class CallOp(IRDLOperation):
     def verify_(self) -> None:
         _bundles(self)
         if self.callee is None and not (self.args and isinstance(self.args[0].type, LLVMPointerType)):
-            raise VerifyException("names no function, and its first operand is no pointer to one")
+            raise VerifyException("has neither the name of a function nor a pointer as its first operand")
 
 
 @irdl_op_definition
 class CallIntrinsicOp(IRDLOperation):
-    """`llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32`: what LLVM knows by that name."""
+    """`llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32`: an intrinsic by its name in LLVM."""
 
     name = "llvm.call_intrinsic"
 
@@ -402,7 +403,7 @@ class CallIntrinsicOp(IRDLOperation):
 class InlineAsmOp(IRDLOperation):
     """`llvm.inline_asm has_side_effects tail_call_kind = <tail> asm_dialect = intel "bar.sync $0;", "r" %n : (i32) -> ()`
 
-    xDSL writes the dialect before the kind of the call, where MLIR does not read it.
+    xDSL prints the dialect before the tail call kind, which MLIR does not parse.
     """
 
     name = "llvm.inline_asm"
@@ -465,9 +466,9 @@ class InlineAsmOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
-        values = parser.resolve_operands(names or [], type.inputs.data, start)
-        op = InlineAsmOp(text, constraints, values, type.outputs.data)
+        function_type = parser.parse_function_type()
+        values = parser.resolve_operands(names or [], function_type.inputs.data, start)
+        op = InlineAsmOp(text, constraints, values, function_type.outputs.data)
         op.properties |= properties
         op.attributes |= attributes
         return op
@@ -504,7 +505,7 @@ class InlineAsmOp(IRDLOperation):
 
 @irdl_op_definition
 class AssumeOp(IRDLOperation):
-    """`llvm.intr.assume %c ["align"(%p, %n : !llvm.ptr, i32)] : i1`: the condition holds, and what the bundles say does too."""
+    """`llvm.intr.assume %c ["align"(%p, %n : !llvm.ptr, i32)] : i1`: the condition and the bundles hold."""
 
     name = "llvm.intr.assume"
 

@@ -1,4 +1,4 @@
-"""The `llvm` dialect's branches, with what they say of themselves: how often each way is taken, and what is wished for a loop.
+"""The `llvm` dialect's branches, with branch weights and loop annotations.
 
     llvm.br ^head(%i : i32) {loop_annotation = #llvm.loop_annotation<mustProgress = true>}
     llvm.cond_br %c weights([2000, 1]), ^body, ^exit(%x : f32)
@@ -47,7 +47,7 @@ from xla_emitters.dialects.mlir.llvm.memory import move_properties
 from xla_emitters.dialects.mlir.llvm.metadata import LoopAnnotationAttr, NamedParametersAttr
 
 Way = tuple[Block, Sequence[SSAValue | Operation]]
-"""A block, and the values that its arguments get."""
+"""A block, and the values of its arguments."""
 
 
 def _parse_way(parser: Parser) -> tuple[Block, list[SSAValue]]:
@@ -74,7 +74,7 @@ def _print_way(printer: Printer, block: Block, values: Sequence[SSAValue]) -> No
 
 
 def _print_attributes(printer: Printer, op: BrOp | CondBrOp | SwitchOp, *names: str) -> None:
-    """The dictionary, with those properties that stand in it."""
+    """The attribute dictionary, with the properties that it contains."""
     printer.print_op_attributes({name: op.properties[name] for name in names if name in op.properties} | op.attributes)
 
 
@@ -209,11 +209,11 @@ class SwitchOp(IRDLOperation):
         cases: Sequence[tuple[int, Way]],
         branch_weights: Sequence[int] | None = None,
     ):
-        """`cases` are (number, way) each; a way is a block and what its arguments get."""
-        type = SSAValue.get(value).type
-        assert isa(type, IntegerType)
+        """`cases`: (number, way); a way is a block and the values of its arguments."""
+        value_type = SSAValue.get(value).type
+        assert isa(value_type, IntegerType)
         numbers = [number for number, _ in cases]
-        vector = VectorType(type, [len(cases)])
+        vector = VectorType(value_type, [len(cases)])
         super().__init__(
             operands=[value, default[1], [operand for _, (_, operands) in cases for operand in operands]],
             properties={
@@ -231,7 +231,7 @@ class SwitchOp(IRDLOperation):
 
     @property
     def ways(self) -> list[tuple[Block, Sequence[SSAValue]]]:
-        """For each case: its block, and the values that the block's arguments get."""
+        """For each case: its block, and the values of the block's arguments."""
         found: list[tuple[Block, Sequence[SSAValue]]] = []
         start = 0
         for block, count in zip(self.case_destinations, self.case_operand_segments.iter_values(), strict=True):
@@ -281,7 +281,7 @@ class SwitchOp(IRDLOperation):
             )
         if self.case_values is not None and self.case_values.get_element_type() != self.value.type:
             raise VerifyException(
-                f"chooses by {self.value.type}, but its cases are {self.case_values.get_element_type()}"
+                f"switches on {self.value.type}, but its cases are {self.case_values.get_element_type()}"
             )
         _verify_weights(self.branch_weights, ways + 1)
 

@@ -1,9 +1,9 @@
-"""The `llvm` dialect's symbols: functions and globals. Calls stand in `llvm_calls.py`.
+"""The `llvm` dialect's symbols: functions and globals. Calls are in `calls.py`.
 
     llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }
     llvm.mlir.global private unnamed_addr @tile() {addr_space = 3 : i32} : !llvm.array<1056 x f32>
 
-A function is external unless said otherwise: LLVM drops an internal kernel, as nobody calls it.
+A function is external by default: LLVM removes an internal kernel, because nothing calls it.
 Source: MLIR 22, LLVM dialect.
 """
 
@@ -53,14 +53,14 @@ from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr, UnwindTa
 from xla_emitters.dialects.xdsl_patches.function_syntax import parse_func_op_like, print_func_op_like
 
 EXTERNAL = LinkageAttr("external")
-"""Seen by other modules."""
+"""External linkage: visible to other modules."""
 
 C_CONVENTION = CallingConventionAttr("ccc")
 _LINKAGES = (
     "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
 )
 
-# Keyword by number; 0 has none.
+# Keywords by number; 0 has none.
 _VISIBILITIES = ("", "hidden", "protected")
 _UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")
 
@@ -71,7 +71,7 @@ def _parse_choice(parser: Parser, words: Sequence[str]) -> IntegerAttr[IntegerTy
 
 
 def words(*words: str) -> str:
-    """The words that there are, each after a space."""
+    """The non-empty words, each after a space."""
     return "".join(f" {word}" for word in words if word)
 
 
@@ -79,7 +79,7 @@ def words(*words: str) -> str:
 class FuncOp(IRDLOperation):
     """`llvm.func @main(%arg0: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} { ... }`
 
-    External unless said otherwise: LLVM drops an internal kernel that nobody calls. Without a body it is a declaration.
+    External by default, because LLVM removes an internal kernel. Without a body it is a declaration.
     """
 
     name = "llvm.func"
@@ -124,7 +124,7 @@ class FuncOp(IRDLOperation):
     reqd_work_group_size = opt_prop_def(DenseArrayBase.constr(i32))
     work_group_size_hint = opt_prop_def(DenseArrayBase.constr(i32))
 
-    # Those that stand before the name or in the signature.
+    # Properties that are printed before the name or in the signature.
     SIGNATURE: ClassVar = (
         "sym_name",
         "function_type",
@@ -175,7 +175,7 @@ class FuncOp(IRDLOperation):
             parser, reserved_attr_names=cls.SIGNATURE, allow_variadic=True
         )
         if len(outputs) > 1:
-            parser.raise_error("an llvm.func has one result or none", start, start + len(name) + 1)
+            parser.raise_error("an llvm.func must have one result or none", start, start + len(name) + 1)
         attributes: dict[str, Attribute] = dict(extra.data) if extra else {}
         known = cls.get_irdl_definition().properties
         properties: dict[str, Attribute | None] = {
@@ -229,7 +229,7 @@ class FuncOp(IRDLOperation):
         wanted = self.function_type.inputs.data
         if entry.arg_types != wanted:
             raise VerifyException(
-                f"the entry block takes {len(entry.args)} arguments whose types are not those of {self.function_type}"
+                f"the entry block takes {len(entry.args)} arguments, which do not match {self.function_type}"
             )
 
 
@@ -237,8 +237,8 @@ class FuncOp(IRDLOperation):
 class GlobalOp(IRDLOperation):
     """`llvm.mlir.global private constant @c(dense<1.0> : vector<4xf32>) {addr_space = 0 : i32} : vector<4xf32>`: a variable.
 
-    Without a value and a region it is not initialised. Address space 3 is a block's shared memory; 0 elements of it there stand for
-    the size given at launch.
+    Without a value and a region it is not initialised. Address space 3 is a block's shared memory; 0 elements in it mean the size
+    given at launch.
     """
 
     name = "llvm.mlir.global"
@@ -258,7 +258,7 @@ class GlobalOp(IRDLOperation):
     section = opt_prop_def(StringAttr)
     body = region_def()
 
-    # Those that stand before the attributes.
+    # Properties that are printed before the attributes.
     SIGNATURE: ClassVar = (
         "global_type",
         "sym_name",
@@ -314,16 +314,16 @@ class GlobalOp(IRDLOperation):
             value = parser.parse_optional_attribute()
         attributes = parser.parse_optional_attr_dict()
         if parser.parse_optional_punctuation(":") is not None:
-            type: Attribute = parser.parse_type()
+            global_type: Attribute = parser.parse_type()
         elif isinstance(value, StringAttr):
-            type = LLVMArrayType(len(value.data.encode()), IntegerType(8))
+            global_type = LLVMArrayType(len(value.data.encode()), IntegerType(8))
         elif isinstance(value, TypedAttribute):
-            type = value.get_type()
+            global_type = value.get_type()
         else:
             parser.raise_error("expected ':' and the variable's type")
         known = cls.get_irdl_definition().properties
         op = GlobalOp(
-            type,
+            global_type,
             name,
             linkage,
             constant=is_constant,

@@ -1,7 +1,7 @@
-"""The `llvm` dialect's intrinsics: functions of numbers that LLVM knows by name. Found by it in `llvm.INTRINSICS`.
+"""The `llvm` dialect's intrinsics: functions of numbers, by name in `llvm.INTRINSICS`.
 
     %m = llvm.intr.maximum(%a, %b) {fastmathFlags = #llvm.fastmath<nnan>} : (f32, f32) -> f32
-    %n = "llvm.intr.ctlz"(%i) <{is_zero_poison = false}> : (i32) -> i32             those with a flag have the generic form alone
+    %n = "llvm.intr.ctlz"(%i) <{is_zero_poison = false}> : (i32) -> i32             those with a flag only have the generic form
 
 Source: MLIR 22, LLVM dialect.
 """
@@ -30,7 +30,7 @@ _PURE = (Pure(),)
 
 
 def _of_floats(name: str, *operands: str) -> type[IRDLOperation]:
-    """Of floats, or vectors of them, of one type, the result's."""
+    """Operands and result are floats, or vectors of them, of one type."""
     values: dict[str, Any] = dict.fromkeys(operands, operand_def(_F))
     return op_of_row(name, AS_FUNCTION, properties=_FASTMATH, traits=_PURE, **values, res=result_def(_F))
 
@@ -38,7 +38,7 @@ def _of_floats(name: str, *operands: str) -> type[IRDLOperation]:
 def _verify_parts(op: Any) -> None:
     types = tuple(op.res.type.types)
     if len(types) != 2 or types[0] != op.val.type:
-        raise VerifyException(f"gives two numbers, the first of {op.val.type}, not {op.res.type}")
+        raise VerifyException(f"the result is a struct of two numbers, the first {op.val.type}, not {op.res.type}")
 
 
 _UNARY = (
@@ -62,7 +62,7 @@ _FLOATS = (
         )
         for name in ("powi", "ldexp")
     ),
-    # Rounded to an integer; poison where that does not fit.
+    # Rounded to an integer; poison if it does not fit.
     *(
         op_of_row(f"llvm.intr.{name}", AS_FUNCTION, traits=_PURE, val=operand_def(FLOAT), res=result_def(INTEGER))
         for name in ("lrint", "llrint", "lround", "llround")
@@ -95,13 +95,13 @@ _FLOATS = (
 
 
 def _of_integers(name: str, *operands: str) -> type[IRDLOperation]:
-    """Of integers, or vectors of them, of one type, the result's."""
+    """Operands and result are integers, or vectors of them, of one type."""
     values: dict[str, Any] = dict.fromkeys(operands, operand_def(_N))
     return op_of_row(name, AS_FUNCTION, traits=_PURE, **values, res=result_def(_N))
 
 
 def _flagged(name: str, flag: str) -> type[IRDLOperation]:
-    """Poison, if the flag is set, for the one operand that has no good answer: zero, or the least integer."""
+    """With the flag set, the result is poison for one operand value: zero, or the smallest integer."""
     return op_of_row(
         name,
         GENERIC_FORM,
@@ -141,7 +141,7 @@ _INTEGERS = (
         )
         for name in ("scmp", "ucmp")
     ),
-    # Wrapped, and whether it was.
+    # The wrapped result, and whether it wrapped.
     *(
         op_of_row(
             f"llvm.intr.{name}.with.overflow",
@@ -161,14 +161,14 @@ _INTEGERS = (
 _expect = partial(op_of_row, traits=_PURE, val=operand_def(_N), expected=operand_def(_N), res=result_def(_N))
 
 _HINTS = (
-    # The first operand, which is the second most of the time, or as often as it says.
+    # The first operand; the expected value is the second, with the given probability.
     _expect("llvm.intr.expect", "$val `,` $expected attr-dict `:` type($val)"),
     _expect(
         "llvm.intr.expect.with.probability",
         "$val `,` $expected `,` $prob attr-dict `:` type($val)",
         properties={"prob": prop_def(FloatAttr.constr(base(Float64Type)))},
     ),
-    # Whether LLVM comes to know the value.
+    # Whether LLVM's optimiser knows the value.
     op_of_row("llvm.intr.is.constant", GENERIC_FORM, traits=_PURE, val=operand_def(), res=result_def(I1)),
     op_of_row(
         "llvm.intr.ssa.copy",

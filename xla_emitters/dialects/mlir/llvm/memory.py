@@ -4,7 +4,7 @@
     %v = llvm.load %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>
     llvm.store %v, %q {alignment = 8 : i64} : vector<4xbf16>, !llvm.ptr
 
-An invariant load reads what nobody writes while the kernel runs: it has no effect that another op could see.
+An invariant load reads memory that is not written while the kernel runs, so it has no effect.
 Source: MLIR 22, LLVM dialect.
 """
 
@@ -47,12 +47,12 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
-"""Stands in a getelementptr's constant indices where an operand is meant."""
+"""In a getelementptr's constant indices: the index is an operand."""
 
 ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
 """Atomic ordering's number -> keyword; 0 is not atomic and has none."""
 
-# The bits of getelementptr's flags, and the keywords that stand for them, longest first.
+# The bits of getelementptr's flags, and their keywords, longest first.
 _WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
 
 
@@ -60,8 +60,8 @@ _WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
 class GEPOp(IRDLOperation):
     """`llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<4 x f32>`: an address.
 
-    The first index counts whole elements of `elem_type`, the others go into one. `noWrapFlags` is 3 for `inbounds` (it implies `nusw`, 2);
-    `nuw` is 4.
+    The first index counts whole elements of `elem_type`, the others select a part of one. `noWrapFlags` is 3 for `inbounds` (it implies
+    `nusw`, 2); `nuw` is 4.
     """
 
     name = "llvm.getelementptr"
@@ -85,7 +85,7 @@ class GEPOp(IRDLOperation):
         inbounds: bool = False,
         nuw: bool = False,
     ):
-        """`indices` holds DYNAMIC_INDEX where the next of `ssa_indices` is meant; `from_mixed_indices` does without."""
+        """`indices` has DYNAMIC_INDEX in place of each of `ssa_indices`; `from_mixed_indices` takes one list of both."""
         super().__init__(
             operands=[ptr, ssa_indices or []],
             properties={
@@ -133,12 +133,12 @@ class GEPOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
+        function_type = parser.parse_function_type()
         parser.parse_punctuation(",")
         elem_type = parser.parse_type()
-        base, *rest = parser.resolve_operands([ptr, *values], type.inputs.data, start)
+        base, *rest = parser.resolve_operands([ptr, *values], function_type.inputs.data, start)
         constants = [index if isinstance(index, int) else DYNAMIC_INDEX for index in indices]
-        op = GEPOp(base, constants, elem_type, rest, type.outputs.data[0])
+        op = GEPOp(base, constants, elem_type, rest, function_type.outputs.data[0])
         op.properties["noWrapFlags"] = IntegerAttr(flags, 32)
         op.attributes |= attributes
         return op
@@ -162,7 +162,7 @@ class GEPOp(IRDLOperation):
         indices = tuple(self.rawConstantIndices.iter_values())
         if indices.count(DYNAMIC_INDEX) != len(self.ssa_indices):
             raise VerifyException(
-                f"{indices.count(DYNAMIC_INDEX)} indices are to be operands, but there are {len(self.ssa_indices)}"
+                f"{indices.count(DYNAMIC_INDEX)} indices are operands, but there are {len(self.ssa_indices)}"
             )
         current: Attribute = self.elem_type
         for number, index in enumerate(indices[1:], start=1):
@@ -187,7 +187,7 @@ def _parse_index(parser: Parser) -> int | UnresolvedOperand:
 class AllocaOp(IRDLOperation):
     """`llvm.alloca %n x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr`: memory of the thread's own, for `n` elements.
 
-    `inalloca`: memory of an argument, as some hosts' calling conventions want it.
+    `inalloca`: the memory of an argument, in some hosts' calling conventions.
     """
 
     name = "llvm.alloca"
@@ -206,7 +206,7 @@ class AllocaOp(IRDLOperation):
         result_type: LLVMPointerType | None = None,
         inalloca: bool = False,
     ):
-        """`alignment` in bytes; the type's own where it is not given."""
+        """`alignment` in bytes; by default the type's own."""
         super().__init__(
             operands=[size],
             properties={
@@ -226,10 +226,10 @@ class AllocaOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         start = parser.pos
-        type = parser.parse_function_type()
-        (count,) = parser.resolve_operands([size], type.inputs.data, start)
-        if len(type.outputs) != 1 or not isinstance(pointer := type.outputs.data[0], LLVMPointerType):
-            parser.raise_error("an alloca gives a pointer", start, parser.pos)
+        function_type = parser.parse_function_type()
+        (count,) = parser.resolve_operands([size], function_type.inputs.data, start)
+        if len(function_type.outputs) != 1 or not isinstance(pointer := function_type.outputs.data[0], LLVMPointerType):
+            parser.raise_error("the result of an alloca must be a pointer", start, parser.pos)
         op = AllocaOp(count, elem_type, None, pointer, inalloca)
         move_properties(("alignment",), attributes, op.properties)
         op.attributes |= attributes
@@ -246,7 +246,7 @@ class AllocaOp(IRDLOperation):
 
 
 class _AccessEffect(MemoryEffect):
-    """What a load or store does, apart from its value: a load reads, unless nobody ever writes there; volatile and atomic: anything."""
+    """The effects of a load or store: a load reads, unless it is invariant; a volatile or atomic access may have any effect."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> frozenset[EffectInstance] | None:
@@ -276,12 +276,12 @@ def parse_ordering(parser: Parser) -> IntegerAttr:
 
 
 def ordering_number(word: str) -> IntegerAttr:
-    """The number that stands for `monotonic` ... in an op's property."""
+    """The number of an ordering such as `monotonic` in an op's property."""
     return IntegerAttr(next(number for number, keyword in ORDERINGS.items() if keyword == word), i64)
 
 
 def parse_scope(parser: Parser) -> StringAttr | None:
-    """`syncscope("agent")`, if it is there: among which threads an order holds; all of the system without it."""
+    """`syncscope("agent")`, if it is there: the threads that observe the order; by default all of the system."""
     if parser.parse_optional_keyword("syncscope") is None:
         return None
     with parser.in_parens():
@@ -299,7 +299,7 @@ def print_order(printer: Printer, scope: StringAttr | None, *orderings: IntegerA
 
 
 def verify_ordering(ordering: IntegerAttr, allowed: Collection[str], of_what: str = "ordering") -> None:
-    """raises VerifyException naming the orderings that an op may have"""
+    """raises VerifyException naming the allowed orderings"""
     word = ORDERINGS.get(ordering.value.data, str(ordering.value.data))
     if word not in allowed:
         raise VerifyException(f"{of_what} is {word}; it can be {', '.join(allowed)}")
@@ -308,14 +308,14 @@ def verify_ordering(ordering: IntegerAttr, allowed: Collection[str], of_what: st
 _ATOMIC_BITS = (8, 16, 32, 64)
 
 
-def is_atomic_integer(type: Attribute) -> bool:
-    """Whether hardware reads and writes integers of the type in one step."""
-    return isinstance(type, IntegerType) and type.bitwidth in _ATOMIC_BITS
+def is_atomic_integer(accessed: Attribute) -> bool:
+    """Whether hardware can access integers of the type atomically."""
+    return isinstance(accessed, IntegerType) and accessed.bitwidth in _ATOMIC_BITS
 
 
-def is_atomic_float(type: Attribute) -> bool:
+def is_atomic_float(accessed: Attribute) -> bool:
     """As `is_atomic_integer`, for floats."""
-    return isinstance(type, AnyFloat) and type.bitwidth in _ATOMIC_BITS
+    return isinstance(accessed, AnyFloat) and accessed.bitwidth in _ATOMIC_BITS
 
 
 def _parse_atomic(parser: Parser, properties: dict[str, Attribute | None]) -> None:
@@ -332,19 +332,21 @@ def _print_atomic(printer: Printer, op: LoadOp | StoreOp) -> None:
         print_order(printer, op.syncscope, op.ordering)
 
 
-def _verify_atomic(op: LoadOp | StoreOp, type: Attribute, allowed: Collection[str]) -> None:
+def _verify_atomic(op: LoadOp | StoreOp, accessed: Attribute, allowed: Collection[str]) -> None:
     if not op.ordering.value.data:
         if op.syncscope is not None:
             raise VerifyException("has a syncscope, but is not atomic")
         return
     verify_ordering(op.ordering, allowed)
-    if not (is_atomic_integer(type) or is_atomic_float(type) or isinstance(type, LLVMPointerType)):
-        raise VerifyException(f"{type} cannot be accessed in one step: it is no pointer, nor a number of 8 to 64 bits")
+    if not (is_atomic_integer(accessed) or is_atomic_float(accessed) or isinstance(accessed, LLVMPointerType)):
+        raise VerifyException(
+            f"{accessed} cannot be accessed atomically: it is neither a pointer nor a number of 8, 16, 32 or 64 bits"
+        )
     if op.alignment is None:
-        raise VerifyException("is atomic, and must say its alignment")
+        raise VerifyException("is atomic, so it needs an alignment")
 
 
-# Properties that stand in the attribute dictionary: what an access says of itself besides what it does.
+# Properties in the attribute dictionary: metadata of an access.
 METADATA = ("alignment", "nontemporal", "access_groups", "alias_scopes", "noalias_scopes", "tbaa")
 
 
@@ -368,8 +370,8 @@ def move_properties(
 class LoadOp(IRDLOperation):
     """`llvm.load volatile %p invariant {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>`
 
-    invariant   nobody writes there while the kernel runs: the load may be moved and merged, and goes through the read-only cache
-    alignment   bytes; without it LLVM takes the natural alignment of the type
+    invariant   the memory is not written while the kernel runs: the load may be moved and merged, and uses the read-only cache
+    alignment   bytes; by default the natural alignment of the type
     """
 
     name = "llvm.load"
@@ -453,7 +455,7 @@ class LoadOp(IRDLOperation):
         _verify_atomic(self, self.dereferenced_value.type, ("unordered", "monotonic", "acquire", "seq_cst"))
         if self.dereferenceable is not None and not isinstance(self.dereferenced_value.type, LLVMPointerType):
             raise VerifyException(
-                f"says that what it loads can be loaded from, but that is {self.dereferenced_value.type}"
+                f"says that its result can be dereferenced, but that is {self.dereferenced_value.type}"
             )
 
 

@@ -35,11 +35,13 @@ from xla_emitters.dialects.mlir.op_rows import GENERIC_FORM, op_of_row
 
 
 def _verify_elements(**vectors: Attribute) -> None:
-    """raises VerifyException unless all are vectors of as many elements"""
+    """raises VerifyException unless all are vectors of one length"""
     (first, one), *others = vectors.items()
     for what, other in others:
         if not (isa(one, VectorType) and isa(other, VectorType) and one.get_shape() == other.get_shape()):
-            raise VerifyException(f"the {first} is {one}, but the {what} {other}: not vectors of one length")
+            raise VerifyException(
+                f"the {first} is {one}, but the {what} is {other}: they must be vectors of one length"
+            )
 
 
 def _verify_load(op: Any) -> None:
@@ -63,7 +65,7 @@ def _verify_scatter(op: Any) -> None:
 
 
 _ALIGNMENT = {"alignment": prop_def(IntegerAttr)}
-"""In bytes: of the first element where they lie side by side, else of each."""
+"""The alignment in bytes: of the first element if they are contiguous, else of each."""
 
 _MASKED = (
     op_of_row(
@@ -116,7 +118,7 @@ _KEPT = ("access_groups", "alias_scopes", "noalias_scopes", "tbaa", "arg_attrs",
 
 
 def _writing(name: str, **source: Any) -> type[IRDLOperation]:
-    """So many bytes to one place, from another or of one value."""
+    """Writes `len` bytes: a copy, or one value."""
     properties: dict[str, Any] = {"isVolatile": prop_def(BoolAttr), **dict.fromkeys(_KEPT, opt_prop_def(ArrayAttr))}
     return op_of_row(
         name,
@@ -145,19 +147,19 @@ def _verify_ptrmask(op: Any) -> None:
 _T = VarConstraint("T", AnyAttr())
 
 _HINTS = (
-    # From here on, or no longer, what an alloca holds matters.
+    # The start or the end of the lifetime of an alloca's contents.
     *(
         op_of_row(f"llvm.intr.lifetime.{name}", "$ptr attr-dict `:` type($ptr)", ptr=operand_def(LLVMPointerType))
         for name in ("start", "end")
     ),
-    # Will be read (rw 0) or written soon, and used once (hint 0) to again and again (3); cache 0 is of instructions, 1 of data.
+    # A prefetch to read (rw 0) or write (1); hint: reuse, none (0) to much (3); cache: instructions (0) or data (1).
     op_of_row(
         "llvm.intr.prefetch",
         GENERIC_FORM,
         properties=dict.fromkeys(("rw", "hint", "cache"), prop_def(IntegerAttr)),
         addr=operand_def(LLVMPointerType),
     ),
-    # The same address, of which nothing is known from before.
+    # The same address, without what LLVM knew of it.
     *(
         op_of_row(
             f"llvm.intr.{name}.invariant.group",

@@ -1,11 +1,11 @@
-"""The `llvm` dialect's metadata: what a module, a loop or an access says of itself, read and kept.
+"""The `llvm` dialect's metadata: of modules, loops and accesses, read and kept.
 
     llvm.module_flags [#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>]
     #scope = #llvm.alias_scope<id = distinct[1]<>, domain = #domain, description = "output">
     llvm.br ^head {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>, mustProgress = true>}
 
-None of it changes what is computed: accesses in different alias scopes do not meet, and a loop annotation is a wish to LLVM's optimiser.
-Parameters stand here by MLIR's names; a table says of each how its value is written.
+Metadata does not change results: accesses in different alias scopes do not overlap, and a loop annotation is a hint for LLVM's optimiser.
+Parameters have MLIR's names; a table has the syntax of each.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it.
 """
 
@@ -88,8 +88,8 @@ def nested(attribute: type[ParametrizedAttribute]) -> Parameter:
 class NamedParametersAttr(ParametrizedAttribute):
     """`#llvm.name<a = 1 : i32, b = <...>>`: parameters by MLIR's names, in the order in which they are written.
 
-    PARAMETERS   those that there are
-    IS_OPTIONAL  whether `<>` is left out where there are none
+    PARAMETERS   name -> its syntax
+    IS_OPTIONAL  whether `<>` is omitted if no parameter is given
     """
 
     parameters_by_name: DictionaryAttr
@@ -266,7 +266,7 @@ TBAATagAttr = named_parameters(
 
 @irdl_op_definition
 class NoAliasScopeDeclOp(IRDLOperation):
-    """`llvm.intr.experimental.noalias.scope.decl #scope`: where a scope begins."""
+    """`llvm.intr.experimental.noalias.scope.decl #scope`: the start of a scope."""
 
     name = "llvm.intr.experimental.noalias.scope.decl"
 
@@ -355,21 +355,21 @@ UnwindTableKindAttr = word_attribute("llvm.uwtableKind", "none", "sync", "async"
 
 @irdl_attr_definition
 class ZeroAttr(ParametrizedAttribute):
-    """`#llvm.zero`: as the value of a global, zeros."""
+    """`#llvm.zero`: zeros, as the value of a global."""
 
     name = "llvm.zero"
 
 
 @irdl_attr_definition
 class UndefAttr(ParametrizedAttribute):
-    """`#llvm.undef`: a part of a constant that nobody looks at."""
+    """`#llvm.undef`: an undefined part of a constant."""
 
     name = "llvm.undef"
 
 
 @irdl_attr_definition
 class PoisonAttr(ParametrizedAttribute):
-    """`#llvm.poison`: as `#llvm.undef`, and stronger."""
+    """`#llvm.poison`: a poison part of a constant."""
 
     name = "llvm.poison"
 
@@ -379,7 +379,7 @@ class PoisonAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ModuleFlagAttr(ParametrizedAttribute):
-    """`#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>`: what to do where two modules differ, a name, and its value."""
+    """`#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>`: the behaviour on a conflict between modules, a name, and its value."""
 
     name = "llvm.mlir.module_flag"
 
@@ -433,6 +433,6 @@ METADATA_ATTRIBUTES: tuple[type[Attribute], ...] = (
     *(LoopDistributeAttr, LoopPipelineAttr, LoopPeeledAttr, LoopUnswitchAttr),
     *(MemoryEffectsAttr, VScaleRangeAttr, UnwindTableKindAttr, ZeroAttr, UndefAttr, PoisonAttr, ModuleFlagAttr),
 )
-"""All that are written `#llvm.name`."""
+"""All attributes that are printed as `#llvm.name`."""
 
 OPERATIONS: tuple[type[IRDLOperation], ...] = (NoAliasScopeDeclOp, ModuleFlagsOp)

@@ -85,17 +85,17 @@ class ConstantRangeAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_range(cls, parser: AttrParser) -> ConstantRangeAttr:
-        """What stands after the name: `<i32, 0, 128>`."""
+        """The text after the name: `<i32, 0, 128>`."""
         with parser.in_angle_brackets():
             start = parser.pos
-            type = parser.parse_type()
-            if not isa(type, IntegerType):
+            integer = parser.parse_type()
+            if not isa(integer, IntegerType):
                 parser.raise_error("a range is of integers", start, parser.pos)
             parser.parse_punctuation(",")
             lower = parser.parse_integer(allow_boolean=False)
             parser.parse_punctuation(",")
             upper = parser.parse_integer(allow_boolean=False)
-        return cls(IntegerAttr(lower, type), IntegerAttr(upper, type))
+        return cls(IntegerAttr(lower, integer), IntegerAttr(upper, integer))
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
@@ -110,7 +110,7 @@ class ConstantRangeAttr(ParametrizedAttribute):
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation, HasFolderInterface):
-    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; of a struct or an array, a list of its parts."""
+    """`llvm.mlir.constant(dense<0.0> : vector<4xbf16>) : vector<4xbf16>`; the value of a struct or an array is a list of its parts."""
 
     name = "llvm.mlir.constant"
 
@@ -128,11 +128,8 @@ class ConstantOp(IRDLOperation, HasFolderInterface):
         return (self.value,)
 
 
-@irdl_op_definition
-class ZeroOp(IRDLOperation):
-    """`llvm.mlir.zero : vector<4xf32>`"""
-
-    name = "llvm.mlir.zero"
+class SourceOp(IRDLOperation):
+    """`llvm.mlir.poison : vector<4xbf16>`: a value that is given by its type."""
 
     res = result_def()
 
@@ -140,29 +137,17 @@ class ZeroOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
+    def __init__(self, result_type: Attribute):
+        super().__init__(result_types=[result_type])
 
 
-@irdl_op_definition
-class PoisonOp(IRDLOperation):
-    """`llvm.mlir.poison : vector<4xbf16>`"""
-
-    name = "llvm.mlir.poison"
-
-    res = result_def()
-
-    assembly_format = "attr-dict `:` type($res)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, type: Attribute):
-        super().__init__(result_types=[type])
+ZeroOp = op_of_family(SourceOp, "llvm.mlir.zero")
+PoisonOp = op_of_family(SourceOp, "llvm.mlir.poison")
 
 
 @irdl_op_definition
 class FreezeOp(IRDLOperation):
-    """`llvm.freeze %x : f32`: the value, or any fixed one where it is poison."""
+    """`llvm.freeze %x : f32`: the value, or an arbitrary fixed one if it is poison."""
 
     name = "llvm.freeze"
 
@@ -194,18 +179,18 @@ class ExtractElementOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
-        type = SSAValue.get(vector).type
-        assert isa(type, VectorType), "extractelement of a value that is no vector"
-        super().__init__(operands=[vector, position], result_types=[type.element_type])
+        vector_type = SSAValue.get(vector).type
+        assert isa(vector_type, VectorType), "extractelement of a value that is not a vector"
+        super().__init__(operands=[vector, position], result_types=[vector_type.element_type])
 
 
-def truth_type(type: Attribute) -> Attribute:
-    """i1, or the vector of i1 that comparing vectors gives."""
-    return VectorType(i1, type.shape) if isa(type, VectorType) else i1
+def truth_type(compared: Attribute) -> Attribute:
+    """The type of a comparison's result: i1, or a vector of i1 for vectors."""
+    return VectorType(i1, compared.shape) if isa(compared, VectorType) else i1
 
 
 class CompareOp(IRDLOperation):
-    """`llvm.icmp "slt" %a, %b : i32`: the predicate is kept as its number."""
+    """`llvm.icmp "slt" %a, %b : i32`: the predicate is stored as its number."""
 
     T: ClassVar = VarConstraint("T", AnyAttr())
     lhs = operand_def(T)
@@ -251,8 +236,8 @@ class CompareOp(IRDLOperation):
         rhs = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        type = parser.parse_type()
-        op = cls(parser.resolve_operand(lhs, type), parser.resolve_operand(rhs, type), word)
+        compared = parser.parse_type()
+        op = cls(parser.resolve_operand(lhs, compared), parser.resolve_operand(rhs, compared), word)
         if (flags := attributes.pop("fastmathFlags", None)) is not None:
             op.properties["fastmathFlags"] = flags
         op.attributes |= attributes
@@ -368,11 +353,11 @@ class TruncOp(IRDLOperation):
             raise VerifyException(f"cannot truncate {self.arg.type} to {self.res.type}")
 
 
-def _bits(type: Attribute) -> int:
-    if isa(type, VectorType):
-        type = type.element_type
-    assert isinstance(type, IntegerType)
-    return type.bitwidth
+def _bits(converted: Attribute) -> int:
+    if isa(converted, VectorType):
+        converted = converted.element_type
+    assert isinstance(converted, IntegerType)
+    return converted.bitwidth
 
 
 class CastOp(IRDLOperation):
@@ -390,7 +375,7 @@ class CastOp(IRDLOperation):
 
 
 def verify_same_shape(source: Attribute, target: Attribute) -> None:
-    """raises VerifyException unless both types are scalars, or vectors of as many elements"""
+    """raises VerifyException unless both types are scalars, or vectors of one shape"""
     if not have_compatible_shape(source, target):
         raise VerifyException(f"cannot convert {source} to {target}: they differ in shape")
 
@@ -410,7 +395,7 @@ class PointerCastOp(CastOp):
 
 
 @irdl_op_definition
-class UIToFPOp(IRDLOperation):
+class UIToFPOp(CastOp):
     """`llvm.uitofp nneg %i : i32 to f32`; `nneg`: the integer is not negative when read as signed."""
 
     name = "llvm.uitofp"
@@ -420,14 +405,6 @@ class UIToFPOp(IRDLOperation):
     result = result_def(FLOAT)
 
     assembly_format = "(`nneg` $nonNeg^)? $arg attr-dict `:` type($arg) `to` type($result)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
-        super().__init__(operands=[arg], result_types=[res_type])
-
-    def verify_(self) -> None:
-        verify_same_shape(self.arg.type, self.result.type)
 
 
 FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")

@@ -1,4 +1,4 @@
-"""The `llvm` dialect's intrinsics on vectors: reductions, parts, and vectors of numbers in a row.
+"""The `llvm` dialect's intrinsics on vectors: reductions, parts, and step vectors.
 
     %s = "llvm.intr.vector.reduce.add"(%w) : (vector<4xi32>) -> i32
     %m = llvm.intr.vector.reduce.fmax(%v) : (vector<4xf32>) -> f32
@@ -39,7 +39,7 @@ _PURE = (Pure(),)
 _F = VarConstraint("T", AnyFloatConstr)
 _N = VarConstraint("T", SignlessIntegerConstraint)
 
-# Sums and products of floats, which have an order and a start, are xDSL's.
+# Sums and products of floats, which have an order and a start value, are xDSL's.
 _REDUCTIONS = (
     *(
         op_of_row(
@@ -67,17 +67,17 @@ _REDUCTIONS = (
 # ---- parts ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _shape(type: Attribute) -> tuple[Attribute, int]:
+def _shape(vector_type: Attribute) -> tuple[Attribute, int]:
     """The element type and the number of elements of a vector."""
-    assert isa(type, VectorType[Attribute])
-    return type.element_type, type.element_count()
+    assert isa(vector_type, VectorType[Attribute])
+    return vector_type.element_type, vector_type.element_count()
 
 
 def _verify_part(part: Attribute, whole: Attribute, position: int) -> None:
-    """raises VerifyException unless `part` lies inside `whole`, at a multiple of its own length"""
+    """raises VerifyException unless `part` is inside `whole`, at a multiple of its own length"""
     (element, count), (of, available) = _shape(part), _shape(whole)
     if element != of or position % count or not 0 <= position <= available - count:
-        raise VerifyException(f"{part} is not what {whole} has at position {position}")
+        raise VerifyException(f"{part} is not a part of {whole} at position {position}")
 
 
 def _verify_extract(op: Any) -> None:
@@ -98,7 +98,7 @@ def _verify_deinterleave(op: Any) -> None:
     element, count = _shape(op.vec.type)
     wanted = LLVMStructType.from_type_list([VectorType(element, [count // 2])] * 2)
     if op.res.type != wanted:
-        raise VerifyException(f"{op.vec.type} comes apart into {wanted}, not {op.res.type}")
+        raise VerifyException(f"{op.vec.type} is split into {wanted}, not {op.res.type}")
 
 
 _POSITION = {"pos": prop_def(IntegerAttr.constr(type=eq(i64)))}
@@ -106,7 +106,7 @@ _V = VarConstraint("T", VectorType.constr())
 _TARGET = VarConstraint("TARGET", base(VectorType))
 
 _PARTS = (
-    # Neighbours from element `pos` on.
+    # The elements from `pos` on.
     op_of_row(
         "llvm.intr.vector.extract",
         "$srcvec `[` $pos `]` attr-dict `:` type($res) `from` type($srcvec)",
@@ -115,7 +115,7 @@ _PARTS = (
         srcvec=operand_def(VectorType),
         res=result_def(VectorType),
     ),
-    # `dstvec` with other elements from `pos` on.
+    # `dstvec` with the elements from `pos` on replaced.
     op_of_row(
         "llvm.intr.vector.insert",
         "$srcvec `,` $dstvec `[` $pos `]` attr-dict `:` type($srcvec) `into` type($dstvec)",
@@ -135,7 +135,7 @@ _PARTS = (
         vec2=operand_def(_V),
         res=result_def(VectorType),
     ),
-    # The elements at even places, and those at odd ones.
+    # The elements of even index, and those of odd index.
     op_of_row(
         "llvm.intr.vector.deinterleave2",
         GENERIC_FORM,

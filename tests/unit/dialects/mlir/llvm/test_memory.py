@@ -54,7 +54,7 @@ def test_an_address_from_numbers_and_a_marker():
         (
             '%0 = "llvm.getelementptr"(%p) <{elem_type = f32, noWrapFlags = 0 : i32, rawConstantIndices = array<i32: -2147483648>}>'
             " : (!llvm.ptr) -> !llvm.ptr",
-            "1 indices are to be operands, but there are 0",
+            "1 indices are operands, but there are 0",
         ),
     ],
 )
@@ -98,10 +98,10 @@ def test_accesses_are_not_hoisted_but_addresses_are():
             "%0 = llvm.load %p atomic release {alignment = 4 : i64} : !llvm.ptr -> f32",
             "ordering is release; it can be unordered",
         ),
-        ("%0 = llvm.load %p atomic monotonic : !llvm.ptr -> f32", "is atomic, and must say its alignment"),
+        ("%0 = llvm.load %p atomic monotonic : !llvm.ptr -> f32", "is atomic, so it needs an alignment"),
         (
             "%0 = llvm.load %p atomic monotonic {alignment = 4 : i64} : !llvm.ptr -> i48",
-            "i48 cannot be accessed in one step",
+            "i48 cannot be accessed atomically",
         ),
         (
             '%0 = "llvm.load"(%p) <{ordering = 0 : i64, syncscope = "x"}> : (!llvm.ptr) -> f32',
