@@ -163,6 +163,7 @@ def test_no_pass_is_made_of_another() -> None:
         ("cupy", {"runtime/cupy_launcher.py", "runtime/bundle_main.py"}),
         ("islpy", {"explore/prove.py"}),
         ("jaxlib", {"explore/xla.py"}),
+        ("llvmlite", {"lowering/llvmlite_process.py"}),
         ("subprocess", {"lowering/tools.py"}),
     ],
 )
