@@ -8,9 +8,19 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.errors import ToolError
+from xla_emitters.lowering.toolchain import Way, choose_way, tools_of
 from xla_emitters.lowering.tools import find_tools
 
-PTX = ("mlir-opt", "libdevice")
+
+def _tools_of_the_way() -> tuple[str, ...]:
+    """What PTX is made with here: mlir-opt, or llvmlite where there is no mlir-opt."""
+    try:
+        return tools_of(choose_way().way)
+    except ToolError:
+        return tools_of(Way.MLIR_OPT)
+
+
+PTX = (*_tools_of_the_way(), "libdevice")
 STEPS = (*PTX, "mlir-translate", "llvm-link", "opt", "llc")
 SASS = (*PTX, "ptxas", "nvdisasm")
 

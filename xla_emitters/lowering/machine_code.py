@@ -58,7 +58,7 @@ def assemble(ptx: str, architecture: str, *, timeout_seconds: float = TIMEOUT_SE
     ptxas = find_tool("ptxas")
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         source, cubin = Path(directory) / "kernel.ptx", Path(directory) / "kernel.cubin"
-        source.write_text(ptx)
+        source.write_text(ptx, "utf-8")
         command = [ptxas.path, "-v", f"-arch={architecture}", str(source), "-o", str(cubin)]
         answer = run_tool(command, timeout_seconds=timeout_seconds)
         entries = _resources(

@@ -1,27 +1,36 @@
-"""From the finished LLVM dialect to PTX, by LLVM's tools.
+"""From the finished LLVM dialect to PTX, by LLVM's tools. There are three ways; all end with the same checks.
 
-    module { llvm.func @fusion ... }                one process for all kernels of a module: compile_to_ptx
+    module { llvm.func @fusion ... }                 mlir-opt: one process for all kernels of a module
       -> module attributes {gpu.container_module} {
            gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_90", features = "+ptx86", link = ["libdevice.10.bc"]>] {
              llvm.func @fusion ...
          } }
       -> mlir-opt --gpu-module-to-binary=format=isa -> gpu.binary @kernels [#gpu.object<..., assembly = "PTX">] -> PTX
 
-    mlir-translate | llvm-link libdevice and ids | opt | llc   four processes: compile_to_ptx_by_steps, for looking at what is between
+    mlir-translate | llvm-link libdevice and ids | opt | llc     steps: four processes, for looking at what is between
+
+    print_llvm_ir(module) | LLVM inside llvmlite                 llvm: one process, for which Python packages are enough
+
+`XLA_EMITTERS_TOOLCHAIN` names the way; without it (`auto`) it is mlir-opt where there is one, else llvm. On every way LLVM is in a process
+of its own: where it ends itself, on IR that it cannot compile, the caller gets a ToolError.
 
 mlir-opt answers 0 for a chip or a feature that it does not know, and for a missing libdevice. So the answer is checked: what the
 backend said on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
-Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (which of them both ways accept, and the traps).
+Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (which of them the ways accept, and the traps).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -30,9 +39,20 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import InternalError, ToolError
+from xla_emitters.errors import InternalError, ToolError, UsageError, XlaEmittersError
 from xla_emitters.kernels.id_functions import IdFunction, declared_by
-from xla_emitters.lowering.tools import NVIDIA_HELP, STAGE, TIMEOUT_SECONDS, RunningTool, find_tool, run_tool
+from xla_emitters.lowering import llvmlite_process
+from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
+from xla_emitters.lowering.tools import (
+    NVIDIA_HELP,
+    STAGE,
+    TIMEOUT_SECONDS,
+    Answer,
+    RunningTool,
+    find_tool,
+    run_tool,
+    variable_of,
+)
 
 # XLA's options for LLVM: f32 division within 2 ulp (div.full.f32), bf16x2 arithmetic at most, its own inlining thresholds.
 LLVM_OPTIONS = (
@@ -50,67 +70,153 @@ _LIBDEVICE_PREFIX = "__nv_"
 _BLOCK_IDS = 2**24
 
 
+TOOLCHAIN = "XLA_EMITTERS_TOOLCHAIN"
+AUTO = "auto"
+
+
+class Way(StrEnum):
+    """How PTX is made; see the file's head."""
+
+    MLIR_OPT = "mlir-opt"
+    STEPS = "steps"
+    LLVM = "llvm"
+
+
+_TOOLS = {
+    Way.MLIR_OPT: ("mlir-opt",),
+    Way.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
+    Way.LLVM: ("llvmlite",),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The way that is taken, and why."""
+
+    way: Way
+    reason: str
+
+
+def tools_of(way: Way) -> tuple[str, ...]:
+    """The tools that the way starts; libdevice is looked for where a kernel calls it."""
+    return _TOOLS[way]
+
+
+def asked_way() -> Way | None:
+    """The way that `XLA_EMITTERS_TOOLCHAIN` names; None for `auto` and where it is not set. raises UsageError for any other."""
+    asked = os.environ.get(TOOLCHAIN) or AUTO
+    if asked == AUTO:
+        return None
+    if asked not in tuple(Way):
+        raise UsageError(f"{TOOLCHAIN} is '{asked}'", stage=STAGE, help=f"one of: {', '.join((AUTO, *Way))}")
+    return Way(asked)
+
+
+def choose_way() -> Choice:
+    """The way that `XLA_EMITTERS_TOOLCHAIN` names; without it mlir-opt where it is found, else llvm where llvmlite is installed.
+
+    An mlir-opt that the user names is taken or refused: nothing stands in for it.
+
+    raises  UsageError for a way that there is not, ToolError when what the way needs is missing
+    """
+    if (way := asked_way()) is not None:
+        for name in tools_of(way):
+            find_tool(name)
+        return Choice(way, f"{TOOLCHAIN} says so")
+    try:
+        find_tool("mlir-opt")
+        return Choice(Way.MLIR_OPT, "mlir-opt is here")
+    except ToolError as error:
+        if os.environ.get(variable_of("mlir-opt")):
+            raise
+        missing = error
+    try:
+        find_tool("llvmlite")
+    except ToolError as error:
+        both = f"{missing.help}; or, with Python packages alone: {error.help}"
+        raise ToolError(missing.message, stage=STAGE, details=(*missing.details, error.message), help=both) from None
+    return Choice(Way.LLVM, f"{missing.message}; llvmlite is here")
+
+
+def ptx_reason_missing() -> str | None:
+    """In one line, why no PTX can be made here, and what to install; None where it can. raises UsageError as `choose_way`."""
+    try:
+        choose_way()
+        find_tool("libdevice")
+        return None
+    except ToolError as error:
+        return f"{error.message} ({error.help})"
+
+
 def compile_to_ptx(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-    """PTX of a module in the LLVM dialect, by one mlir-opt process.
+    """PTX of a module in the LLVM dialect, by the way that is chosen.
 
     module        llvm.func ops (one or more kernels carry `nvvm.kernel`), llvm.mlir.global ops, as the last pass leaves them; left as it is
     architecture  "sm_75", "sm_80", "sm_90", "sm_90a", "sm_100" ...
     returns       the text, one `.entry` a kernel, for PTX 8.6 or the first version that knows the chip
-    raises        ToolError: mlir-opt is missing, fails, hangs, does not know the chip; libdevice lacks a function.
-                  InternalError: the module has no kernel, or calls a function that nothing defines.
+    raises        ToolError: the tool is missing, fails, hangs, does not know the chip; libdevice lacks a function.
+                  InternalError: the module has no kernel, or calls a function that nothing defines. UsageError: see `choose_way`.
     """
     with start_compile(architecture, timeout_seconds=timeout_seconds) as compiler:
         return compiler.finish(module)
 
 
 def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> PtxCompiler:
-    """Starts mlir-opt for one module that is still to come: loading it takes longer than compiling a kernel.
+    """Starts the way's tool for one module that is still to come: loading it takes longer than compiling a kernel.
 
-    raises  ToolError when it is missing, cannot start, or is of another version
+    raises  ToolError when it is missing, cannot start, or is of another version; UsageError
     """
-    command = [
-        find_tool("mlir-opt").path,
-        "--gpu-module-to-binary=format=isa",
-        "--mlir-disable-threading",
-        *LLVM_OPTIONS,
-        "-",
-    ]
-    return PtxCompiler(architecture, RunningTool(command), timeout_seconds)
+    way = choose_way().way
+    match way:
+        case Way.MLIR_OPT:
+            options = ("--gpu-module-to-binary=format=isa", "--mlir-disable-threading", *LLVM_OPTIONS, "-")
+            tool = RunningTool([find_tool("mlir-opt").path, *options])
+        case Way.LLVM:
+            tool = _start_llvmlite("ptx", architecture)
+        case Way.STEPS:
+            tool = None
+    return PtxCompiler(architecture, way, tool, timeout_seconds)
 
 
 class PtxCompiler:
-    """A started mlir-opt; a context manager, which ends the process if it was never given a module."""
+    """A started tool; a context manager, which ends the process if it was never given a module."""
 
-    def __init__(self, architecture: str, tool: RunningTool, timeout_seconds: float) -> None:
+    def __init__(self, architecture: str, way: Way, tool: RunningTool | None, timeout_seconds: float) -> None:
         self._architecture = architecture
+        self._way = way
         self._tool = tool
         self._timeout_seconds = timeout_seconds
 
     def finish(self, module: ModuleOp) -> str:
         """PTX of the module; see `compile_to_ptx`. Can be called once."""
-        features = f"+ptx{_ptx_version(self._architecture)}"
-        with _linked(module) as (body, libraries):
-            link = ", ".join(f'"{_escape(path)}"' for path in libraries)
-            target = (
-                f'#nvvm.target<O = 3, chip = "{_escape(self._architecture)}", features = "{features}", link = [{link}]>'
-            )
-            text = f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels [{target}] {{\n{body}}}\n}}\n"
-            answer = self._tool.finish(text.encode(), self._timeout_seconds)
-        ptx = _assembly_of(answer.text)
-        _check_ptx(ptx, module, self._architecture, self._tool.command, answer.said)
+        tool = self._tool
+        if tool is None:
+            return _ptx_by_steps(module, self._architecture, None, self._timeout_seconds)
+        if self._way is Way.LLVM:
+            answer = _finish_llvmlite(tool, module, None, self._timeout_seconds)
+            ptx = answer.text
+        else:
+            with _linked(module) as libraries:
+                text = _gpu_module(module, libraries, self._architecture)
+                answer = tool.finish(text.encode(), self._timeout_seconds)
+            ptx = _assembly_of(answer.text)
+        _check_ptx(ptx, module, self._architecture, tool, answer.said)
         return ptx
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._tool.stop()
+        if self._tool is not None:
+            self._tool.stop()
 
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-    """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what `llc` would make PTX of. raises as `compile_to_ptx`."""
-    with _linked(module) as (body, libraries):
-        data = f"module {{\n{body}}}\n".encode()
+    """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what PTX is made of. raises as `compile_to_ptx`."""
+    if choose_way().way is Way.LLVM:
+        return _finish_llvmlite(_start_llvmlite("llvm", architecture), module, None, timeout_seconds).text
+    with _linked(module) as libraries:
+        data = f"module {{\n{module_body_text(module)}}}\n".encode()
         for _, command in _steps_to_llvm_ir(libraries, architecture):
             data = run_tool(command, data, timeout_seconds).result
     return data.decode(errors="replace")
@@ -123,24 +229,79 @@ def compile_to_ptx_by_steps(
     *,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> str:
-    """The same PTX as `compile_to_ptx`, by mlir-translate, llvm-link, opt and llc.
+    """The same PTX as `compile_to_ptx`, with what is between.
 
     directory  where kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx are left to read; None: nowhere
     raises     as `compile_to_ptx`
+
+    By mlir-translate, llvm-link, opt and llc, or by llvmlite where that is the way.
     """
+    if choose_way().way is not Way.LLVM:
+        return _ptx_by_steps(module, architecture, directory, timeout_seconds)
+    _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
+    _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
+    tool = _start_llvmlite("ptx", architecture)
+    answer = _finish_llvmlite(tool, module, directory, timeout_seconds)
+    _keep(directory, "kernel.ptx", answer.result)
+    _check_ptx(answer.text, module, architecture, tool, answer.said)
+    return answer.text
+
+
+# ---- llvm: a Python process with llvmlite -----------------------------------------------------------------------------------------------
+
+
+def _start_llvmlite(wanted: str, architecture: str) -> RunningTool:
+    """Starts LLVM for one module; `wanted` is "ptx" or "llvm"."""
+    find_tool("llvmlite")
+    features = f"+ptx{_ptx_version(architecture)}"
+    # Not beside this file: -P keeps its directory from hiding other modules.
+    command = [sys.executable, "-P", llvmlite_process.__file__, wanted, architecture, features, *LLVM_OPTIONS]
+    return RunningTool(command, "llvmlite")
+
+
+def _finish_llvmlite(
+    tool: RunningTool, module: ModuleOp, directory: str | Path | None, timeout_seconds: float
+) -> Answer:
+    try:
+        text = print_llvm_ir(module)
+    except XlaEmittersError:
+        tool.stop()
+        raise
+    with _linked(module) as libraries:
+        job = {"libraries": libraries, "keep": None if directory is None else str(directory)}
+        return tool.finish(f"{json.dumps(job)}\n{text}".encode(), timeout_seconds)
+
+
+# ---- mlir-opt: one process --------------------------------------------------------------------------------------------------------------
+
+
+def _gpu_module(module: ModuleOp, libraries: Sequence[str], architecture: str) -> str:
+    """The module as mlir-opt takes it, with the target around it."""
+    features = f"+ptx{_ptx_version(architecture)}"
+    link = ", ".join(f'"{_escape(path)}"' for path in libraries)
+    target = f'#nvvm.target<O = 3, chip = "{_escape(architecture)}", features = "{features}", link = [{link}]>'
+    body = module_body_text(module)
+    return f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels [{target}] {{\n{body}}}\n}}\n"
+
+
+# ---- steps: four processes --------------------------------------------------------------------------------------------------------------
+
+
+def _ptx_by_steps(module: ModuleOp, architecture: str, directory: str | Path | None, timeout_seconds: float) -> str:
     said: list[str] = []
-    last = [find_tool("llc").path, "-O3", *_machine(architecture), "-"]
-    with _linked(module) as (body, libraries):
-        data = f"module {{\n{body}}}\n".encode()
+    last = RunningTool([find_tool("llc").path, "-O3", *_machine(architecture), "-"])
+    with _linked(module) as libraries:
+        data = f"module {{\n{module_body_text(module)}}}\n".encode()
         _keep(directory, "kernel.mlir", data)
-        for name, command in (*_steps_to_llvm_ir(libraries, architecture), ("kernel.ptx", last)):
+        for name, command in _steps_to_llvm_ir(libraries, architecture):
             answer = run_tool(command, data, timeout_seconds)
             data = answer.result
             said.append(answer.said)
             _keep(directory, name, data)
-    ptx = data.decode(errors="replace")
-    _check_ptx(ptx, module, architecture, last, "\n".join(said))
-    return ptx
+        answer = last.finish(data, timeout_seconds)
+    _keep(directory, "kernel.ptx", answer.result)
+    _check_ptx(answer.text, module, architecture, last, "\n".join((*said, answer.said)))
+    return answer.text
 
 
 def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str) -> list[tuple[str, list[str]]]:
@@ -169,15 +330,15 @@ def module_body_text(module: ModuleOp) -> str:
 
 
 @contextmanager
-def _linked(module: ModuleOp) -> Generator[tuple[str, list[str]]]:
-    """What LLVM gets of the module: its ops as text, and the files to link with them: libdevice, and functions that read ids."""
+def _linked(module: ModuleOp) -> Generator[list[str]]:
+    """The files to link with the module: libdevice, and functions that read ids."""
     libraries = [find_tool("libdevice").path] if _calls_libdevice(module) else []
     ids = [function for op in module.body.ops if (function := declared_by(op))]
     with tempfile.TemporaryDirectory() as directory:
         if ids:
             _keep(directory, "ids.ll", _ids_text(ids).encode())
             libraries.append(str(Path(directory) / "ids.ll"))
-        yield module_body_text(module), libraries
+        yield libraries
 
 
 def _ids_text(ids: Sequence[IdFunction]) -> str:
@@ -241,10 +402,10 @@ def _assembly_of(binary: str) -> str:
     return re.sub(r"\\([0-9A-F]{2}|\\)", lambda m: "\\" if m[1] == "\\" else chr(int(m[1], 16)), escaped)
 
 
-def _check_ptx(ptx: str, module: ModuleOp, architecture: str, command: Sequence[str], said: str) -> None:
+def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool, said: str) -> None:
     """Hold the backend to its word; see the file's head."""
-    details = (f"command: {shlex.join(command)}",)
-    name = os.path.basename(command[0])
+    details = (f"command: {shlex.join(tool.command)}",)
+    name = tool.name
     if refused := re.search(r"'(\S+)' is not a recognized (processor|feature) for this target", said):
         raise ToolError(
             f"{name} does not know the {refused[2]} '{refused[1]}'",
@@ -273,13 +434,16 @@ def _check_ptx(ptx: str, module: ModuleOp, architecture: str, command: Sequence[
 
 
 def tools_fingerprint() -> str:
-    """What PTX depends on besides the module: which mlir-opt and which libdevice. Changes when one of them is replaced.
+    """What PTX depends on besides the module: the way to it, its tools, and libdevice. Changes when one of them is replaced.
 
-    Cheap: it looks at the files, and does not ask them. raises ToolError when one is missing.
+    Cheap: it looks at the files, and does not ask them. raises ToolError when one is missing, UsageError.
     """
-    parts = [f"LLVM options {' '.join(LLVM_OPTIONS)}"]
-    for name in ("mlir-opt", "libdevice"):
-        path = os.path.realpath(find_tool(name).path)
+    way = choose_way().way
+    parts = [f"LLVM options {' '.join(LLVM_OPTIONS)}", way.value]
+    for name in (*_TOOLS[way], "libdevice"):
+        tool = find_tool(name)
+        path = os.path.realpath(tool.path)
         status = os.stat(path)
-        parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+        size = tool.version if os.path.isdir(path) else status.st_size
+        parts.append(f"{path} {size} {status.st_mtime_ns}")
     return "\n".join(parts)

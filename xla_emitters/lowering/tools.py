@@ -5,8 +5,8 @@
     RunningTool(command)          started now, given its input later: loading takes longer than working
 
 LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
-PATH, and another major version is refused by name. ptxas, nvdisasm and libdevice come from NVIDIA's wheels in the running
-environment, then from PATH and the CUDA toolkit's directories.
+PATH, and another major version is refused by name. llvmlite is LLVM 22 as a Python package, run by a Python of its own. ptxas, nvdisasm
+and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
 """
 
 from __future__ import annotations
@@ -17,17 +17,25 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
 
 LLVM_MAJOR = 22
-LLVM_HELP = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
-NVIDIA_HELP = install_command(extras="ptxas")
+_SYSTEM_HAS_APT = sys.platform == "linux"
+_PACKAGES = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
+LLVM_HELP = _PACKAGES if _SYSTEM_HAS_APT else f"install MLIR and LLVM {LLVM_MAJOR}"
+LLVMLITE = "0.50"
+"""The llvmlite that has this LLVM."""
+LLVMLITE_HELP = install_command(extras="llvm")
+_SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
+NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
 STAGE = "toolchain"
 """What messages about tools, and about what they make, begin with."""
 
@@ -44,22 +52,32 @@ class _Row:
 
     variable  the environment variable that names the file
     inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
+    package   the Python package that it is; then there is no variable
     """
 
     name: str
-    variable: str
+    variable: str = ""
     inside: str = ""
+    package: str = ""
+
+    @property
+    def help(self) -> str:
+        """The command that installs it."""
+        return LLVMLITE_HELP if self.package else NVIDIA_HELP if self.inside else LLVM_HELP
 
 
+# How the names of programs end.
+_PROGRAM = ".exe" if sys.platform == "win32" else ""
 _ROWS = (
     _Row("mlir-opt", "XLA_EMITTERS_MLIR_OPT"),
     _Row("mlir-translate", "XLA_EMITTERS_MLIR_TRANSLATE"),
     _Row("llvm-link", "XLA_EMITTERS_LLVM_LINK"),
     _Row("opt", "XLA_EMITTERS_OPT"),
     _Row("llc", "XLA_EMITTERS_LLC"),
-    _Row("ptxas", "XLA_EMITTERS_PTXAS", "bin/ptxas"),
+    _Row("llvmlite", package="llvmlite"),
+    _Row("ptxas", "XLA_EMITTERS_PTXAS", f"bin/ptxas{_PROGRAM}"),
     _Row("libdevice", "XLA_EMITTERS_LIBDEVICE", "nvvm/libdevice/libdevice.10.bc"),
-    _Row("nvdisasm", "XLA_EMITTERS_NVDISASM", "bin/nvdisasm"),
+    _Row("nvdisasm", "XLA_EMITTERS_NVDISASM", f"bin/nvdisasm{_PROGRAM}"),
 )
 # Packages of NVIDIA's wheels: for CUDA 12 one for each component, for CUDA 13 one for all.
 _WHEELS = ("nvidia.cuda_nvcc", "nvidia.cuda_nvdisasm", "nvidia.cu13")
@@ -76,7 +94,14 @@ class Tool:
     @property
     def version(self) -> str:
         """As it says itself when asked: "22.1.8", "12.9.86"; "" for libdevice, which does not say. raises ToolError."""
+        if self.name == "llvmlite":
+            return metadata.version(self.name)
         return "" if self.name == "libdevice" else _version_of(self.path, os.stat(self.path).st_mtime_ns)
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that names the tool's file."""
+    return next(row.variable for row in _ROWS if row.name == name)
 
 
 def find_tool(name: str) -> Tool:
@@ -85,7 +110,9 @@ def find_tool(name: str) -> Tool:
     raises ToolError when it is missing or, for LLVM's tools, of another major version than 22; the help says what to install.
     """
     row = next(row for row in _ROWS if row.name == name)
-    help = NVIDIA_HELP if row.inside else LLVM_HELP
+    if row.package:
+        return _find_package(row)
+    help = row.help
     path, tried = _locate(row)
     if path is None:
         raise ToolError(
@@ -102,6 +129,21 @@ def find_tool(name: str) -> Tool:
             f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
             stage=STAGE,
             help=f"{help}, or set {row.variable} to the path of one of version {LLVM_MAJOR}",
+        )
+    return tool
+
+
+def _find_package(row: _Row) -> Tool:
+    """`find_tool` for a Python package; its path is that of its directory."""
+    roots = _package_roots(row.package)
+    if not roots:
+        raise ToolError(f"{row.name} is not installed", stage=STAGE, help=row.help)
+    tool = Tool(row.name, roots[0])
+    if not f"{tool.version}.".startswith(f"{LLVMLITE}."):
+        raise ToolError(
+            f"{row.name} is of version {tool.version}, and {LLVMLITE} is needed, which has LLVM {LLVM_MAJOR}: {tool.path}",
+            stage=STAGE,
+            help=row.help,
         )
     return tool
 
@@ -154,7 +196,7 @@ def _inside(roots: Sequence[str], row: _Row) -> list[str]:
 
 @lru_cache
 def _package_roots(package: str) -> tuple[str, ...]:
-    """Directories of an installed namespace package such as nvidia.cuda_nvcc; () when it is not installed."""
+    """Directories of an installed package such as nvidia.cuda_nvcc; () when it is not installed. Imports only its parents."""
     try:
         spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:  # its parent is missing
@@ -195,21 +237,19 @@ class RunningTool:
     """A started tool that waits for its input.
 
     command  path and arguments
+    name     what messages call it; the file's name without
     raises   ToolError when it cannot start
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], name: str = "") -> None:
         self.command = tuple(command)
+        self.name = name or os.path.basename(self.command[0])
         try:
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=pipe)
         except OSError as error:
             reason = f"{self.name} could not be started: {error.strerror}"
             raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.command[0])
 
     def finish(self, data: bytes, timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
         """Gives the tool its input and waits for its answer. Can be called once.

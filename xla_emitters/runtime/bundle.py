@@ -64,9 +64,9 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
     """Writes the zip. raises OSError where the file cannot be written."""
     manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("__main__.py", Path(bundle_main.__file__).read_text())
-        archive.writestr("draws.py", Path(draws.__file__).read_text())
-        archive.writestr("packing.py", Path(packing.__file__).read_text())
+        archive.writestr("__main__.py", Path(bundle_main.__file__).read_text("utf-8"))
+        archive.writestr("draws.py", Path(draws.__file__).read_text("utf-8"))
+        archive.writestr("packing.py", Path(packing.__file__).read_text("utf-8"))
         for case, name in zip(cases, _unique([case.name for case in cases]), strict=True):
             manifest["cases"].append(_write_case(archive, case, name))
         archive.writestr("manifest.json", json.dumps(manifest, indent=1))

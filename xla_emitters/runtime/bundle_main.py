@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.json:
         report = {"device": None if gpu is None else describe(gpu), "reason": reason, "rows": rows}
         try:
-            Path(options.json).write_text(json.dumps(report, indent=1))
+            Path(options.json).write_text(json.dumps(report, indent=1), "utf-8")
         except OSError as error:
             print(f"error: cannot write {options.json}: {error.strerror}", file=sys.stderr)
             return 2
@@ -200,7 +200,7 @@ def run_code(
 def load_function(cupy: Any, ptx: str, name: str) -> Any:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "kernel.ptx"
-        path.write_text(ptx)
+        path.write_text(ptx, "utf-8")
         return cupy.RawModule(path=str(path)).get_function(name)
 
 

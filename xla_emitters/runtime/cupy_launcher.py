@@ -200,7 +200,7 @@ def _function(kernel: Kernel, device: int) -> Any:
     cupy: Any = _cupy()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / f"{kernel.name}.ptx"
-        path.write_text(kernel.ptx)
+        path.write_text(kernel.ptx, "utf-8")
         try:
             return cupy.RawModule(path=str(path)).get_function(kernel.name)
         except cupy.cuda.driver.CUDADriverError as error:

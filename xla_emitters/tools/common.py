@@ -195,6 +195,6 @@ def write_file(path: str, text: str) -> None:
         sys.stdout.write(text)
         return
     try:
-        Path(path).write_text(text)
+        Path(path).write_text(text, "utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error

@@ -1,9 +1,12 @@
 """`xla-emitters doctor`: what was found, what is missing, and the command that installs it.
 
+    ok       way to PTX      mlir-opt: mlir-opt is here
     ok       mlir-opt        22.1.8  /usr/bin/mlir-opt-22
-    missing  llc             for --keep-intermediates
+    absent   llc             llc was not found (for --keep-intermediates)
              -> apt-get install mlir-22-tools llvm-22
 
+"way to PTX" is what `XLA_EMITTERS_TOOLCHAIN` names or, without it, what is found, with the reason. Needed are the tools of that way; where
+there is none, what the usual way needs is missing.
 Exit code 0 when fusions can be compiled to PTX here, 4 when something needed for that is missing.
 """
 
@@ -41,10 +44,10 @@ PURPOSES = {
     "llvm-link": "--keep-intermediates",
     "opt": "--keep-intermediates",
     "llc": "--keep-intermediates",
+    "llvmlite": "PTX without mlir-opt",
     "ptxas": "assembling PTX: registers and spills",
     "nvdisasm": "counting machine instructions",
 }
-NEEDED = ("mlir-opt", "libdevice")
 
 
 @dataclass(frozen=True)
@@ -110,17 +113,26 @@ def packages() -> Iterator[Finding]:
 
 
 def tools() -> Iterator[Finding]:
+    from xla_emitters.lowering.toolchain import Way, asked_way, choose_way, tools_of
     from xla_emitters.lowering.tools import find_tools
 
+    purpose = "PTX"
+    try:
+        choice = choose_way()
+        needed = (*tools_of(choice.way), "libdevice")
+        yield Finding("tools", "way to PTX", "ok", f"{choice.way}: {choice.reason}", purpose)
+    except ToolError as error:
+        needed = (*tools_of(asked_way() or Way.MLIR_OPT), "libdevice")
+        yield Finding("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
     for name, tool in find_tools().items():
         if isinstance(tool, ToolError):
-            state = "missing" if name in NEEDED else "absent"
+            state = "missing" if name in needed else "absent"
             yield Finding("tools", name, state, tool.message, PURPOSES[name], tool.help or "")
             continue
         try:
             yield Finding("tools", name, "ok", f"{tool.version}  {tool.path}".strip(), PURPOSES[name])
         except ToolError as error:
-            yield Finding("tools", name, "missing" if name in NEEDED else "absent", error.message, PURPOSES[name])
+            yield Finding("tools", name, "missing" if name in needed else "absent", error.message, PURPOSES[name])
 
 
 def gpu() -> Iterator[Finding]:

@@ -68,5 +68,5 @@ def reproducer() -> str:
     """Writes the traceback and the command line to a file; returns a line that names the file."""
     directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
     path = directory / "reproducer.txt"
-    path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}")
+    path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8")
     return f"    this is a bug in xla_emitters; please report it with {path}"

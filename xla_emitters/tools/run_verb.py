@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
 def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None) -> int:
     """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
+    from xla_emitters.lowering.toolchain import ptx_reason_missing
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
     from xla_emitters.runtime.arrays import load_arrays, save_arrays
@@ -117,15 +118,20 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         """Keeps the compiler's module of `stage`, whose ops have their source locations; the trace holds text without them."""
         return lambda name, at, kernel: kept.append(kernel.clone()) if at == stage else None
 
-    # A table or a folder shows all stages up to PTX; else compilation stops at the stage that will be run.
-    all_stages = bool(options.show_stages or options.print_ir_tree_dir or on_gpu)
+    # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage that will be run.
+    wanted = stage
+    if on_gpu or options.show_stages or options.print_ir_tree_dir:
+        wanted = "ptx"
+        if not on_gpu and (missing := ptx_reason_missing()):
+            wanted = EXECUTABLE_STAGES[-1]
+            print(f"note: PTX is left out: {missing}", file=sys.stderr)
     with progress(f"compiling {options.file}"):
         program = compile_module(
             module,
             replace(
                 compile_options(options),
                 target=device_architecture() if on_gpu else options.target,
-                stage="ptx" if all_stages else stage,
+                stage=wanted,
                 record=record_wanted(options, "stages"),
             ),
             observers=keep if watched else None,
@@ -138,7 +144,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     print_dumps(options, program)
     print_warnings(program)
     if options.print_ir_tree_dir:
-        print(f"IR of every pass and the PTX: {options.print_ir_tree_dir}")
+        print(f"IR of every pass{' and the PTX' if wanted == 'ptx' else ''}: {options.print_ir_tree_dir}")
     given = arrays_source(options.inputs)
     inputs = (
         draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)

@@ -41,7 +41,7 @@ def write_tree(trace: Trace, directory: Path, suffix: str = "mlir") -> None:
             continue
         head = "" if is_changed else f"// unchanged by {step.name}\n"
         ending = _SUFFIXES.get(step.stage or "", suffix)
-        (directory / f"{number:02d}-{step.name}.{ending}").write_text(f"{head}{step.ir}\n")
+        (directory / f"{number:02d}-{step.name}.{ending}").write_text(f"{head}{step.ir}\n", "utf-8")
 
 
 def stage_table(trace: Trace, *, every_pass: bool = False) -> str:

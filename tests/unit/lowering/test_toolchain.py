@@ -9,7 +9,7 @@ from tools_here import SAYS_22, fake_tool, needs
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.errors import InternalError, ToolError
+from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.kernels.id_functions import declared_by
 from xla_emitters.lowering import toolchain
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -244,6 +244,70 @@ def test_silent_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", fake_tool(tmp_path, "mlir-opt", SAYS_22 + "exec cat > /dev/null"))
     with pytest.raises(ToolError, match="made no PTX for sm_90"):
         compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
+
+
+@pytest.mark.parametrize(
+    ("asked", "here", "way", "reason"),
+    [
+        ("", ("mlir-opt", "llvmlite"), "mlir-opt", "mlir-opt is here"),
+        ("auto", ("mlir-opt",), "mlir-opt", "mlir-opt is here"),
+        ("auto", ("llvmlite",), "llvm", "mlir-opt was not found; llvmlite is here"),
+        ("llvm", ("mlir-opt", "llvmlite"), "llvm", "XLA_EMITTERS_TOOLCHAIN says so"),
+        ("mlir-opt", ("mlir-opt", "llvmlite"), "mlir-opt", "XLA_EMITTERS_TOOLCHAIN says so"),
+        ("steps", ("mlir-translate", "llvm-link", "opt", "llc"), "steps", "XLA_EMITTERS_TOOLCHAIN says so"),
+        ("auto", (), None, "mlir-opt was not found"),
+        ("llvm", ("mlir-opt",), None, "llvmlite was not found"),
+        ("mlir-opt", ("llvmlite",), None, "mlir-opt was not found"),
+        ("steps", ("mlir-opt", "llvmlite"), None, "mlir-translate was not found"),
+    ],
+)
+def test_the_way_that_is_taken(
+    asked: str, here: tuple[str, ...], way: str | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the variable names, or what is found; nothing stands in for a way that was asked for."""
+
+    def find(name: str) -> str:
+        if name not in here:
+            raise ToolError(f"{name} was not found", help=f"get {name}")
+        return name
+
+    monkeypatch.setattr(toolchain, "find_tool", find)
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", asked)
+    if way is not None:
+        choice = toolchain.choose_way()
+        assert (choice.way, choice.reason) == (way, reason)
+        return
+    with pytest.raises(ToolError) as raised:
+        toolchain.choose_way()
+    assert raised.value.message == reason
+    if asked == "auto":
+        assert raised.value.help == "get mlir-opt; or, with Python packages alone: get llvmlite"
+
+
+def test_an_mlir_opt_that_the_user_names_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
+    monkeypatch.delenv("XLA_EMITTERS_TOOLCHAIN", raising=False)
+    with pytest.raises(ToolError, match="mlir-opt was not found"):
+        toolchain.choose_way()
+
+
+def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "gcc")
+    with pytest.raises(UsageError, match="XLA_EMITTERS_TOOLCHAIN is 'gcc'") as raised:
+        compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
+    assert raised.value.help == "one of: auto, mlir-opt, steps, llvm"
+    assert raised.value.exit_code == 2
+
+
+@needs("mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
+def test_the_cache_knows_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: set[str] = set()
+    for way in toolchain.Way:
+        monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
+        found.add(toolchain.tools_fingerprint())
+    assert len(found) == 3
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "auto")
+    assert toolchain.tools_fingerprint() in found
 
 
 def test_strings_survive_the_way_through_mlir() -> None:

@@ -38,6 +38,21 @@ def test_a_missing_tool_comes_with_the_command_that_installs_it(
     assert lines[-1] == "not ready: install what is missing"
 
 
+@needs("llvmlite", "libdevice")
+def test_the_way_to_ptx_and_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool of another way is absent, not missing."""
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "llvm")
+    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
+    assert main(["doctor", "--json"]) == 0
+    found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["way to PTX"]["found"] == "llvm: XLA_EMITTERS_TOOLCHAIN says so"
+    assert found["mlir-opt"]["state"] == "absent"
+    assert found["llvmlite"]["found"].startswith("0.50.")
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "gcc")
+    assert main(["doctor"]) == 2
+    assert "one of: auto, mlir-opt, steps, llvm" in capsys.readouterr().err
+
+
 def test_a_tool_of_another_version(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,64 @@
+"""PTX by mlir-opt and by llvmlite is the same text; `make toolchains` compares the whole corpus."""
+
+from __future__ import annotations
+
+import pytest
+from runtime.corpus import CORPUS, files
+from runtime.toolchains import VERDICTS, compare, instructions, ptx_by
+from tools_here import needs
+
+from xla_emitters.lowering.toolchain import Way
+
+SAMPLE = (
+    ("concatenate/", "sm_75"),
+    ("dynamic_update_slice/", "sm_90"),
+    ("loop/act_gelu_f32", "sm_75"),
+    ("loop/act_gelu_bfloat16", "sm_100"),
+    ("loop/unary_sin_complex128", "sm_90"),
+    ("loop/cumsum_int32", "sm_90"),
+    ("reduction/", "sm_80"),
+    ("reduction/red_col", "sm_90"),
+    ("scatter/", "sm_90"),
+    ("scatter/scatter_min", "sm_75"),
+    ("transpose/tr_2d_int4", "sm_90"),
+    ("transpose/tr_multi_out", "sm_100"),
+)
+
+
+@needs("mlir-opt", "llvmlite", "libdevice")
+@pytest.mark.parametrize(("beginning", "target"), SAMPLE)
+def test_both_ways_give_the_same_text(beginning: str, target: str) -> None:
+    name = next(iter(files(beginning)))
+    mlir, llvm = ptx_by(CORPUS / name, Way.MLIR_OPT, Way.LLVM, target=target)
+    assert f".target {target}" in llvm
+    assert compare(mlir, llvm) == VERDICTS[0]
+
+
+TEXT = """
+.reg .b32 %r<4>;
+	mov.u32 	%r1, %tid.x; // comment
+	@%p1 bra 	$L__BB0_2;
+$L__BB0_2:
+	add.f32 	%f1, %f2, %f3;
+	ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (("// comment", ""), 0),
+        (("%r1", "%r3"), 1),
+        (("L__BB0_2", "L__BB0_9"), 1),
+        (("%f2, %f3", "%f3, %f2"), 1),
+        (("%f2, %f3", "%f3, %f3"), 2),
+        (("add.f32", "sub.f32"), 3),
+        (("\tret;", "\tret;\n\tret;"), 3),
+    ],
+)
+def test_what_counts_as_the_same(change: tuple[str, str], verdict: int) -> None:
+    assert compare(TEXT, TEXT.replace(*change)) == VERDICTS[verdict]
+
+
+def test_instructions_are_counted() -> None:
+    assert instructions(TEXT) == ["mov.u32", "bra", "add.f32", "ret"]

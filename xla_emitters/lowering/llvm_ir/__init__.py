@@ -1,0 +1,1 @@
+"""The LLVM dialect written as LLVM IR text: `printer` (modules), `instructions` (a row for each op), `attributes`, `values`."""

@@ -1,0 +1,294 @@
+"""A module in the LLVM dialect as LLVM IR text, which any LLVM 22 reads: what `mlir-translate --mlir-to-llvmir` does.
+
+    llvm.func @f(%p: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} {
+      %c = llvm.mlir.constant(1.0 : f32) : f32
+      llvm.br ^bb1(%c : f32)
+    ^bb1(%x: f32):
+      llvm.store %x, %p : f32, !llvm.ptr
+      llvm.return
+    }
+->
+    define ptx_kernel void @f(ptr noalias %p) "nvvm.reqntid"="128,1,1" {
+    bb0:
+      br label %bb1
+    bb1:
+      %x = phi float [ 0x3FF0000000000000, %bb0 ]
+      store float %x, ptr %p
+      ret void
+    }
+
+Arguments of a block are its phis. A branch that gives one block two sets of arguments takes one of them through a block of its own,
+since a phi has one value for each block that it comes from. Constants are written where they are used. Values keep their names, numbered
+where two are alike. Functions, blocks and instructions keep their order; intrinsics need no declaration. What cannot be said (a type,
+an op, a property of one) is refused by name. The module flag `nvvm-reflect-ftz` is the one that XLA sets: libdevice keeps denormal numbers.
+
+Left out: locations, and what only permits (see `instructions.py`). Bodies of globals, comdats and constructors are refused.
+Source: LLVM language reference; MLIR 22, ModuleTranslation.cpp; XLA nvptx_backend.cc (`nvvm-reflect-ftz`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.lowering.llvm_ir.attributes import (
+    FUNCTION_PROPERTIES,
+    function_attributes,
+    of_each,
+    parameter_attributes,
+)
+from xla_emitters.lowering.llvm_ir.instructions import constant_of, is_constant, row_of, unsupported
+from xla_emitters.lowering.llvm_ir.values import (
+    constant_text,
+    escaped,
+    global_name,
+    is_plain_name,
+    type_text,
+)
+
+_VISIBILITIES = ("", "hidden ", "protected ")
+_UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")
+_CONVENTIONS = {"ccc": "", "fastcc": "fastcc ", "coldcc": "coldcc "}
+_KERNEL = "nvvm.kernel"
+_REFLECT_FTZ = '!{i32 4, !"nvvm-reflect-ftz", i32 0}'
+_FLAG_BEHAVIORS = {name: number for number, name in enumerate(llvm.ModuleFlagAttr.BEHAVIORS, 1)}
+# Of `llvm.func` and `llvm.mlir.global`: those that are written, and those that say nothing to a GPU.
+_FUNCTION_SIGNATURE = frozenset((*llvm.FuncOp.SIGNATURE, "section", "alignment", "dso_local", *FUNCTION_PROPERTIES))
+_FUNCTION_HINTS = frozenset(
+    (
+        *("sym_visibility", "frame_pointer", "target_cpu", "target_features", "tune_cpu", "uwtable_kind"),
+        *("function_entry_count", "reqd_work_group_size", "work_group_size_hint"),
+    )
+)
+_GLOBAL_SIGNATURE = frozenset(
+    (
+        *("global_type", "sym_name", "linkage", "value", "constant", "alignment", "addr_space", "unnamed_addr"),
+        *("visibility_", "section", "dso_local", "thread_local_", "externally_initialized"),
+    )
+)
+
+
+def print_llvm_ir(module: ModuleOp) -> str:
+    """The module as LLVM IR, without data layout and triple, which belong to the target.
+
+    module  llvm.func, llvm.mlir.global and llvm.module_flags ops; left as it is
+    raises  Unsupported, naming the op, where one has no LLVM IR here
+    """
+    flags = [_REFLECT_FTZ]
+    globals, functions = list[str](), list[str]()
+    for op in module.body.ops:
+        match op:
+            case llvm.FuncOp():
+                functions.append("\n".join(_function(op)))
+            case llvm.GlobalOp():
+                globals.append(_global(op))
+            case llvm.ModuleFlagsOp():
+                flags += map(_module_flag, op.flags)
+            case _:
+                raise unsupported(op, f"no LLVM IR for {op.name} at the top of a module")
+    flag_lines = [f"!{number} = {flag}" for number, flag in enumerate(flags)]
+    listed = ", ".join(f"!{number}" for number in range(len(flags)))
+    metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines))
+    return "\n\n".join((*(["\n".join(globals)] if globals else []), *functions, metadata)) + "\n"
+
+
+def _module_flag(flag: llvm.ModuleFlagAttr) -> str:
+    value = flag.value
+    text = f'!"{escaped(value.data.encode())}"' if isinstance(value, StringAttr) else ""
+    if isa(value, IntegerAttr):
+        text = f"{type_text(value.type)} {value.value.data}"
+    return f'!{{i32 {_FLAG_BEHAVIORS[flag.behavior.data]}, !"{escaped(flag.key.data.encode())}", {text or "!{}"}}}'
+
+
+def _refuse_unread(op: Operation, known: frozenset[str]) -> None:
+    if left := sorted(op.properties.keys() - known):
+        raise unsupported(op, f"no LLVM IR for {op.name} with {', '.join(left)}")
+
+
+# ---- globals ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _linkage(linkage: llvm.LinkageAttr) -> str:
+    """`internal `; "" for external, which definitions do not say."""
+    word = linkage.linkage.data
+    return "" if word == "external" else f"{word} "
+
+
+def _global(op: llvm.GlobalOp) -> str:
+    """`@tile = internal addrspace(3) global [33 x float] undef, align 16`"""
+    _refuse_unread(op, _GLOBAL_SIGNATURE)
+    if op.body.blocks:
+        raise unsupported(op, f"no LLVM IR for {op.name} with a body")
+    linkage = op.linkage.linkage.data
+    value = ""
+    if op.value is not None:
+        value = f" {constant_text(op.value, op.global_type)}"
+    elif linkage not in ("external", "extern_weak"):
+        value = " undef"
+    words = [
+        "external " if linkage == "external" and not value else _linkage(op.linkage),
+        "dso_local " if op.dso_local is not None else "",
+        _VISIBILITIES[op.visibility_.value.data],
+        "thread_local " if op.thread_local_ is not None else "",
+        f"{unnamed} " if (unnamed := _UNNAMED[op.unnamed_addr.value.data]) else "",
+        f"addrspace({space}) " if (space := op.addr_space.value.data) else "",
+        "externally_initialized " if op.externally_initialized is not None else "",
+        "constant" if op.constant is not None else "global",
+    ]
+    behind = f', section "{escaped(op.section.data.encode())}"' if op.section is not None else ""
+    behind += f", align {op.alignment.value.data}" if op.alignment is not None else ""
+    return f"{global_name(op.sym_name.data)} = {''.join(words)} {type_text(op.global_type)}{value}{behind}"
+
+
+# ---- functions --------------------------------------------------------------------------------------------------------------------------
+
+
+def _function(op: llvm.FuncOp) -> Iterator[str]:
+    _refuse_unread(op, _FUNCTION_SIGNATURE | _FUNCTION_HINTS)
+    blocks = op.body.blocks
+    writer = FunctionWriter(op.body.blocks)
+    inputs = op.function_type.inputs.data
+    attributes = of_each(op.arg_attrs, len(inputs))
+    names = [f" {writer.name(argument)}" for argument in blocks[0].args] if blocks else [""] * len(inputs)
+    parameters = [
+        f"{type_text(type)} {parameter_attributes(attribute)}".rstrip() + name
+        for type, attribute, name in zip(inputs, attributes, names, strict=True)
+    ]
+    parameters += ["..."] * bool(op.function_type.is_variadic)
+    (result,) = of_each(op.res_attrs, 1)
+    words = [
+        "define " if blocks else "declare ",
+        _linkage(op.linkage),
+        "dso_local " if op.dso_local is not None else "",
+        _VISIBILITIES[op.visibility_.value.data],
+        _convention(op),
+        parameter_attributes(result),
+        f"{type_text(op.function_type.output)} {global_name(op.sym_name.data)}({', '.join(parameters)})",
+        f" {unnamed}" if (unnamed := _UNNAMED[op.unnamed_addr.value.data]) else "",
+        function_attributes(op),
+        f' section "{escaped(op.section.data.encode())}"' if op.section is not None else "",
+        f" align {op.alignment.value.data}" if op.alignment is not None else "",
+    ]
+    if not blocks:
+        yield "".join(words)
+        return
+    yield "".join((*words, " {"))
+    yield from writer.written()
+    yield "}"
+
+
+def _convention(op: llvm.FuncOp) -> str:
+    if _KERNEL in op.attributes:
+        return "ptx_kernel "
+    if (word := _CONVENTIONS.get(op.CConv.cconv_name)) is None:
+        raise unsupported(op, f"no LLVM IR for {op.name} with the calling convention {op.CConv.cconv_name}")
+    return word
+
+
+@dataclass
+class FunctionWriter:
+    """The body of one function; `instructions.Writer`."""
+
+    blocks: Sequence[Block]
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    labels: dict[Block, str] = field(default_factory=dict[Block, str])
+    taken: set[str] = field(default_factory=set[str])
+    next_number: dict[str, int] = field(default_factory=dict[str, int])
+    lines: list[str] = field(default_factory=list[str])
+    # Blocks between a branch and its target, made where one block is the target of two of its ways.
+    between: list[str] = field(default_factory=list[str])
+    # Where a block is entered from: (label, values of its arguments) each.
+    entered: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = field(
+        default_factory=dict[Block, list[tuple[str, Sequence[SSAValue]]]]
+    )
+
+    def __post_init__(self) -> None:
+        """Names everything first: a block may be written before one that dominates it."""
+        for number, block in enumerate(self.blocks):
+            self.labels[block] = self._unused(f"bb{number}")
+        for block in self.blocks:
+            for argument in block.args:
+                self.names[argument] = f"%{self._unused(argument.name_hint)}"
+            for op in block.ops:
+                for result in op.results:
+                    self.names[result] = constant_of(op) if is_constant(op) else f"%{self._unused(result.name_hint)}"
+
+    def name(self, value: SSAValue) -> str:
+        return self.names[value]
+
+    def fresh(self, text: str) -> str:
+        name = f"%{self._unused(None)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def edge(self, op: Operation, successor: int) -> str:
+        target, values = _ways(op)[successor]
+        block = op.parent
+        assert block is not None
+        source = self.labels[block]
+        if target.args and any(label == source for label, _ in self.entered.get(target, ())):
+            source = self._unused(f"{source}.to.{self.labels[target]}")
+            self.between += (f"{source}:", f"  br label %{self.labels[target]}")
+            self._enter(target, source, values)
+            return f"%{source}"
+        self._enter(target, source, values)
+        return f"%{self.labels[target]}"
+
+    def written(self) -> Iterable[str]:
+        """The lines between the function's braces."""
+        bodies: dict[Block, list[str]] = {}
+        for block in self.blocks:
+            self.lines = []
+            for op in block.ops:
+                row = row_of(op)
+                if row.text is None:
+                    continue
+                text = row.text(self, op)
+                self.lines.append(f"  {self.names[op.results[0]]} = {text}" if op.results else f"  {text}")
+            bodies[block] = self.lines
+        for number, (block, body) in enumerate(bodies.items()):
+            yield f"{self.labels[block]}:"
+            if number:
+                yield from self._phis(block)
+            yield from body
+        yield from self.between
+
+    def _phis(self, block: Block) -> Iterator[str]:
+        for number, argument in enumerate(block.args):
+            # The last comes first, as mlir-translate has them: LLVM numbers blocks and registers by it.
+            entered = reversed(self.entered.get(block, ()))
+            ways = [f"[ {self.names[values[number]]}, %{label} ]" for label, values in entered]
+            # A block that nothing enters is dead: its arguments have no value.
+            text = f"phi {type_text(argument.type)} {', '.join(ways)}" if ways else ""
+            yield f"  {self.names[argument]} = {text or f'freeze {type_text(argument.type)} poison'}"
+
+    def _enter(self, target: Block, source: str, values: Sequence[SSAValue]) -> None:
+        self.entered.setdefault(target, []).append((source, values))
+
+    def _unused(self, hint: str | None) -> str:
+        """`hint`, or `v` where LLVM IR does not take it as it is; with a number behind it where it is taken."""
+        base = hint if hint is not None and is_plain_name(hint) else "v"
+        number = self.next_number.get(base, 0)
+        while (name := f"{base}.{number}" if number else base) in self.taken:
+            number += 1
+        self.next_number[base] = number + 1
+        self.taken.add(name)
+        return name
+
+
+def _ways(op: Operation) -> list[tuple[Block, Sequence[SSAValue]]]:
+    """The targets of a terminator, with the values that their arguments get."""
+    match op:
+        case llvm.BrOp():
+            return [(op.successor, op.arguments)]
+        case llvm.CondBrOp():
+            return [(op.then_block, op.then_arguments), (op.else_block, op.else_arguments)]
+        case llvm.SwitchOp():
+            return [(op.default_destination, op.default_operands), *op.ways]
+        case _:
+            return []

@@ -1,0 +1,168 @@
+"""Types, constants and names in LLVM IR's spelling.
+
+    vector<4xbf16>                        <4 x bfloat>
+    !llvm.struct<(f32, i1)>               { float, i1 }
+    0.9 : f32                             0x3FECCCCCC0000000         the bits of the double of the same value
+    dense<1.0> : vector<2xbf16>           <bfloat 0xR3F80, bfloat 0xR3F80>
+    @region.1                             @region.1                  in quotes where it has other characters
+
+A NaN keeps its sign and its payload. Not covered: floats other than f16, bf16, f32 and f64, named structs, scalable vectors.
+Source: LLVM language reference, "Type System", "Constants", "Identifiers".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    VectorType,
+)
+from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType, LLVMVoidType
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import Unsupported
+
+STAGE = "llvm-ir"
+"""What messages about LLVM IR begin with."""
+
+_FLOATS: dict[type[Attribute], str] = {
+    Float16Type: "half",
+    BFloat16Type: "bfloat",
+    Float32Type: "float",
+    Float64Type: "double",
+}
+# Quiet and signalling NaN alike: the fraction of a float, moved to where a double has it.
+_SINGLE_FRACTION, _FRACTION_SHIFT = (1 << 23) - 1, 52 - 23
+_SPECIAL_EXPONENT = 0x7FF << 52
+
+_PLAIN_NAME = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
+
+
+def type_text(type: Attribute) -> str:
+    """The type as LLVM IR writes it. raises Unsupported when LLVM IR has none of the kind."""
+    match type:
+        case IntegerType():
+            return f"i{type.width.data}"
+        case LLVMPointerType():
+            space = address_space(type)
+            return f"ptr addrspace({space})" if space else "ptr"
+        case LLVMVoidType():
+            return "void"
+        case LLVMArrayType():
+            return f"[{type.size.data} x {type_text(type.type)}]"
+        case LLVMStructType() if not type.struct_name.data:
+            return f"{{ {', '.join(map(type_text, type.types))} }}" if type.types.data else "{}"
+        case VectorType() if type.get_num_dims() == 1 and not any(type.scalable_dims.data):
+            return f"<{type.get_shape()[0]} x {type_text(type.element_type)}>"
+        case _ if (name := _FLOATS.get(type.__class__)) is not None:
+            return name
+        case _:
+            raise Unsupported(f"no LLVM IR for the type {type}", stage=STAGE)
+
+
+def address_space(pointer: LLVMPointerType) -> int:
+    """The number of the memory that it points into; 0 where any is possible, 3 for a block's shared memory."""
+    return pointer.addr_space.data if isinstance(pointer.addr_space, IntAttr) else 0
+
+
+def constant_text(value: Attribute, type: Attribute) -> str:
+    """A constant of `type`, without the type. raises Unsupported when there is no such constant."""
+    match value:
+        case IntegerAttr() if isa(type, IntegerType):
+            return _integer(value.value.data, type)
+        case FloatAttr():
+            return _float(value.value.data, type)
+        case llvm.ZeroAttr():
+            return "zeroinitializer"
+        case llvm.UndefAttr():
+            return "undef"
+        case llvm.PoisonAttr():
+            return "poison"
+        case StringAttr():
+            return f'c"{escaped(value.data.encode())}"'
+        case DenseIntOrFPElementsAttr():
+            numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
+            return _elements(iter(numbers), type)
+        case ArrayAttr():
+            return _parts(list(value), type)
+        case _:
+            raise Unsupported(f"no LLVM IR for the constant {value} of type {type}", stage=STAGE)
+
+
+def _integer(value: int, type: IntegerType) -> str:
+    return ("true" if value else "false") if type.bitwidth == 1 else str(value)
+
+
+def _float(value: float, type: Attribute) -> str:
+    if not isinstance(type, AnyFloat) or type.__class__ not in _FLOATS:
+        raise Unsupported(f"no LLVM IR for a float constant of type {type}", stage=STAGE)
+    number = np.array(value, np.float64).astype(dtype_of(type).numpy)
+    if isinstance(type, Float16Type | BFloat16Type):
+        letter = "H" if isinstance(type, Float16Type) else "R"
+        return f"0x{letter}{int(number.view(np.uint16)):04X}"
+    if isinstance(type, Float32Type) and np.isnan(number):
+        bits = int(number.view(np.uint32))
+        return f"0x{bits >> 31 << 63 | _SPECIAL_EXPONENT | (bits & _SINGLE_FRACTION) << _FRACTION_SHIFT:016X}"
+    return f"0x{int(number.astype(np.float64).view(np.uint64)):016X}"
+
+
+def _elements(numbers: Iterator[float | int], type: Attribute) -> str:
+    """The next of `numbers`, as many as `type` holds, row by row."""
+    match type:
+        case LLVMArrayType():
+            inner, count, (begin, end) = type.type, type.size.data, "[]"
+        case VectorType() if isa(type, VectorType):
+            inner, count, (begin, end) = type.element_type, type.get_shape()[0], "<>"
+        case IntegerType():
+            return _integer(int(next(numbers)), type)
+        case _:
+            return _float(next(numbers), type)
+    return f"{begin}{', '.join(f'{type_text(inner)} {_elements(numbers, inner)}' for _ in range(count))}{end}"
+
+
+def _parts(values: Sequence[Attribute], type: Attribute) -> str:
+    """A struct or an array from a list of its parts."""
+    match type:
+        case LLVMStructType():
+            types, (begin, end) = list(type.types), "{}"
+        case LLVMArrayType():
+            types, (begin, end) = [type.type] * type.size.data, "[]"
+        case _:
+            types = []
+            begin = end = ""
+    if not begin or len(types) != len(values):
+        raise Unsupported(f"no LLVM IR for {len(values)} parts of a constant of type {type}", stage=STAGE)
+    parts = (f"{type_text(inner)} {constant_text(value, inner)}" for value, inner in zip(values, types, strict=True))
+    return f"{begin} {', '.join(parts)} {end}"
+
+
+def global_name(name: str) -> str:
+    """`@name`, in quotes where LLVM IR wants them."""
+    return f"@{name}" if _PLAIN_NAME.fullmatch(name) else f'@"{escaped(name.encode())}"'
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether LLVM IR takes `name` without quotes."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+def escaped(data: bytes) -> str:
+    """Bytes between the quotes of a string of LLVM IR."""
+    return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
