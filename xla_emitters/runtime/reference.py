@@ -41,7 +41,8 @@ from xla_emitters.dialects.hlo.shape_ops import (
     MoveOp,
     PadOp,
 )
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.dialects.hlo.sized import at_sizes
+from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.reductions import chains_of_heroes
@@ -66,7 +67,7 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
         return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
-        return op.evaluate(operands, call)
+        return at_sizes(op, operands).evaluate(operands, call)
 
     with np.errstate(all="ignore"):
         return _leaves(_Schedule.of(computation).run(inputs, step))
@@ -219,7 +220,7 @@ class _Schedule:
             if isinstance(op, ParameterOp):
                 parameters.append((op.result, op.number.value.data))
                 continue
-            if is_array(op.result.type):
+            if is_array(op.result.type) and not has_dynamic_dims(op.result.type):
                 refuse_beyond_memory(dims_of(op.result), element_of(op.result), f"%{op.instruction_name.data}")
             operands = tuple(op.operands)
             done = frozenset(operand for operand in operands if last_use[operand] is op and operand is not root)
