@@ -3,7 +3,8 @@
     python tests/runtime/stablehlo_programs.py            in an environment with jax 0.10.2: writes NAME.mlir and NAME.npz of all
     python tests/runtime/stablehlo_programs.py layer ...  of these
 
-NAME.npz holds the results `k/r0` ... for choice k of the sizes; the inputs are drawn again by `inputs_of`, which needs only NumPy. The functions are ours.
+NAME.npz holds the results `k/r0` ... for choice k of the sizes; the inputs are drawn again by `inputs_of`, which needs only NumPy.
+The functions are ours.
 """
 
 from __future__ import annotations
@@ -38,8 +39,43 @@ class Case:
 
 
 BS = ({"b": 1, "s": 1}, {"b": 2, "s": 5}, {"b": 3, "s": 8})
+IMAGES = ({"b": 1, "s": 2}, {"b": 2, "s": 7})
 CASES: dict[str, Case] = {
     "layer": Case(("f32[b,s,32]", "f32[32,32]", "f32[32,64]", "f32[32]", "f32[32]"), BS),
+    "layer_static": Case(("f32[2,5,32]", "f32[32,32]", "f32[32,64]", "f32[32]", "f32[32]"), form="located"),
+    "layer_generic": Case(("f32[2,5,32]", "f32[32,32]", "f32[32,64]", "f32[32]", "f32[32]"), form="generic"),
+    "masked_softmax": Case(("f32[b,s,s]", "s32[b]<9"), BS),
+    "embedding": Case(("f32[12,6]", "s32[b,s]<12"), BS),
+    "gradient": Case(("f32[b,s]", "f32[s,4]", "f32[4]"), BS),
+    "cumulative": Case(("f32[b,s]",), BS),
+    "halves": Case(("f32[2*b,s+1]",), BS),
+    "padded": Case(("f32[b,s]",), BS),
+    "reversed": Case(("f32[b,s]", "f32[s,s]"), BS),
+    "strided": Case(("f32[b,s]",), BS),
+    "positions": Case(("s32[b,s]<50",), BS),
+    "outer": Case(("f32[b]", "f32[s]"), BS),
+    "windows": Case(("f32[b,s+2,s+2,3]",), IMAGES),
+    "convolution": Case(("f32[b,3,s+3,s+3]", "f32[4,3,3,3]"), IMAGES),
+    "convolution_static": Case(("f32[2,8,9,4]", "f32[3,3,2,6]"), form="located"),
+    "kernel_of_unknown_size": Case(("f32[1,2,8*b]", "f32[3,2,b]"), ({"b": 1}, {"b": 3})),
+    "scatter_add": Case(("f32[b+1,s]", "s32[s]<9", "f32[s,s]"), BS),
+    "gather_rows": Case(("f32[b+1,s]", "s32[s]<9"), BS),
+    "update_slice": Case(("f32[b+2,s+2]", "f32[b,s]", "s32[]<3"), BS),
+    "integers": Case(("s8[b,s]<100", "u32[b,s]<1000"), BS, tolerance=0.0),
+    "booleans": Case(("pred[b,s]", "f32[b,s]"), BS, tolerance=0.0),
+    "narrow": Case(("bf16[b,s]", "bf16[s,8]", "f16[b,8]"), BS, tolerance=1e-2),
+    "special_functions": Case(("f32[5,8]",)),
+    "composites": Case(("f32[b,s]",), BS),
+    "double": Case(("f64[5,8]",), tolerance=1e-13),
+    "complex": Case(("f32[4,6]", "f32[4,6]"), form="generic"),
+    "literals": Case(("f32[3]",), tolerance=0.0),
+    "loop": Case(("f32[b,s]",), BS, is_evaluated=False),
+    "scan": Case(("f32[b,s]", "f32[s]"), BS, is_evaluated=False),
+    "branches": Case(("f32[b,s]", "s32[]<3"), BS, is_evaluated=False),
+    "sorted": Case(("f32[b,s+2]",), BS, is_evaluated=False),
+    "random": Case(("u32[2]<9", "f32[b,s]"), BS, is_evaluated=False),
+    "routines": Case(("f32[4,8]", "f32[3,3]"), form="located", is_evaluated=False),
+    "pooling_gradient": Case(("f32[1,8,8,2]",), form="generic", is_evaluated=False),
 }
 
 
@@ -87,6 +123,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     """The programs; needs JAX."""
     import jax
     import jax.numpy as jnp
+    from jax import lax
 
     def layer(x: Any, w1: Any, w2: Any, scale: Any, bias: Any) -> Any:
         b, s, d = x.shape
@@ -97,7 +134,135 @@ def functions() -> dict[str, Callable[..., Any]]:
         x = centered * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * scale + bias
         return jax.nn.gelu(x @ w2)
 
-    return dict(locals())
+    def masked_softmax(x: Any, lengths: Any) -> Any:
+        mask = jnp.arange(x.shape[-1])[None, None, :] < lengths[:, None, None]
+        return jax.nn.softmax(jnp.where(mask, x, -1e9), axis=-1)
+
+    def embedding(table: Any, tokens: Any) -> Any:
+        return table[tokens].mean(1)
+
+    def gradient(x: Any, w: Any, bias: Any) -> Any:
+        return jax.grad(lambda w, bias: (jax.nn.silu(x @ w + bias) ** 2).sum(), argnums=(0, 1))(w, bias)
+
+    def cumulative(x: Any) -> Any:
+        return jnp.cumsum(x, 0), lax.cummax(x, axis=1)
+
+    def halves(x: Any) -> Any:
+        half = x.shape[0] // 2
+        return x[:half] + x[half:], x[:, 1:] * (x.shape[1] % 3)
+
+    def padded(x: Any) -> Any:
+        return jnp.pad(x, ((1, x.shape[0]), (0, 2)), constant_values=3.0), lax.pad(x, 1.0, ((0, -1, 0), (2, 0, 1)))
+
+    def reversed_(x: Any, y: Any) -> Any:
+        return jnp.concatenate([x[::-1], y, jnp.zeros((2, x.shape[1]))], 0)
+
+    def strided(x: Any) -> Any:
+        return x[::2, ::3], x[::-2]
+
+    def positions(x: Any) -> Any:
+        b, s = x.shape
+        return x + jnp.arange(b * s).reshape(b, s), jnp.argmax(x, 1), jnp.full((s, b), b + 2 * s)
+
+    def outer(x: Any, y: Any) -> Any:
+        return x[:, None] * y[None, :], (x[:, None] > x[None, :]).sum()
+
+    def windows(x: Any) -> Any:
+        sizes = (1, 2, 2, 1)
+        total = lax.reduce_window(x, 0.0, lax.add, sizes, sizes, "SAME")
+        return total, lax.reduce_window(x, -jnp.inf, lax.max, sizes, (1, 1, 1, 1), "VALID")
+
+    def convolution(x: Any, kernel: Any) -> Any:
+        one = lax.conv_general_dilated(x, kernel, (2, 2), "SAME")
+        return one, lax.conv_general_dilated(x, kernel, (1, 1), "VALID")
+
+    def convolution_static(x: Any, kernel: Any) -> Any:
+        return lax.conv_general_dilated(
+            x, kernel, (2, 1), ((1, 0), (2, 1)), (1, 2), (2, 1), ("NHWC", "HWIO", "NHWC"), feature_group_count=2
+        )
+
+    def kernel_of_unknown_size(x: Any, kernel: Any) -> Any:
+        return lax.conv_general_dilated(x, kernel, (1,), "VALID")
+
+    def scatter_add(x: Any, rows: Any, updates: Any) -> Any:
+        return x.at[rows].add(updates), x.at[rows].max(updates)
+
+    def gather_rows(x: Any, rows: Any) -> Any:
+        return jnp.take(x, rows, axis=0), x[jnp.arange(x.shape[0] - 1) + 1]
+
+    def update_slice(x: Any, y: Any, start: Any) -> Any:
+        return lax.dynamic_update_slice(x, y, (start, 1)), lax.dynamic_slice(x, (start, 0), (x.shape[0] - 2, 2))
+
+    def integers(x: Any, y: Any) -> Any:
+        mixed = (y >> 3) ^ (y << 5) | lax.population_count(y)
+        return x // 3 + x % 5, x.sum(0), mixed, lax.clz(y), x.astype(jnp.int32) ** 2
+
+    def booleans(x: Any, y: Any) -> Any:
+        return x & (y > 0), jnp.any(x, 1), jnp.all(x, 0), jnp.where(x, y, 0.0), ~x
+
+    def narrow(x: Any, w: Any, y: Any) -> Any:
+        return jax.nn.silu(x @ w), jnp.tanh(y) + x.sum().astype(jnp.float16), (x @ w).astype(jnp.float32)
+
+    def special_functions(x: Any) -> Any:
+        unit = x * 0.49
+        return [
+            *(
+                f(x)
+                for f in (lax.erf, lax.erfc, lax.lgamma, lax.digamma, lax.bessel_i1e, lax.asinh, lax.atan, lax.square)
+            ),
+            *(f(unit) for f in (lax.erf_inv, lax.asin, lax.acos, lax.atanh, lax.tan, lax.sinh, lax.cosh)),
+            lax.acosh(jnp.abs(x) + 1),
+            lax.nextafter(x, unit),
+            lax.zeta(jnp.abs(x) + 1.5, jnp.abs(unit) + 0.5),
+        ]
+
+    def composites(x: Any) -> Any:
+        return lax.asinh(x), lax.erf_inv(x * 0.49), lax.acosh(jnp.abs(x) + 1)
+
+    def double(x: Any) -> Any:
+        return lax.erf_inv(x * 0.45) + lax.lgamma(x + 3), lax.erfc(x), lax.bessel_i1e(x * 5), lax.digamma(x)
+
+    def complex_(x: Any, y: Any) -> Any:
+        z = lax.complex(x, y)
+        product = z * jnp.conj(z) + jnp.exp(z)
+        return product.real, product.imag, jnp.abs(z)
+
+    def literals(x: Any) -> Any:
+        table = np.arange(150, dtype=np.float32).reshape(3, 50) / 7
+        special = np.asarray([np.nan, -np.inf, np.float32(1e-45)], np.float32)
+        flags = np.arange(150).reshape(3, 50) % 3 == 0
+        return x[:, None] * table, special, flags, np.asarray([[1, -2], [3, 4]], np.int8), np.zeros((0, 3), np.float32)
+
+    def loop(x: Any) -> Any:
+        return lax.fori_loop(0, x.shape[0], lambda i, total: total + x[i], jnp.zeros(x.shape[1]))
+
+    def scan(x: Any, start: Any) -> Any:
+        return lax.scan(lambda total, row: (total + row, total * row), start, x)
+
+    def branches(x: Any, which: Any) -> Any:
+        chosen = lax.switch(which, [lambda: x + 1, lambda: x * x, lambda: -x])
+        return chosen, lax.cond(x.sum() > 0, lambda y: y + x, lambda y: y - x, chosen)
+
+    def sorted_(x: Any) -> Any:
+        return jnp.sort(x, 0), lax.sort((x, -x), num_keys=1), lax.top_k(x, 2)
+
+    def random(key: Any, x: Any) -> Any:
+        return jax.random.normal(key, x.shape), jax.random.bits(key, (x.shape[0],))
+
+    def routines(x: Any, y: Any) -> Any:
+        bits = lax.rng_bit_generator(jnp.ones(4, jnp.uint32), (3,))
+        square = y @ y.T + jnp.eye(3)
+        return jnp.fft.rfft(x), jnp.linalg.cholesky(square), bits, jax.scipy.linalg.solve_triangular(square, y)
+
+    def pooling_gradient(x: Any) -> Any:
+        sizes = (1, 2, 2, 1)
+        return jax.grad(lambda x: (lax.reduce_window(x, -jnp.inf, lax.max, sizes, sizes, "SAME") ** 2).sum())(x)
+
+    own = dict(locals())
+    return {name: own.get(name) or own[f"{name}_"] for name in CASES if not name.startswith("layer_")} | {
+        "layer_static": layer,
+        "layer_generic": layer,
+    }
 
 
 def text_of(function: Callable[..., Any], case: Case) -> str:
@@ -130,6 +295,7 @@ def write(name: str) -> None:
     import jax
 
     case, function = CASES[name], functions()[name]
+    jax.config.update("jax_enable_x64", "f64" in str(case.inputs))
     # Paths of the machine that made the text say nothing about the program.
     text = re.sub(r'loc\("(?:/[^"]*/)?([\w.]+\.py)"', r'loc("\1"', text_of(function, case))
     (CORPUS / f"{name}.mlir").write_text(text)

@@ -593,18 +593,24 @@ def _as_array(values: list[Any], element: DType) -> Array:
 
 
 def _of_bytes(text: str, dims: tuple[int, ...], element: DType, wrong: Callable[..., ParseError]) -> Array:
-    """`"0x..."`: the elements' bytes, little endian; a splat where there are those of one. Booleans are bits, the lowest first."""
+    """`"0x..."`: the elements' bytes, little endian; a splat where there are those of one.
+
+    Booleans are a byte each; older printers wrote bits, the lowest first. One byte is a splat.
+    """
     try:
         data = bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
         raise wrong("a literal in a string is hexadecimal digits, an even number of them") from None
     count = prod(dims)
     if element.kind is Kind.PRED:
-        if data in (b"\xff", b"\x00") and count != 8:
-            return np.full(dims, data == b"\xff")
+        raw = np.frombuffer(data, np.uint8)
+        if len(data) == 1:
+            return np.full(dims, raw[0] != 0)
+        if len(data) == count:
+            return (raw != 0).reshape(dims)
         if len(data) != -(-count // 8):
-            raise wrong(f"this literal has {len(data)} bytes, and its type takes {-(-count // 8)}")
-        return np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[:count].astype(np.bool_).reshape(dims)
+            raise wrong(f"this literal has {len(data)} bytes, and its type takes {count}")
+        return np.unpackbits(raw, bitorder="little")[:count].astype(np.bool_).reshape(dims)
     size = element.numpy.itemsize
     if len(data) not in (size, size * count):
         raise wrong(f"this literal has {len(data)} bytes, and its type takes {size * count}")

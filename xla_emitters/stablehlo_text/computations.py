@@ -173,17 +173,23 @@ class ModuleBuilder:
 
     def scalar_computation(self, opcode: str, scalar: Attribute, at: Token) -> SymbolRefAttr:
         """The computation that applies a binary op to two scalars; one for each op and type."""
-        if (name := self._shared.get((opcode, scalar))) is None:
+
+        def build() -> str:
             body = Body(self, None)
             op = Op(f"stablehlo.{opcode}", at, Attributes(self.program.attributes.cursor, opcode, at))
             c = Conversion(body, op, f"{opcode}.0", [])
             x, y = (c.add_op(ParameterOp(i, scalar, f"p{i}")) for i in range(2))
             result = c.add(opcode, [x, y], scalar)
             c.name_results([result])
-            name = self.fresh(f"reducer_{opcode}")
-            self._shared[opcode, scalar] = body.finish(name, [result], at).sym_name.data
-            name = self._shared[opcode, scalar]
-        return SymbolRefAttr(name)
+            return body.finish(self.fresh(f"reducer_{opcode}"), [result], at).sym_name.data
+
+        return self.shared((opcode, scalar), build)
+
+    def shared(self, key: object, build: Callable[[], str]) -> SymbolRefAttr:
+        """The computation of that key: `build` adds it when it is first asked for, and returns its name."""
+        if key not in self._shared:
+            self._shared[key] = build()
+        return SymbolRefAttr(self._shared[key])
 
     # ------------------------------------------------------------------------------------------------------------ places
 
@@ -397,14 +403,18 @@ class Conversion:
         )
 
     def name_results(self, results: Sequence[SSAValue]) -> None:
-        """Names the ops that were added: the result's has the op's own name."""
+        """Names the ops that were added: `add.3` the result's, `sort.3.0` ... those of several, and the others after their opcode."""
         text = self.module.metadata_of(self.op.location)
-        last = results[0].owner if len(results) == 1 else None
+        named = {result.owner: f"{self.name}.{i}" for i, result in enumerate(results)}
+        if len(results) == 1:
+            named = {results[0].owner: self.name}
+        elif first := next((op for op in reversed(self._added) if op not in named), None):
+            named[first] = self.name  # the op whose tuple of results is taken apart
         for op in self._added:
             if isinstance(op, ParameterOp):
                 name = self.body.fresh(op.instruction_name.data)
-            elif op is last or len(self._added) == 1:
-                name = self.body.fresh(self.name)
+            elif op in named:
+                name = self.body.fresh(named[op])
             else:
                 name = self.body.fresh(f"{self.name}.{op.opcode}")
             op.instruction_name = StringAttr(name)

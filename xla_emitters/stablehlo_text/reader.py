@@ -12,12 +12,18 @@ import re
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.hlo_text.lexer import Source
+from xla_emitters.stablehlo_text.chlo import CHLO_RULES, CHLO_TARGETS
 from xla_emitters.stablehlo_text.computations import ModuleBuilder, Rule
 from xla_emitters.stablehlo_text.parser import TreeParser
 from xla_emitters.stablehlo_text.region_rules import REGION_RULES
 from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, custom_call
 
-RULES: dict[str, Rule] = {**DATA_RULES, **REGION_RULES, "custom_call": custom_call(CALL_TARGETS)}
+RULES: dict[str, Rule] = {
+    **CHLO_RULES,
+    **DATA_RULES,
+    **REGION_RULES,
+    "custom_call": custom_call({**CALL_TARGETS, **CHLO_TARGETS}),
+}
 """What each op becomes, by its name without the dialect."""
 
 _COMMENT = re.compile(r"(?:\s+|//[^\n]*)*")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
@@ -36,7 +36,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Literal, Symbol, is_integers
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
 
-Results = SSAValue | Sequence[SSAValue]
+Results: TypeAlias = SSAValue | Sequence[SSAValue]
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
@@ -285,11 +285,9 @@ def _dot(c: Conversion) -> Results:
 def _spatial_window(c: Conversion, kernel: SSAValue, labels: ConvolutionLabels, padding: Array | None) -> WindowAttr:
     spatial = [str(i) for i in range(len(labels.kernel) - 2)]
     sizes = [dims_of(kernel)[labels.kernel.index(dim)] if dim in labels.kernel else 0 for dim in spatial]
-    if UNBOUNDED in sizes:
-        raise c.unsupported("a convolution with a kernel of unknown size is not taken")
     return window(
         c,
-        sizes,
+        [max(size, 0) for size in sizes],
         pad=None if padding is None else padding.reshape(-1).tolist(),
         stride=c.attributes.integers("window_strides", []),
         lhs_dilate=c.attributes.integers("lhs_dilation", []),
@@ -335,7 +333,13 @@ def _labels(c: Conversion) -> ConvolutionLabels:
 def _convolution(c: Conversion) -> Results:
     image, kernel = c.expect_operands(2)
     labels = _labels(c)
-    along = _spatial_window(c, kernel, labels, padding_of(c, len(labels.kernel) - 2))
+    spatial = len(labels.kernel) - 2
+    pad = padding_of(c, spatial)
+    if any(dims_of(kernel)[dim] == UNBOUNDED for dim, label in enumerate(labels.kernel) if label not in ("i", "o")):
+        rows = np.zeros((spatial, 2), np.int64) if pad is None else pad.reshape(spatial, 2)
+        padding = constant(c, rows, array_type(dtype("s64").ir_type, rows.shape))
+        return _convolution_by_value(c, image, kernel, padding, labels)
+    along = _spatial_window(c, kernel, labels, pad)
     return c.add(
         "convolution",
         [image, kernel],
@@ -349,7 +353,13 @@ def _convolution(c: Conversion) -> Results:
 
 def _dynamic_conv(c: Conversion) -> Results:
     image, kernel, padding = c.expect_operands(3)
-    labels = _labels(c)
+    return _convolution_by_value(c, image, kernel, padding, _labels(c))
+
+
+def _convolution_by_value(
+    c: Conversion, image: SSAValue, kernel: SSAValue, padding: SSAValue, labels: ConvolutionLabels
+) -> SSAValue:
+    """A convolution whose padding, or kernel's size, is known only at run time."""
     return c.add(
         "dynamic-conv",
         [image, kernel, padding],
@@ -518,7 +528,7 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
             custom_call_target=StringAttr(json.dumps(target)),
             custom_call_has_side_effect=IntegerAttr(1, i1) if effect else None,
             api_version=_api_version(c),
-            called_computations=_called(c),
+            called_computations=ArrayAttr(_called(c)) if "called_computations" in c.attributes else None,
         )
         owner = found.owner
         assert isinstance(owner, Operation)
@@ -549,14 +559,11 @@ def _api_version(c: Conversion) -> StringAttr | None:
     return StringAttr(_API_VERSIONS[version - 1]) if 2 <= version <= len(_API_VERSIONS) else None
 
 
-def _called(c: Conversion) -> Attribute | None:
+def _called(c: Conversion) -> list[SymbolRefAttr]:
     names = c.attributes.values("called_computations", "a list of symbols", [])
-    if not names:
-        return None
-    symbols = [
+    return [
         SymbolRefAttr(c.module.function(name.name, c.op.token).sym_name) for name in names if isinstance(name, Symbol)
     ]
-    return ArrayAttr(symbols)
 
 
 def _shape_assertion(c: Conversion) -> Results:
@@ -565,9 +572,21 @@ def _shape_assertion(c: Conversion) -> Results:
     return []
 
 
-def dropped(c: Conversion) -> Results:
-    """An op that has no meaning for one device."""
-    return []
+def _dynamic_reduce_window(c: Conversion) -> Results:
+    (computation,) = _called(c) or (None,)
+    if computation is None:
+        raise c.wrong(f"'{c.op.name}' names the function that combines two elements in called_computations")
+    found = c.add("dynamic-reduce-window", c.operands, result_type(c.types), to_apply=computation)
+    return found if len(c.types) == 1 else c.elements(found, len(c.types))
+
+
+def _dynamic_rng_bit_generator(c: Conversion) -> Results:
+    algorithm = StringAttr(_generator(c))
+    return c.elements(c.add("dynamic-rng-bit-generator", c.operands, tuple_type(c.types), algorithm=algorithm), 2)
+
+
+def _dynamic_top_k(c: Conversion) -> Results:
+    return c.elements(c.add("dynamic-top-k", c.operands, tuple_type(c.types)), 2)
 
 
 # ------------------------------------------------------------------------------------------- ops that are a shape rule alone
@@ -587,10 +606,15 @@ def _rng(c: Conversion) -> Results:
 GENERATORS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
 
 
-def _rng_bit_generator(c: Conversion) -> Results:
+def _generator(c: Conversion) -> str:
     word = GENERATORS.get(c.attributes.string("rng_algorithm"))
     if word is None:
         raise c.attributes.wrong("rng_algorithm", " or ".join(GENERATORS))
+    return word
+
+
+def _rng_bit_generator(c: Conversion) -> Results:
+    word = _generator(c)
     (state,) = c.expect_operands(1)
     return c.elements(c.add("rng-bit-generator", [state], tuple_type(c.types), algorithm=StringAttr(word)), 2)
 
@@ -705,4 +729,7 @@ DATA_RULES: dict[str, Rule] = {
 CALL_TARGETS: dict[str, Rule] = {
     **dict.fromkeys(NO_OPS, pass_through),
     "shape_assertion": _shape_assertion,
+    "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,
+    "stablehlo.dynamic_top_k": _dynamic_top_k,
 }

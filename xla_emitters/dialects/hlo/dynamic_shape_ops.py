@@ -19,14 +19,26 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
-from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, at_least, integer_array, integers, written_at
+from xla_emitters.dialects.hlo import host, routines
+from xla_emitters.dialects.hlo.base import (
+    Call,
+    HloOp,
+    RuleBroken,
+    at_least,
+    integer_array,
+    integers,
+    opcode_of,
+    written_at,
+)
+from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
+from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import PadOp
 from xla_emitters.dialects.hlo.sized import with_operands
 from xla_emitters.dialects.hlo.types import (
@@ -36,8 +48,10 @@ from xla_emitters.dialects.hlo.types import (
     dims_of,
     element_of,
     same_dims,
+    same_shape,
     size_bounds,
     tuple_type,
+    tuple_types,
     type_text,
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
@@ -89,9 +103,12 @@ class SizeOp(HloOp):
 
     def fault(self, message: str) -> DataError:
         """The error for operands with which the op has no value."""
-        return DataError(
-            f"%{self.instruction_name.data} = {self.opcode}: {message}", stage="evaluate", place=written_at(self)
-        )
+        return fault(self, message)
+
+
+def fault(op: HloOp, message: str) -> DataError:
+    """The error for operands with which `op` has no value."""
+    return DataError(f"%{op.instruction_name.data} = {op.opcode}: {message}", stage="evaluate", place=written_at(op))
 
 
 # --------------------------------------------------------------------------------------------------- sizes as numbers
@@ -360,7 +377,10 @@ class DynamicGatherOp(SizeOp):
 
 @irdl_op_definition
 class DynamicConvOp(SizeOp):
-    """As `convolution`, with the padding in operand 2: a row (low, high) for each spatial dimension."""
+    """As `convolution`, with the padding in operand 2: a row (low, high) for each spatial dimension.
+
+    window  without padding; its size is that of the kernel, whatever the attribute says
+    """
 
     name = "hlo.dynamic_conv"
     OPERANDS: ClassVar = range(3, 4)
@@ -383,10 +403,124 @@ class DynamicConvOp(SizeOp):
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        in_kernel = self.dim_labels.data.replace("->", "_").split("_")[1]
         lists = dict(self.window.data.lists())
+        lists["size"] = tuple(operands[1].shape[in_kernel.index(str(i))] for i in range(len(in_kernel) - 2))
         lists["pad"] = tuple(int(number) for number in operands[2].reshape(-1))
         properties = {**self.properties, "window": WindowAttr(Window.of_lists(dict(lists)))}
         return with_operands(self, operands[:2], ConvolutionOp, properties).evaluate(operands[:2], call)
+
+
+@irdl_op_definition
+class DynamicReduceWindowOp(CallingOp):
+    """As `reduce-window`, with the window in the last five operands: sizes, strides, dilations of the array and of the window, and
+    a row (low, high) of padding for each dimension."""
+
+    name = "hlo.dynamic_reduce_window"
+    OPERANDS: ClassVar = at_least(7)
+    WINDOW: ClassVar = ("size", "stride", "lhs_dilate", "rhs_dilate", "pad")
+
+    to_apply = prop_def(SymbolRefAttr)
+
+    @property
+    def count(self) -> int:
+        """The number of arrays."""
+        return (len(self.operands) - len(self.WINDOW)) // 2
+
+    def callees(self) -> tuple[Callee, ...]:
+        results = [scalar_of(part) for part in tuple_types(self.result.type)]
+        values = [scalar_of(operand.type) for operand in self.operands[: self.count]]
+        return (Callee(self.to_apply, [*results, *values], scalar_of(self.result.type)),)
+
+    def verify_shape(self) -> None:
+        if len(self.operands) != 2 * self.count + len(self.WINDOW):
+            raise RuleBroken(
+                f"'{self.opcode}' takes as many initial values as arrays",
+                details=(f"it has {len(self.operands)} operands, the last five of the window",),
+            )
+        rank = len(dims_of(self.operands[0]))
+        for i, name in enumerate(self.WINDOW, 2 * self.count):
+            ir_type = as_array(self.operands[i].type)
+            if not element_of(ir_type).is_integer or not same_dims(
+                ir_type.get_shape(), (rank, 2) if name == "pad" else (rank,)
+            ):
+                raise RuleBroken(
+                    f"the window of '{self.opcode}' has {rank} dimensions",
+                    operand=i,
+                    details=(f"operand {i} is {type_text(ir_type)}",),
+                )
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        data = operands[: 2 * self.count]
+        lists = {
+            name: tuple(int(number) for number in array.reshape(-1))
+            for name, array in zip(self.WINDOW, operands[2 * self.count :], strict=True)
+        }
+        try:
+            window = Window.of_lists(dict(lists))
+        except ValueError as error:
+            raise fault(self, str(error)) from None
+        properties = {**self.properties, "window": WindowAttr(window)}
+        return with_operands(self, data, ReduceWindowOp, properties).evaluate(data, call)
+
+
+@irdl_op_definition
+class DynamicTopKOp(SizeOp):
+    """As `topk`, with the number k in operand 1."""
+
+    name = "hlo.dynamic_top_k"
+    OPERANDS: ClassVar = range(2, 3)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        if dims_of(self.operands[1]) or not element_of(self.operands[1]).is_integer:
+            raise RuleBroken("the number of 'dynamic-top-k' is an integer scalar", operand=1)
+        *rest, _ = dims_of(self.operands[0]) or (UNBOUNDED,)
+        types = tuple_types(self.result.type)
+        last = [dims_of(part)[-1] if dims_of(part) else UNBOUNDED for part in types]
+        operand = as_array(self.operands[0].type).element_type
+        wanted = [array_type(element, (*rest, last[0])) for element in (operand, S32.ir_type)]
+        self.expect_type(tuple_type(wanted), "the largest values and their places have")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        k = int(operands[1])
+        if not operands[0].ndim or not 0 <= k <= operands[0].shape[-1]:
+            raise self.fault(f"no {k} largest of {list(operands[0].shape)}")
+        sizes = (*operands[0].shape[:-1], k)
+        element = as_array(self.operands[0].type).element_type
+        result = tuple_type([array_type(part, sizes) for part in (element, S32.ir_type)])
+        properties = {"name": self.instruction_name, "k": IntegerAttr(k, i64), "largest": IntegerAttr(1, i1)}
+        return with_operands(self, operands[:1], _opcode("topk"), properties, result).evaluate(operands[:1], call)
+
+
+@irdl_op_definition
+class DynamicRngBitGeneratorOp(SizeOp):
+    """As `rng-bit-generator`, with the sizes of the bits in operand 1; gives the new state and the bits."""
+
+    name = "hlo.dynamic_rng_bit_generator"
+    OPERANDS: ClassVar = range(2, 3)
+    algorithm = prop_def(StringAttr)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        types = tuple_types(self.result.type)
+        if len(types) != 2 or not same_shape(types[0], self.operands[0].type):
+            raise RuleBroken(f"'{self.opcode}' gives its new state and an array")
+        self.expect_numbers(1, len(dims_of(types[1])), "the sizes")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        state, bits = tuple_types(self.result.type)
+        sizes = [int(size) for size in operands[1]]
+        if any(size < 0 for size in sizes) or not same_dims(sizes, dims_of(bits)):
+            raise self.fault(f"the sizes {sizes} do not fit {type_text(bits)}")
+        result = tuple_type([state, array_type(as_array(bits).element_type, sizes)])
+        generator = with_operands(self, operands[:1], _opcode("rng-bit-generator"), self.properties, result)
+        return generator.evaluate(operands[:1], call)
+
+
+def _opcode(opcode: str) -> type[HloOp]:
+    (found,) = (op for op in (*host.OPS, *routines.OPS) if opcode_of(op) == opcode)
+    return found
 
 
 @irdl_op_definition
@@ -430,6 +564,9 @@ PROGRAM_OPS: tuple[type[HloOp], ...] = (
     RealDynamicSliceOp,
     DynamicGatherOp,
     DynamicConvOp,
+    DynamicReduceWindowOp,
+    DynamicTopKOp,
+    DynamicRngBitGeneratorOp,
     ShapeAssertionOp,
 )
 """The ops that HLO text has not."""

@@ -28,9 +28,16 @@ def at_sizes(op: HloOp, operands: Sequence[Any]) -> HloOp:
 
 
 def with_operands(
-    op: HloOp, operands: Sequence[Any], op_class: type[HloOpT], properties: Mapping[str, Attribute]
+    op: HloOp,
+    operands: Sequence[Any],
+    op_class: type[HloOpT],
+    properties: Mapping[str, Attribute],
+    result_type: Attribute | None = None,
 ) -> HloOpT:
-    """An op of that class beside `op`, with the element types of its operands and the sizes of these arrays."""
+    """An op of that class beside `op`, with the element types of its first operands and the sizes of these arrays.
+
+    result_type  None: that of `op`, at the sizes that follow from the operands'
+    """
     types = [
         array_type(as_array(value.type).element_type, array.shape)
         for value, array in zip(op.operands, operands, strict=False)
@@ -47,6 +54,8 @@ def with_operands(
         found.parent = op.parent
         return found
 
+    if result_type is not None:
+        return copy(result_type)
     return copy(_resized(op.result.type, copy(op.result.type).result_sizes()))
 
 
