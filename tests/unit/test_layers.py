@@ -21,6 +21,7 @@ LAYERS = (
     ("program",),
     ("dialects",),
     ("hlo_text",),
+    ("stablehlo_text",),
     ("fusions", "kernels"),
     ("rewrite",),
     ("graph", "planning"),

@@ -19,9 +19,11 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.hlo import PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReshapeOp
 from xla_emitters.dialects.hlo.types import AliasAttr, type_text
 from xla_emitters.errors import InternalError
 from xla_emitters.hlo_text.attributes import COMMON, SYNTAX, attributes_of
@@ -35,7 +37,7 @@ def print_hlo(module: ModuleOp) -> str:
     """`module` as HLO text, with a newline at its end.
 
     module  holds `hlo.computation` ops and nothing else
-    raises  InternalError for anything else in it
+    raises  InternalError for anything else in it, Unsupported for an op that HLO text has not
     """
     name = module.sym_name.data if module.sym_name else "module"
     header = [f"HloModule {name}", *_module_attributes(module)]
@@ -79,6 +81,8 @@ def _computation(computation: ComputationOp) -> str:
 
 
 def _instruction(op: HloOp) -> str:
+    if op.opcode in PROGRAM_OPS or (isinstance(op, DynamicReshapeOp) and op.takes_list):
+        raise op.unsupported("no HLO text", help="print it as StableHLO")
     shown = [f"%{op.instruction_name.data} = {type_text(op.result.type, True)} {op.opcode}({_arguments(op)})"]
     for key in _own_attributes(type(op)):
         if (value := op.properties.get(key)) is not None:

@@ -43,7 +43,8 @@ from xla_emitters.dialects.hlo.shape_ops import (
     MoveOp,
     PadOp,
 )
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.dialects.hlo.sized import at_sizes
+from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.fusions.program_plan import entry_of
@@ -77,7 +78,8 @@ def evaluate(
         return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
-        return op.evaluate(operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
+        sized = at_sizes(op, operands)
+        return sized.evaluate(operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
 
     with np.errstate(all="ignore"):
         return _leaves(_Schedule.of(computation).run(inputs, step))
@@ -300,7 +302,7 @@ class _Schedule:
             if isinstance(op, ParameterOp):
                 parameters.append((op.result, op.number.value.data))
                 continue
-            if is_array(op.result.type):
+            if is_array(op.result.type) and not has_dynamic_dims(op.result.type):
                 refuse_beyond_memory(dims_of(op.result), element_of(op.result), f"%{op.instruction_name.data}")
             operands = tuple(op.operands)
             done = frozenset(operand for operand in operands if last_use[operand] is op and operand is not root)

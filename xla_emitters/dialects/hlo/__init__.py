@@ -8,7 +8,8 @@
     called          map, and computations called per element
     rule_ops        ops that are a shape rule alone, in      host          order, effects, control flow
                     three families: parsed, not compiled     collectives   several devices
-                                                             routines      sort, FFT, linear algebra ...
+    dynamic_shape_ops  sizes that are values                 routines      sort, FFT, linear algebra ...
+    sized           an op at the sizes of its values
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
@@ -23,6 +24,7 @@ from xla_emitters.dialects.hlo import (
     computation,
     constant,
     contractions,
+    dynamic_shape_ops,
     elementwise,
     gather_scatter,
     host,
@@ -46,15 +48,19 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
     host.OPS,
     collectives.OPS,
     routines.OPS,
+    dynamic_shape_ops.TEXT_OPS,
 )
 
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
+PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in dynamic_shape_ops.PROGRAM_OPS}
+"""The op classes without an opcode in HLO text, by the name that they would have."""
+
 HLO = Dialect(
     "hlo",
-    [computation.ComputationOp, computation.ReturnOp, *HLO_OPS.values()],
+    [computation.ComputationOp, computation.ReturnOp, *HLO_OPS.values(), *PROGRAM_OPS.values()],
     [AliasAttr, LayoutAttr, TokenType, OpaqueType, BufferType, WindowAttr],
 )
 
-__all__ = ["HLO", "HLO_OPS", "HloOp"]
+__all__ = ["HLO", "HLO_OPS", "PROGRAM_OPS", "HloOp"]

@@ -199,6 +199,13 @@ class HloOp(IRDLOperation):
         """The result's type from operands and attributes, for text that omits it; None when it does not follow from them."""
         return None
 
+    DEPENDS_ON_SIZES: ClassVar[bool] = False
+    """Whether `evaluate` reads sizes from the types, and not from the operands: then `result_sizes` must be there (see `sized`)."""
+
+    def result_sizes(self) -> Sequence[int]:
+        """The sizes of the result, or of each array of it, from the operands' types and the attributes."""
+        raise self.unsupported("no sizes of the result")
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """The instruction's value from those of its operands: row-major arrays, or tuples of values."""
         raise self.unsupported("no value in NumPy")

@@ -72,6 +72,7 @@ class ContractingOp(HloOp):
     """Sums of products of two operands' elements; both maps have the same range variables, and the first one's domain holds for both."""
 
     OPERANDS: ClassVar = range(2, 3)
+    DEPENDS_ON_SIZES: ClassVar = True
 
     operand_precision = opt_prop_def(StringAttr)
     algorithm = opt_prop_def(StringAttr)
@@ -173,7 +174,10 @@ class DotOp(ContractingOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        self.expect_dims(self.pairing.result_dims(self), "its operands give")
+        self.expect_dims(self.result_sizes(), "its operands give")
+
+    def result_sizes(self) -> list[int]:
+        return self.pairing.result_dims(self)
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         pairing, result = self.pairing, dims_of(self.result)
@@ -231,18 +235,27 @@ class ConvolutionOp(ContractingOp):
         if any(set(found) != {*spatial, *letters} for found, letters in zip(sizes, ("bf", "io", "bf"), strict=True)):
             raise RuleBroken(f"dim_labels={self.dim_labels.data} differ in their spatial dimensions")
         image, kernel, _ = sizes
-        batches = self._batch_groups(image, kernel)
+        self._verify_groups(image, kernel)
         window = self.window.data.dims if self.window else ()
         if not same_dims([dim.size for dim in window], [kernel[dim] for dim in spatial]):
             raise RuleBroken(
                 "the window is not as large as the kernel", operand=1, details=(type_text(self.operands[1].type),)
             )
-        wanted = {
-            dim: UNBOUNDED if image[dim] == UNBOUNDED else along.output_size(image[dim])
-            for dim, along in zip(spatial, window, strict=True)
+        self.expect_dims(self.result_sizes(), "image, kernel and window give")
+
+    def result_sizes(self) -> list[int]:
+        in_image, in_kernel, in_result = self.labels
+        image, kernel = (
+            dict(zip(label, dims_of(value), strict=True))
+            for label, value in zip((in_image, in_kernel), self.operands, strict=True)
+        )
+        window = self.window.data.dims if self.window else ()
+        sizes = {
+            str(i): UNBOUNDED if image[str(i)] == UNBOUNDED else along.output_size(image[str(i)])
+            for i, along in enumerate(window)
         }
-        wanted |= {"b": image["b"] if image["b"] == UNBOUNDED else image["b"] // batches, "f": kernel["o"]}
-        self.expect_dims([wanted[label] for label in labels[2]], "image, kernel and window give")
+        sizes |= {"b": image["b"] if image["b"] == UNBOUNDED else image["b"] // self.batch_groups, "f": kernel["o"]}
+        return [sizes[label] for label in in_result]
 
     @property
     def feature_groups(self) -> int:
@@ -254,8 +267,8 @@ class ConvolutionOp(ContractingOp):
         """The number of groups into which the image's batches are divided."""
         return self.batch_group_count.value.data if self.batch_group_count else 1
 
-    def _batch_groups(self, image: Mapping[str, int], kernel: Mapping[str, int]) -> int:
-        """The number of groups of batches; raises RuleBroken when it does not divide the sizes."""
+    def _verify_groups(self, image: Mapping[str, int], kernel: Mapping[str, int]) -> None:
+        """raises RuleBroken when the numbers of groups do not divide the sizes."""
         features, batches = self.feature_groups, self.batch_groups
         if features < 1 or batches < 1 or (features > 1 and batches > 1):
             raise RuleBroken(f"{features} groups of features and {batches} of batches")
@@ -270,7 +283,6 @@ class ConvolutionOp(ContractingOp):
             )
         if known and (image["b"] % batches or kernel["o"] % batches):
             raise RuleBroken(f"the image does not fall into {batches} groups of batches", operand=0)
-        return batches
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         """Range variables: the window's spatial dimensions, then the features on which one feature of the result depends.

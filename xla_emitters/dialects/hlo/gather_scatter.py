@@ -124,6 +124,7 @@ class GatherOp(HloOp):
 
     name = "hlo.gather"
     OPERANDS: ClassVar = range(2, 3)
+    DEPENDS_ON_SIZES: ClassVar = True
 
     offset_dims = prop_def(DenseArrayBase)
     collapsed_slice_dims = prop_def(DenseArrayBase)
@@ -181,9 +182,15 @@ class GatherOp(HloOp):
                 f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {len(window)} dimensions of a slice",
                 details=(f"the result is {type_text(self.result.type)}",),
             )
-        rest = iter(batch)
-        wanted = [window[offsets.index(dim)] if dim in offsets else next(rest) for dim in range(rank)]
-        self.expect_type(array_type(operand.element_type, wanted), "slice_sizes and indices give")
+        self.expect_type(array_type(operand.element_type, self.result_sizes()), "slice_sizes and indices give")
+
+    def result_sizes(self) -> list[int]:
+        dropped = {*integers(self.collapsed_slice_dims), *integers(self.operand_batching_dims)}
+        window = [size for dim, size in enumerate(integers(self.slice_sizes)) if dim not in dropped]
+        along, offsets = self.index_vector_dim.value.data, integers(self.offset_dims)
+        rest = iter([size for dim, size in enumerate(dims_of(self.operands[1])) if dim != along])
+        rank = len(window) + len(dims_of(self.operands[1])) - (along < len(dims_of(self.operands[1])))
+        return [window[offsets.index(dim)] if dim in offsets else next(rest) for dim in range(rank)]
 
     @property
     def mapped(self) -> list[int]:
@@ -278,6 +285,7 @@ class ScatterOp(CallingOp):
 
     name = "hlo.scatter"
     OPERANDS: ClassVar = at_least(3)
+    DEPENDS_ON_SIZES: ClassVar = True
 
     to_apply = prop_def(SymbolRefAttr)
     update_window_dims = prop_def(DenseArrayBase)
@@ -348,6 +356,9 @@ class ScatterOp(CallingOp):
                     operand=i,
                     details=(f"updates are {type_text(update.type)}, indices {type_text(indices)}",),
                 )
+
+    def result_sizes(self) -> Sequence[int]:
+        return dims_of(self.operands[0])
 
     @property
     def arrays(self) -> Sequence[SSAValue]:

@@ -10,8 +10,6 @@ Source: docs/reference/1 6.8.
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
@@ -30,12 +28,9 @@ from xla_emitters.dialects.hlo.rule_ops import (
     scalar,
 )
 from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
     array_type,
     as_array,
-    dims_of,
     element_of,
-    size_bounds,
     tuple_type,
     tuple_types,
 )
@@ -60,37 +55,6 @@ def _add_dependency(op: RuleOp) -> Attribute:
 
 def _copy_start(op: RuleOp) -> Attribute:
     return tuple_type([op.type_of(0), op.type_of(0), scalar("u32")])
-
-
-def _dimension_size(op: RuleOp) -> Attribute:
-    op.only_dimension(len(dims_of(op.array(0))))
-    return scalar("s32")
-
-
-def _with_dimension_size(op: RuleOp) -> Attribute:
-    operand = op.array(0)
-    dimension = op.only_dimension(len(dims_of(operand)))
-    op.expect_operand(1, scalar("s32"))
-    dims = dims_of(operand)
-    bounds = list(size_bounds(operand))
-    sizes = [UNBOUNDED if dim == dimension else size for dim, size in enumerate(dims)]
-    limits = [bound if size == UNBOUNDED else UNBOUNDED for size, bound in zip(sizes, bounds, strict=True)]
-    return array_type(operand.element_type, sizes, bounds=limits)
-
-
-def _dynamic_reshape(op: RuleOp) -> Attribute:
-    operand, result = op.array(0), as_array(op.result.type)
-    if element_of(operand) != element_of(result):
-        raise op.broken("'dynamic-reshape' keeps the element type", 0)
-    rank = len(dims_of(result))
-    if len(op.operands) != 1 + rank:
-        raise op.broken(f"'dynamic-reshape' to rank {rank} has {len(op.operands)} operands, not 1 + {rank}")
-    for size in range(1, 1 + rank):
-        op.expect_operand(size, scalar("s32"))
-    sizes = [size_bounds(ir_type) for ir_type in (operand, result)]
-    if not any(UNBOUNDED in dims for dims in sizes) and prod(sizes[0]) != prod(sizes[1]):
-        raise op.broken("'dynamic-reshape' changes the largest number of elements", 0)
-    return result
 
 
 # ------------------------------------------------------------------------------------------------ branches, loops, calls
@@ -278,9 +242,6 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("domain", ONE, as_operand(0), required=("domain",), meaning=meaning.first_operand),
     RuleRow("copy-start", ONE, _copy_start, optional=("cross_program_prefetch_index",), meaning=meaning.copy_started),
     RuleRow("copy-done", ONE, element_of_tuple(0), meaning=meaning.element_of_operand(0)),
-    RuleRow("get-dimension-size", ONE, _dimension_size, required=("dimensions",), meaning=meaning.dimension_size),
-    RuleRow("set-dimension-size", TWO, _with_dimension_size, required=("dimensions",)),
-    RuleRow("dynamic-reshape", at_least(1), _dynamic_reshape),
     # branches, loops, calls
     RuleRow(
         "while",

@@ -43,6 +43,7 @@ class ReducingOp(CallingOp):
     """n arrays and n initial values, combined by a computation from 2n scalars to n."""
 
     OPERANDS: ClassVar = at_least(2)
+    DEPENDS_ON_SIZES: ClassVar = True
     to_apply = prop_def(SymbolRefAttr)
 
     def callees(self) -> tuple[Callee, ...]:
@@ -70,10 +71,13 @@ class ReducingOp(CallingOp):
                 raise RuleBroken(
                     "an initial value is a scalar", operand=half + i, details=(f"it is {type_text(init)}",)
                 )
-        wanted = self.reduced_dims(first)
+        wanted = self.result_sizes()
         elements = [as_array(init.type).element_type for init in self.operands[half:]]
         parts = [array_type(element, wanted) for element in elements]
         self.expect_type(parts[0] if half == 1 else tuple_type(parts), "its operands give")
+
+    def result_sizes(self) -> Sequence[int]:
+        return self.reduced_dims(dims_of(self.operands[0]))
 
     @property
     def arrays(self) -> Sequence[SSAValue]:

@@ -385,6 +385,7 @@ class PadOp(HloOp):
 
     name = "hlo.pad"
     OPERANDS: ClassVar = range(2, 3)
+    DEPENDS_ON_SIZES: ClassVar = True
     edges = prop_def(ArrayAttr[DenseArrayBase], prop_name="padding")
 
     def verify_(self) -> None:
@@ -405,19 +406,23 @@ class PadOp(HloOp):
                     "padding= has low_high_interior for each dimension, with x between; interior is not negative",
                 ),
             )
-        sizes = [
+        self.expect_type(array_type(operand.element_type, self.result_sizes()), "its padding gives")
+
+    def result_sizes(self) -> list[int]:
+        return [
             UNBOUNDED if size == UNBOUNDED else low + high + size + max(size - 1, 0) * interior
-            for size, (low, high, interior) in zip(operand.get_shape(), edges, strict=True)
+            for size, (low, high, interior) in zip(dims_of(self.operands[0]), rows(self.edges), strict=True)
         ]
-        self.expect_type(
-            array_type(operand.element_type, [max(size, UNBOUNDED) for size in sizes]), "its padding gives"
-        )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        x, filler = operands
-        result = np.full(dims_of(self.result), filler, x.dtype)
+        return self.padded(operands[0], operands[1], dims_of(self.result), rows(self.edges))
+
+    @staticmethod
+    def padded(x: Array, filler: Array, sizes: Sequence[int], edges: Sequence[tuple[int, ...]]) -> Array:
+        """`x` in an array of `sizes` filled with `filler`, by the (low, high, interior) of each dimension."""
+        result = np.full(sizes, filler, x.dtype)
         into, out_of = list[slice](), list[slice]()
-        for size, padded, (low, _, interior) in zip(x.shape, result.shape, rows(self.edges), strict=True):
+        for size, padded, (low, _, interior) in zip(x.shape, result.shape, edges, strict=True):
             step = interior + 1
             first = max(0, -(low // step)) if low < 0 else 0
             kept = [i for i in range(first, size) if low + i * step < padded]

@@ -1,0 +1,14 @@
+"""StableHLO text to the `hlo` dialect, and back.
+
+module = parse_stablehlo(text, "layer.mlir")        print_stablehlo(module)        is_stablehlo(text)
+
+lexer       tokens, their positions, the cursor      syntax        pretty forms, as tables
+types       tensor<4x?xf32>                          parser        the grammar: text to a tree
+attributes  #stablehlo.gather<...>, dense<...>       tree          functions, ops, regions
+locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
+rules, region_rules, chlo   what each op becomes     reader        text to a module
+"""
+
+from xla_emitters.stablehlo_text.reader import is_stablehlo, parse_stablehlo
+
+__all__ = ["is_stablehlo", "parse_stablehlo"]

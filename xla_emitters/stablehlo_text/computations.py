@@ -1,0 +1,512 @@
+"""The tree of a StableHLO program to computations of the `hlo` dialect.
+
+    func.func public @main(%arg0: tensor<?xf32>) -> ...           hlo.computation @main entry { %p0 = hlo.parameter 0 ...
+    func.func private @f(...)                                     hlo.computation @f { ... }, called by hlo.call
+    the region of a reduce, sort, map, scatter ...                a computation of scalars that the op names
+    the regions of a while                                        condition and body: computations of one tuple
+    the branches of a case or an if                               computations of a tuple of what they capture
+
+A region may use values from outside, a computation may not. A constant is repeated inside; other values become more elements of a
+loop's tuple, or the elements of a branch's. Several results are a tuple and `get-tuple-element`s. Computations are listed before
+those that call them.
+
+What an op becomes is said in `rules`, `region_rules` and `chlo`: functions of a `Conversion`, which adds ops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FileLineColLoc,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+    SymbolRefAttr,
+    TupleType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
+from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.types import same_shape, tuple_type
+from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
+from xla_emitters.hlo_text.cursor import nearest
+from xla_emitters.hlo_text.lexer import Source
+from xla_emitters.stablehlo_text.attributes import Attributes
+from xla_emitters.stablehlo_text.lexer import Token
+from xla_emitters.stablehlo_text.locations import Location, metadata, name_of
+from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value
+from xla_emitters.stablehlo_text.types import stablehlo_type
+
+OPS: Mapping[str, type[HloOp]] = {**HLO_OPS, **PROGRAM_OPS}
+VERIFY = "stablehlo.verify"
+Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
+"""Adds the ops that an op of StableHLO is and returns their results."""
+
+
+class ModuleBuilder:
+    """Builds the module of one program.
+
+    rules  what each op becomes, by its name without the dialect
+    """
+
+    def __init__(self, source: Source, program: Program, aliases: Mapping[str, Location], rules: Mapping[str, Rule]):
+        self.source = source
+        self.program = program
+        self.aliases = aliases
+        self.rules = rules
+        self.computations: dict[str, ComputationOp] = {}
+        self._names = {_identifier(name) for name in program.functions}
+        self._open: list[str] = []
+        self._built: dict[str, ComputationOp] = {}
+        self._shared: dict[object, str] = {}
+        self._file = StringAttr(source.file)
+        self._metadata: dict[Location, str] = {}
+
+    def module(self) -> ModuleOp:
+        entry = self._entry()
+        for function in self.program.functions.values():
+            self.function(function.name, function.token)
+        self._built[entry.name].set_entry()
+        attributes = dict[str, Attribute]()
+        for name, attr in self.program.attributes.found.items():
+            if name != "sym_name":
+                attributes[name] = StringAttr(self.program.attributes.text(attr))
+        module = ModuleOp(list(self.computations.values()), attributes, StringAttr(_identifier(self.program.name)))
+        module.location = self._location(self.program.name, self.program.attributes.at)
+        return module
+
+    def _entry(self) -> Function:
+        functions = self.program.functions
+        public = [function for function in functions.values() if function.is_public]
+        return functions.get("main") or (public or list(functions.values()))[0]
+
+    # --------------------------------------------------------------------------------------------------------- functions
+
+    def function(self, name: str, at: Token) -> ComputationOp:
+        """The computation of @name, built when it is first asked for. raises VerifyError where there is none, or one that calls itself."""
+        if (found := self._built.get(name)) is not None:
+            return found
+        function = self.program.functions.get(name)
+        if function is None:
+            raise VerifyError(
+                f"no function @{name}{nearest(name, self.program.functions)}", stage=VERIFY, place=self.place(at)
+            )
+        if name in self._open:
+            around = " -> ".join(f"@{caller}" for caller in (*self._open[self._open.index(name) :], name))
+            raise VerifyError(f"function @{name} calls itself: {around}", stage=VERIFY, place=self.place(at))
+        self._open.append(name)
+        body = Body(self, function.body)
+        is_entry = function is self._entry()
+        for number, argument in enumerate(function.body.arguments):
+            parameter = body.parameter(argument, number, f"p{number}" if is_entry else argument.name)
+            self._describe(function, number, parameter, is_entry)
+        results = body.ops(function.body)
+        if len(results) != len(function.results) or any(
+            value.type != wanted
+            for value, wanted in zip(function.body.returned.operands, function.results, strict=True)
+        ):
+            got = ", ".join(stablehlo_type(value.type) for value in function.body.returned.operands)
+            wanted = ", ".join(map(stablehlo_type, function.results))
+            raise VerifyError(
+                f"@{name} does not return what its type says",
+                stage=VERIFY,
+                place=self.place(function.body.returned.token),
+                details=(f"it returns ({got})", f"its type says ({wanted})"),
+            )
+        computation = body.finish(_identifier(name), results, function.token)
+        self._describe_results(function, computation)
+        self._open.pop()
+        self._built[name] = computation
+        return computation
+
+    def _describe(self, function: Function, number: int, parameter: HloOp, is_entry: bool) -> None:
+        """Keeps what the text says of a parameter: attributes as written, and for a program's argument the name that the caller knows."""
+        found = function.parameter_attributes[number]
+        for name, attr in found.found.items():
+            parameter.attributes[name] = StringAttr(found.text(attr))
+        if is_entry and (name := self._argument_name(function, function.body.arguments[number], number)):
+            parameter.attributes["jax.arg_name"] = StringAttr(name)
+
+    def _argument_name(self, function: Function, argument: Value, number: int) -> str | None:
+        """The name in the argument's location, or in that of the parameter that it is passed to unchanged."""
+        locations = function.parameter_locations
+        if number < len(locations) and (name := name_of(locations[number], self.aliases)):
+            return name
+        for op in function.body.ops:
+            if op.opcode != "call" or argument not in op.operands or "callee" not in op.attributes:
+                continue
+            callee = self.program.functions.get(op.attributes.symbol("callee"))
+            place = op.operands.index(argument)
+            if callee is not None and callee is not function and place < len(callee.body.arguments):
+                return self._argument_name(callee, callee.body.arguments[place], place)
+        return None
+
+    def _describe_results(self, function: Function, computation: ComputationOp) -> None:
+        rows = [
+            "{" + ", ".join(f"{name} = {found.text(attr)}" for name, attr in found.found.items()) + "}"
+            for found in function.result_attributes
+        ]
+        if any(row != "{}" for row in rows):
+            computation.attributes["result_attributes"] = ArrayAttr([StringAttr(row) for row in rows])
+
+    # ------------------------------------------------------------------------------------------------------ computations
+
+    def fresh(self, name: str) -> str:
+        """`name`, or `name.1` ... when it is taken by another computation; it is taken from now on."""
+        found, number = name, 0
+        while found in self._names:
+            number += 1
+            found = f"{name}.{number}"
+        self._names.add(found)
+        return found
+
+    def scalar_computation(self, opcode: str, scalar: Attribute, at: Token) -> SymbolRefAttr:
+        """The computation that applies a binary op to two scalars; one for each op and type."""
+
+        def build() -> str:
+            body = Body(self, None)
+            op = Op(f"stablehlo.{opcode}", at, Attributes(self.program.attributes.cursor, opcode, at))
+            c = Conversion(body, op, f"{opcode}.0", [])
+            x, y = (c.add_op(ParameterOp(i, scalar, f"p{i}")) for i in range(2))
+            result = c.add(opcode, [x, y], scalar)
+            c.name_results([result])
+            return body.finish(self.fresh(f"reducer_{opcode}"), [result], at).sym_name.data
+
+        return self.shared((opcode, scalar), build)
+
+    def shared(self, key: object, build: Callable[[], str]) -> SymbolRefAttr:
+        """The computation of that key: `build` adds it when it is first asked for, and returns its name."""
+        if key not in self._shared:
+            self._shared[key] = build()
+        return SymbolRefAttr(self._shared[key])
+
+    # ------------------------------------------------------------------------------------------------------------ places
+
+    def place(self, token: Token) -> Place:
+        return self.source.place(token.start, token.end)
+
+    def location(self, name: str, token: Token) -> NameLoc:
+        return self._location(name, token)
+
+    def _location(self, name: str, token: Token) -> NameLoc:
+        line, column = self.source.line_and_column(token.start)
+        return NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(line), IntAttr(column)))
+
+    def metadata_of(self, location: Location | None) -> str:
+        """HLO's metadata of an op's location, or ""."""
+        if location is None:
+            return ""
+        if (found := self._metadata.get(location)) is None:
+            found = self._metadata[location] = metadata(location, self.aliases)
+        return found
+
+
+@dataclass
+class Body:
+    """A computation that is being built from a region.
+
+    values  the SSA values of the region's values, and of those that it was given
+    """
+
+    module: ModuleBuilder
+    region: Region | None
+    block: Block = field(default_factory=Block)
+    values: dict[Value, SSAValue] = field(default_factory=dict[Value, SSAValue])
+    names: set[str] = field(default_factory=set[str])
+
+    def fresh(self, name: str) -> str:
+        """`name`, or `name.1` ... when it is taken by another instruction; it is taken from now on."""
+        found, number = name, 0
+        while found in self.names:
+            number += 1
+            found = f"{name}.{number}"
+        self.names.add(found)
+        return found
+
+    def parameter(self, value: Value | None, number: int, name: str, ir_type: Attribute | None = None) -> HloOp:
+        """Adds a parameter; it is the value `value`."""
+        token = value.token if value is not None else self.region.token if self.region else None
+        assert token is not None
+        wanted = value.type if value is not None else ir_type
+        assert wanted is not None
+        op = ParameterOp(number, wanted, self.fresh(_identifier(name)))
+        op.location = self.module.location(op.instruction_name.data, token)
+        self.block.add_op(op)
+        if value is not None:
+            self.values[value] = op.result
+        return op
+
+    def ops(self, region: Region) -> list[SSAValue]:
+        """Adds the ops of a region; returns the values that it returns."""
+        for op in region.ops[:-1]:
+            self.op(op)
+        return [self.value(value) for value in region.returned.operands]
+
+    def value(self, value: Value) -> SSAValue:
+        """The SSA value; a constant from outside is repeated here."""
+        if (found := self.values.get(value)) is not None:
+            return found
+        assert value.owner is not None
+        assert is_constant(value), "captured values are given to a computation"
+        self.op(value.owner)
+        return self.values[value]
+
+    def op(self, op: Op) -> None:
+        """Adds what the op is."""
+        rule = self.module.rules.get(op.opcode if not op.name.startswith("sdy.") else op.name)
+        if rule is None:
+            known = [f"{op.name.partition('.')[0]}.{name}" for name in self.module.rules]
+            suggestion = nearest(op.name, known)
+            raise ParseError(
+                f"no op '{op.name}'{suggestion}", stage="stablehlo.parse", place=self.module.place(op.token)
+            )
+        name = op.results[0].name.partition("#")[0] if op.results and op.results[0].name else ""
+        base = f"{op.opcode}.{name}" if not name or name[0].isdigit() else name
+        c = Conversion(self, op, _identifier(base.rstrip(".")), [self.value(value) for value in op.operands])
+        found = rule(c)
+        results = [found] if isinstance(found, SSAValue) else list(found)
+        if len(results) != len(op.results):
+            raise c.wrong(f"'{op.name}' has {len(results)} results", f"the text has {len(op.results)}")
+        c.name_results(results)
+        for value, result in zip(op.results, results, strict=True):
+            if value.type != result.type and not same_shape(value.type, result.type):
+                raise c.wrong(
+                    f"the result of '{op.name}' is not of the type that is written",
+                    f"it is {stablehlo_type(result.type)}, and {stablehlo_type(value.type)} is written",
+                )
+            self.values[value] = result
+
+    def finish(self, name: str, results: Sequence[SSAValue], at: Token) -> ComputationOp:
+        """The computation that returns these values (not one: their tuple), as part of the module."""
+        if len(results) == 1:
+            root = results[0]
+        else:
+            op = OPS["tuple"](list(results), tuple_type([value.type for value in results]), self.fresh("tuple"))
+            op.location = self.module.location(op.instruction_name.data, at)
+            self.block.add_op(op)
+            root = op.result
+        self.block.add_op(ReturnOp(root))
+        computation = ComputationOp(name, self.block)
+        computation.location = self.module.location(name, at)
+        self.module.computations[name] = computation
+        return computation
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value is a literal."""
+    return value.owner is not None and value.owner.name == "stablehlo.constant"
+
+
+class Conversion:
+    """One op of StableHLO on its way to ops of the `hlo` dialect.
+
+    name      of the instruction that holds its result
+    operands  their SSA values
+    """
+
+    def __init__(self, body: Body, op: Op, name: str, operands: Sequence[SSAValue]):
+        self.body = body
+        self.op = op
+        self.name = name
+        self.operands = list(operands)
+        self._added: list[HloOp] = []
+
+    @property
+    def module(self) -> ModuleBuilder:
+        return self.body.module
+
+    @property
+    def attributes(self) -> Attributes:
+        return self.op.attributes
+
+    @property
+    def types(self) -> list[Attribute]:
+        """The types of the results as they are written."""
+        return [value.type for value in self.op.results]
+
+    @property
+    def type(self) -> Attribute:
+        """The type of the only result."""
+        if len(self.op.results) != 1:
+            raise self.wrong(f"'{self.op.name}' has one result", f"the text has {len(self.op.results)}")
+        return self.op.results[0].type
+
+    def expect_operands(self, count: int) -> list[SSAValue]:
+        """The operands, which must be that many."""
+        if len(self.operands) != count:
+            raise self.wrong(
+                f"wrong number of operands for '{self.op.name}'", f"it has {len(self.operands)}; it takes {count}"
+            )
+        return self.operands
+
+    def expect_regions(self, count: int) -> list[Region]:
+        """The regions, which must be that many."""
+        if len(self.op.regions) != count:
+            raise self.wrong(f"'{self.op.name}' has {count} regions", f"the text has {len(self.op.regions)}")
+        return self.op.regions
+
+    # ------------------------------------------------------------------------------------------------------- adding ops
+
+    def add(
+        self, opcode: str, operands: Sequence[SSAValue], ir_type: Attribute, **properties: Attribute | None
+    ) -> SSAValue:
+        """Adds the op with HLO's `opcode`; `_` in the name of a property of HLO's `type` and the like is left out (`type_`)."""
+        op = OPS[opcode].create(
+            operands=list(operands),
+            result_types=[ir_type],
+            properties={
+                "name": StringAttr(self.name),
+                **{key.rstrip("_"): value for key, value in properties.items() if value is not None},
+            },
+        )
+        assert isinstance(op, HloOp)
+        return self.add_op(op)
+
+    def add_op(self, op: HloOp) -> SSAValue:
+        """Adds an op, verified. raises VerifyError at the op or operand at fault."""
+        op.location = self.module.location(self.name, self.op.token)
+        try:
+            op.verify_rule()
+            if isinstance(op, CallingOp):
+                op.verify_callees(self.module.computations.__getitem__)
+        except RuleBroken as error:
+            raise self._located(error, op) from None
+        except VerifyException as error:
+            raise VerifyError(str(error), stage=VERIFY, place=self.module.place(self.op.token)) from None
+        self.body.block.add_op(op)
+        self._added.append(op)
+        return op.result
+
+    def _located(self, error: RuleBroken, op: HloOp) -> VerifyError:
+        place = self.module.place(self.op.token)
+        notes = list[tuple[Place | None, str]]()
+        if error.operand is not None and error.operand < len(op.operands):
+            value = op.operands[error.operand]
+            if value in self.operands:
+                number = self.operands.index(value)
+                place = self.module.place(self.op.spans[number])
+                written = self.op.operands[number]
+                notes.append((self.module.place(written.token), f"%{written.name} is {stablehlo_type(written.type)}"))
+        return VerifyError(
+            error.message, stage=VERIFY, place=place, details=error.details, notes=tuple(notes), help=error.help
+        )
+
+    def name_results(self, results: Sequence[SSAValue]) -> None:
+        """Names the ops that were added: `add.3` the result's, `sort.3.0` ... those of several, and the others after their opcode."""
+        text = self.module.metadata_of(self.op.location)
+        named = {result.owner: f"{self.name}.{i}" for i, result in enumerate(results)}
+        if len(results) == 1:
+            named = {results[0].owner: self.name}
+        elif first := next((op for op in reversed(self._added) if op not in named), None):
+            named[first] = self.name  # the op whose tuple of results is taken apart
+        for op in self._added:
+            if isinstance(op, ParameterOp):
+                name = self.body.fresh(op.instruction_name.data)
+            elif op in named:
+                name = self.body.fresh(named[op])
+            else:
+                name = self.body.fresh(f"{self.name}.{op.opcode}")
+            op.instruction_name = StringAttr(name)
+            location = op.location
+            assert isinstance(location, NameLoc)
+            op.location = NameLoc(StringAttr(name), location.location)
+            if text:
+                op.attributes["metadata"] = StringAttr(text)
+            hint(op)
+
+    def constant(self, value: ConstantOp) -> SSAValue:
+        return self.add_op(value)
+
+    def elements(self, value: SSAValue, count: int) -> list[SSAValue]:
+        """The elements of a tuple; of one value that is no tuple, itself."""
+        if not isinstance(value.type, TupleType):
+            return [value]
+        return [
+            self.add("get-tuple-element", [value], value.type.types.data[i], index=IntegerAttr(i, i64))
+            for i in range(count)
+        ]
+
+    def tuple_of(self, values: Sequence[SSAValue]) -> SSAValue:
+        return self.add("tuple", values, tuple_type([value.type for value in values]))
+
+    # ---------------------------------------------------------------------------------------------------------- regions
+
+    def scalars(self, region: Region, what: str) -> SymbolRefAttr:
+        """A region of scalars as a computation with a parameter for each argument."""
+        for value, _ in region.captured.items():
+            if not is_constant(value):
+                raise Unsupported(
+                    f"the {what} of '{self.op.name}' uses %{value.name} from outside, which HLO cannot express",
+                    stage=VERIFY,
+                    place=self.module.place(self.op.token),
+                    help="only constants may be used from outside; give the others as operands",
+                )
+        body = Body(self.module, region)
+        for number, argument in enumerate(region.arguments):
+            body.parameter(argument, number, argument.name)
+        results = body.ops(region)
+        name = self.module.fresh(f"{self.name}.{what}")
+        return SymbolRefAttr(body.finish(name, results, self.op.token).sym_name)
+
+    def captured(self, *regions: Region) -> list[Value]:
+        """The values from outside that the regions use, besides constants."""
+        found = dict[Value, None]()
+        for region in regions:
+            found |= region.captured
+        return [value for value in found if not is_constant(value)]
+
+    def of_tuple(
+        self, region: Region, arguments: Sequence[Value], captured: Sequence[Value], what: str, *, carries: bool
+    ) -> SymbolRefAttr:
+        """A region as a computation of one tuple: its arguments, then what it captures.
+
+        carries  whether it returns the captured values too, as a loop's body does
+        """
+        body = Body(self.module, region)
+        types = [value.type for value in (*arguments, *captured)]
+        parameter = body.parameter(None, 0, f"{what}_arg", tuple_type(types))
+        inner = Conversion(body, self.op, f"{what}_arg", [])
+        parts = inner.elements(parameter.result, len(types))
+        inner.name_results([])
+        body.values |= dict(zip((*arguments, *captured), parts, strict=True))
+        results = body.ops(region)
+        if carries:
+            results += parts[len(arguments) :]
+            name = self.module.fresh(f"{self.name}.{what}")
+            root = inner_tuple(body, results, self.op)
+            return SymbolRefAttr(body.finish(name, [root], self.op.token).sym_name)
+        name = self.module.fresh(f"{self.name}.{what}")
+        return SymbolRefAttr(body.finish(name, results, self.op.token).sym_name)
+
+    # ----------------------------------------------------------------------------------------------------------- errors
+
+    def wrong(self, message: str, *details: str) -> VerifyError:
+        return VerifyError(message, stage=VERIFY, place=self.module.place(self.op.token), details=details)
+
+    def unsupported(self, message: str, help: str = "") -> Unsupported:
+        return Unsupported(message, stage="stablehlo", place=self.module.place(self.op.token), help=help)
+
+
+def inner_tuple(body: Body, values: Sequence[SSAValue], op: Op) -> SSAValue:
+    """Adds a tuple of these values, also of one."""
+    c = Conversion(body, op, "tuple", [])
+    root = c.tuple_of(values)
+    c.name_results([root])
+    return root
+
+
+def _identifier(name: str) -> str:
+    """A name that HLO text can hold: letters, digits, `_`, `.` and `-`."""
+    found = re.sub(r"[^A-Za-z0-9_.\-]", "_", name)
+    return found if found and (found[0].isalpha() or found[0] == "_") else f"v.{found}"

@@ -1,0 +1,215 @@
+"""StableHLO text to tokens with their positions, and a cursor over them.
+
+    %5:2 = "stablehlo.sort"(%arg0) <{dimension = 1 : i64}> : (tensor<4x?xf32>) -> tensor<4x?xf32> loc(#loc3)
+    VALUE  STRING           VALUE    WORD        INT WORD     TYPE                TYPE            WORD ATTRIBUTE
+
+The tokens are those of MLIR's assembly, with two liberties that make the grammar small: `tensor<...>` is one token (TYPE), read by
+`types`, and `%5#1` is one VALUE. Whether a word is an op, a keyword or a type follows from its position. Tokens are read one at a time,
+so a syntax error at the top of a large file is found at once.
+Source: MLIR language reference, "Lexical structure" of the high-level structure (https://mlir.llvm.org/docs/LangRef/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from enum import Enum
+
+from xla_emitters.errors import ParseError, Place
+from xla_emitters.hlo_text.lexer import Source
+
+STAGE = "stablehlo.parse"
+MAX_NESTING = 60
+"""How deep regions and attributes may be nested: deeper than in real programs, and shallow enough for Python's stack."""
+
+
+class TokenKind(Enum):
+    """The kinds of tokens; the values are the words for messages."""
+
+    VALUE = "a value such as %0"
+    TYPE = "a type such as tensor<8xf32>"
+    WORD = "a word"
+    SYMBOL = "a symbol such as @main"
+    ATTRIBUTE = "an attribute such as #loc1"
+    DIALECT_TYPE = "a type such as !stablehlo.token"
+    BLOCK = "a block such as ^bb0"
+    HEX = "a hexadecimal number"
+    FLOAT = "a number"
+    INT = "an integer"
+    STRING = "a string"
+    PUNCTUATION = "punctuation"
+    UNKNOWN = "an unknown character"
+    END = "the end of the text"
+
+
+_PATTERN = re.compile(
+    r"""
+    (?: [ \t\r\n]+ | //[^\n]* )*
+    (?: (?P<VALUE>        %[A-Za-z0-9_$.\-]+(?:\#\d+)? )
+      | (?P<TYPE>         tensor<(?:[^<>"]|<(?:[^<>"]|<[^<>"]*>)*>)*> )
+      | (?P<WORD>         [A-Za-z_][A-Za-z0-9_$.]* )
+      | (?P<SYMBOL>       @(?:[A-Za-z_$.\-][A-Za-z0-9_$.\-]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*") )
+      | (?P<ATTRIBUTE>    \#[A-Za-z_][A-Za-z0-9_$.\-]* )
+      | (?P<DIALECT_TYPE> ![A-Za-z_][A-Za-z0-9_$.\-]* )
+      | (?P<BLOCK>        \^[A-Za-z0-9_$.\-]+ )
+      | (?P<HEX>          0x[0-9A-Fa-f]+ )
+      | (?P<FLOAT>        -?\d+\.\d*(?:[eE][+-]?\d+)? )
+      | (?P<INT>          -?\d+ )
+      | (?P<STRING>       "[^"\\\n]*(?:\\.[^"\\\n]*)*" )
+      | (?P<PUNCTUATION>  -> | :: | \{-\# | \#-\} | [=,:*+\-|/\[\]{}()<>?] )
+      | (?P<END>          \Z )
+      | (?P<UNKNOWN>      . )
+    )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_KINDS = [TokenKind.END, *(TokenKind[name] for name in _PATTERN.groupindex)]
+_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_SHORT = {"n": "\n", "t": "\t", "r": "\r"}
+_CLOSERS = {"(": ")", "{": "}", "[": "]", "<": ">"}
+_LARGEST = 1 << 64
+
+
+class Token:
+    """A piece of the text: `text` is source[start:end]."""
+
+    __slots__ = ("end", "kind", "start", "text")
+
+    def __init__(self, kind: TokenKind, text: str, start: int, end: int):
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.end = end
+
+    def __str__(self) -> str:
+        if self.kind is TokenKind.END:
+            return self.kind.value
+        shown = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
+        return f"'{shown}'" if shown.isprintable() else ascii(shown)
+
+
+def unquoted(text: str) -> str:
+    """The characters of a string token; `\\22` is the byte 0x22."""
+    inner = text[1:-1]
+    if "\\" not in inner:
+        return inner
+    as_bytes = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _SHORT.get(m[2], m[2]), inner)
+    try:
+        return as_bytes.encode("latin-1").decode()
+    except (UnicodeEncodeError, UnicodeDecodeError):
+        return as_bytes
+
+
+class Cursor:
+    """Reads tokens of a source in order; `token` is the next one, not yet consumed."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.text = source.text
+        self.position = 0
+        self._depth = 0
+        self.previous = Token(TokenKind.END, "", 0, 0)
+        self.token = self._next()
+
+    def _next(self) -> Token:
+        match = _PATTERN.match(self.text, self.position)
+        assert match is not None, "the last alternative matches any character"
+        group = match.lastindex
+        assert group is not None
+        self.position = match.end()
+        token = Token(_KINDS[group], match[group], match.start(group), self.position)
+        if token.kind is TokenKind.UNKNOWN and token.text == '"':
+            raise self.error("this string is not closed", token, help='end it with " on the same line')
+        return token
+
+    def advance(self) -> Token:
+        """Consumes the token and returns it."""
+        token = self.previous = self.token
+        self.token = self._next()
+        return token
+
+    def peek(self) -> Token:
+        """The token after `token`."""
+        position = self.position
+        token = self._next()
+        self.position = position
+        return token
+
+    def skip_to(self, offset: int) -> None:
+        """Makes the token at `offset` the next one; the text before it counts as consumed."""
+        self.previous = Token(TokenKind.WORD, "", self.token.start, offset)
+        self.position = offset
+        self.token = self._next()
+
+    def at(self, *texts: str) -> bool:
+        """Whether the next token is one of `texts`."""
+        return self.token.text in texts
+
+    def accept(self, text: str) -> bool:
+        """Consumes the next token if it is `text`; returns whether it did."""
+        if self.token.text != text:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, text: str, where: str) -> Token:
+        """Consumes `text`; `where` ends the message, e.g. "after the operands"."""
+        if self.token.text != text:
+            raise self.unexpected(f"'{text}' {where}")
+        return self.advance()
+
+    def expect_kind(self, kind: TokenKind, what: str) -> Token:
+        """Consumes a token of that kind; `what` is its meaning, for the message."""
+        if self.token.kind is not kind:
+            raise self.unexpected(f"{what}, {kind.value}")
+        return self.advance()
+
+    def integer(self, what: str) -> int:
+        """Consumes an integer of 64 bits."""
+        token = self.expect_kind(TokenKind.INT, what)
+        value = int(token.text) if len(token.text) <= 21 else _LARGEST
+        if not -(_LARGEST >> 1) <= value < _LARGEST:
+            raise self.error(f"{token} does not fit 64 bits", token)
+        return value
+
+    @contextmanager
+    def nested(self) -> Generator[None]:
+        """Counts one level of nesting inside the `with`; raises ParseError above MAX_NESTING levels."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise self.error(f"regions or attributes are nested more than {MAX_NESTING} deep", self.token)
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def group(self, what: str) -> str:
+        """Consumes one balanced group, such as `<[{"x"}, {}]>`, and returns its text."""
+        start = self.token
+        if start.text not in _CLOSERS:
+            raise self.unexpected(what)
+        opened = [self.advance()]
+        while opened:
+            token = self.token
+            if token.kind is TokenKind.END:
+                raise self.error(f"this '{opened[-1].text}' is not closed", opened[-1])
+            if token.kind is TokenKind.PUNCTUATION:
+                if token.text in _CLOSERS:
+                    opened.append(token)
+                elif token.text in _CLOSERS.values() and token.text != _CLOSERS[opened.pop().text]:
+                    raise self.unexpected(f"the end of the group that begins with '{start.text}'")
+            self.advance()
+        return self.text[start.start : self.previous.end]
+
+    def place(self, start: int, end: int) -> Place:
+        return self.source.place(start, end)
+
+    def error(self, message: str, token: Token, *, details: tuple[str, ...] = (), help: str = "") -> ParseError:
+        """An error at a token."""
+        place = self.source.place(token.start, token.end)
+        return ParseError(message, stage=STAGE, place=place, details=details, help=help)
+
+    def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
+        """An error at the next token: expected `wanted`, got the token."""
+        return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)

@@ -1,0 +1,132 @@
+"""The locations of StableHLO text: `loc(...)` after an op, and aliases `#loc3 = loc(...)`, which may follow the ops that use them.
+
+    loc("jit(f)/add"(#loc21))                      a name, and where
+    loc("layer.py":7:2 to :53)                     a place in a file
+    loc(callsite(#loc13 at #loc12))                a place, and who called
+    loc(fused<...>["a", #loc1])   loc(unknown)     several; none
+
+What an op keeps is the outermost name and the first place in a file, as HLO's metadata:
+{op_name="jit(f)/add" source_file="layer.py" source_line=7}.
+Source: MLIR language reference, "Location attributes" (https://mlir.llvm.org/docs/Dialects/Builtin/#location-attributes).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xla_emitters.stablehlo_text.lexer import Cursor, TokenKind, unquoted
+
+_DEEPEST = 100
+
+
+@dataclass(frozen=True)
+class Location:
+    """A location.
+
+    name     of the op in the program that made the text; or None
+    file     and `line`: where that program has it; or None
+    alias    `#loc3`: the location with that alias; or None
+    inside   locations that it is made of
+    """
+
+    name: str | None = None
+    file: str | None = None
+    line: int = 0
+    alias: str | None = None
+    inside: tuple[Location, ...] = ()
+
+
+def parse_location(cursor: Cursor) -> Location:
+    """Consumes `loc(...)`."""
+    cursor.expect("loc", "before a location")
+    cursor.expect("(", "after 'loc'")
+    with cursor.nested():
+        found = _parse_inside(cursor)
+    cursor.expect(")", "after a location")
+    return found
+
+
+def _parse_inside(cursor: Cursor) -> Location:
+    token = cursor.token
+    if token.kind is TokenKind.ATTRIBUTE:
+        cursor.advance()
+        return Location(alias=token.text)
+    if token.kind is TokenKind.STRING:
+        cursor.advance()
+        if cursor.at(":"):
+            return _parse_file(cursor, unquoted(token.text))
+        inside: tuple[Location, ...] = ()
+        if cursor.accept("("):
+            with cursor.nested():
+                inside = (_parse_inside(cursor),)
+            cursor.expect(")", "after a location")
+        return Location(name=unquoted(token.text), inside=inside)
+    if cursor.accept("unknown"):
+        return Location()
+    if cursor.accept("callsite"):
+        cursor.expect("(", "after 'callsite'")
+        with cursor.nested():
+            callee = _parse_inside(cursor)
+            cursor.expect("at", "between the callee's and the caller's location")
+            caller = _parse_inside(cursor)
+        cursor.expect(")", "after a location")
+        return Location(inside=(callee, caller))
+    if cursor.accept("fused"):
+        if cursor.at("<"):
+            cursor.group("the metadata of a location")
+        cursor.expect("[", "before the locations")
+        found = list[Location]()
+        with cursor.nested():
+            while not cursor.at("]"):
+                if found:
+                    cursor.expect(",", "or ']' after a location")
+                found.append(_parse_inside(cursor))
+        cursor.advance()
+        return Location(inside=tuple(found))
+    raise cursor.unexpected("a location: a name, a file, callsite, fused, unknown or an alias")
+
+
+def _parse_file(cursor: Cursor, file: str) -> Location:
+    cursor.expect(":", "after a file")
+    line = cursor.integer("the line")
+    if cursor.accept(":"):
+        cursor.integer("the column")
+    if cursor.accept("to"):
+        if cursor.token.kind is TokenKind.INT:
+            cursor.integer("the last line")
+        cursor.expect(":", "before the last column")
+        cursor.integer("the last column")
+    return Location(file=file, line=line)
+
+
+def name_of(location: Location | None, aliases: Mapping[str, Location]) -> str | None:
+    """The outermost name, or None."""
+    return _first(location, aliases, "name", _DEEPEST)
+
+
+def metadata(location: Location | None, aliases: Mapping[str, Location]) -> str:
+    """HLO's metadata of a location, or ""."""
+    parts = list[str]()
+    if name := name_of(location, aliases):
+        parts.append(f"op_name={json.dumps(name)}")
+    if file := _first(location, aliases, "file", _DEEPEST):
+        found, _, line = file.rpartition(":")
+        parts.append(f"source_file={json.dumps(found)} source_line={line}")
+    return f"{{{' '.join(parts)}}}" if parts else ""
+
+
+def _first(location: Location | None, aliases: Mapping[str, Location], what: str, depth: int) -> str | None:
+    if location is None or depth == 0:
+        return None
+    if location.alias is not None:
+        return _first(aliases.get(location.alias), aliases, what, depth - 1)
+    if what == "name" and location.name is not None:
+        return location.name
+    if what == "file" and location.file is not None:
+        return f"{location.file}:{location.line}"
+    for inside in location.inside:
+        if (found := _first(inside, aliases, what, depth - 1)) is not None:
+            return found
+    return None

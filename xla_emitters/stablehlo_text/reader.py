@@ -1,0 +1,54 @@
+"""StableHLO text to a verified module of the `hlo` dialect: the text is read into a tree, the tree made into computations.
+
+    module = parse_stablehlo(text, "layer.mlir")
+
+The whole text is one program: @main (else the first public function) is the entry, its parameters are p0, p1 ...
+"""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.hlo_text.lexer import Source
+from xla_emitters.stablehlo_text.chlo import CHLO_RULES, CHLO_TARGETS
+from xla_emitters.stablehlo_text.computations import ModuleBuilder, Rule
+from xla_emitters.stablehlo_text.parser import TreeParser
+from xla_emitters.stablehlo_text.region_rules import REGION_RULES
+from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, custom_call
+
+RULES: dict[str, Rule] = {
+    **CHLO_RULES,
+    **DATA_RULES,
+    **REGION_RULES,
+    "custom_call": custom_call({**CALL_TARGETS, **CHLO_TARGETS}),
+}
+"""What each op becomes, by its name without the dialect."""
+
+_COMMENT = re.compile(r"(?:\s+|//[^\n]*)*")
+_BEGINNINGS = re.compile(r'(?:"?builtin\.)?module\b|"?func\.func\b|#\w+\s*=|![\w.]+\s*=|"\w+\.\w+"\(')
+
+
+def parse_stablehlo(text: str, file: str = "<stablehlo>") -> ModuleOp:
+    """The module that `text` describes, verified.
+
+    file    name of the text in messages and locations
+    raises  ParseError if it is not StableHLO text, VerifyError if it breaks a rule (shapes, types, names), Unsupported for legal text that
+            is not taken; all with the place
+    """
+    source = Source(text, file)
+    parser = TreeParser(source)
+    program = parser.program()
+    return ModuleBuilder(source, program, parser.aliases, RULES).module()
+
+
+def is_stablehlo(text: str) -> bool:
+    """Whether `text` begins as MLIR does, and not as HLO text.
+
+    >>> is_stablehlo("module @jit_f {"), is_stablehlo("HloModule jit_f")
+    (True, False)
+    """
+    start = _COMMENT.match(text)
+    assert start is not None
+    return _BEGINNINGS.match(text, start.end()) is not None

@@ -1,0 +1,735 @@
+"""What each op of StableHLO becomes: elementwise ops, ops that move elements, contractions, sizes as values, calls.
+
+    stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<1x4xf32>) -> tensor<3x4xf32>     reshape to f32[4], broadcast {1}
+    stablehlo.get_dimension_size %x, dim = 0                                              get-dimension-size {0}
+    stablehlo.dot_general ..., contracting_dims = [2] x [0]                               dot lhs_contracting_dims={2} ...
+
+Ops with regions are in `region_rules`, those of CHLO in `chlo`; `RULES` of `reader` is all of them. Attributes that no rule asks for
+(layouts, shardings, hints of the front end) do not change values and are dropped.
+Source: StableHLO specification (https://openxla.org/stablehlo/spec); docs/reference/1 6.8.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    TokenType,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    tuple_type,
+)
+from xla_emitters.dialects.hlo.windows import Window, WindowAttr
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Literal, Symbol, is_integers
+from xla_emitters.stablehlo_text.computations import Conversion, Rule
+
+Results: TypeAlias = SSAValue | Sequence[SSAValue]
+
+# ------------------------------------------------------------------------------------------------------------- elementwise
+
+ELEMENTWISE: dict[str, str] = {
+    "abs": "abs",
+    "add": "add",
+    "and": "and",
+    "atan2": "atan2",
+    "bitcast_convert": "bitcast-convert",
+    "cbrt": "cbrt",
+    "ceil": "ceil",
+    "complex": "complex",
+    "convert": "convert",
+    "cosine": "cosine",
+    "count_leading_zeros": "count-leading-zeros",
+    "divide": "divide",
+    "exponential": "exponential",
+    "exponential_minus_one": "exponential-minus-one",
+    "floor": "floor",
+    "imag": "imag",
+    "is_finite": "is-finite",
+    "log": "log",
+    "log_plus_one": "log-plus-one",
+    "logistic": "logistic",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "multiply": "multiply",
+    "negate": "negate",
+    "not": "not",
+    "or": "or",
+    "popcnt": "popcnt",
+    "power": "power",
+    "real": "real",
+    "remainder": "remainder",
+    "round_nearest_afz": "round-nearest-afz",
+    "round_nearest_even": "round-nearest-even",
+    "rsqrt": "rsqrt",
+    "select": "select",
+    "shift_left": "shift-left",
+    "shift_right_arithmetic": "shift-right-arithmetic",
+    "shift_right_logical": "shift-right-logical",
+    "sign": "sign",
+    "sine": "sine",
+    "sqrt": "sqrt",
+    "subtract": "subtract",
+    "tan": "tan",
+    "tanh": "tanh",
+    "xor": "xor",
+}
+"""The elementwise ops that are HLO's, with HLO's opcode."""
+
+
+def elementwise(opcode: str) -> Rule:
+    return lambda c: c.add(opcode, c.operands, c.type)
+
+
+def _clamp(c: Conversion) -> Results:
+    """StableHLO lets one bound be a scalar; HLO wants both of the operand's shape or both scalars."""
+    low, x, high = c.expect_operands(3)
+    return c.add("clamp", [low, x, high], c.type)
+
+
+def _compare(c: Conversion) -> Results:
+    direction = c.attributes.string("comparison_direction")
+    kind = c.attributes.string("compare_type", "NOTYPE")
+    type_ = StringAttr(kind) if kind != "NOTYPE" else None
+    return c.add("compare", c.expect_operands(2), c.type, direction=StringAttr(direction), type_=type_)
+
+
+def _reduce_precision(c: Conversion) -> Results:
+    bits = {name: IntegerAttr(c.attributes.integer(name), i64) for name in ("exponent_bits", "mantissa_bits")}
+    return c.add("reduce-precision", c.operands, c.type, **bits)
+
+
+# ------------------------------------------------------------------------------------------------------------------- values
+
+
+def constant(c: Conversion, array: Array, ir_type: Attribute) -> SSAValue:
+    """A literal as a value of the type."""
+    return c.add_op(ConstantOp.from_array(array, element_of(ir_type), c.name))
+
+
+def _constant(c: Conversion) -> Results:
+    literal = c.attributes.get("value", Literal, "a literal such as dense<0> : tensor<2xi32>")
+    if literal.array.shape != dims_of(c.type) or literal.element != element_of(c.type):
+        raise c.wrong(
+            "the literal of a constant is not of its type", f"it is {literal.element.name}{list(literal.array.shape)}"
+        )
+    return c.add_op(ConstantOp(literal.attribute(), c.type, c.name))
+
+
+def _iota(c: Conversion) -> Results:
+    return c.add("iota", [], c.type, iota_dimension=IntegerAttr(c.attributes.integer("iota_dimension"), i64))
+
+
+# --------------------------------------------------------------------------------------------------------- moving elements
+
+
+def _as_operand(opcode: str) -> Rule:
+    return lambda c: c.add(opcode, c.operands, c.type)
+
+
+def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions: Sequence[int]) -> SSAValue:
+    """HLO's broadcast repeats nothing: dimensions of size 1 that grow are taken away first."""
+    sizes, result = dims_of(x), dims_of(ir_type)
+    if len(dimensions) != len(sizes):
+        raise c.wrong(
+            f"'{c.op.name}' has {len(dimensions)} dimensions",
+            f"broadcast_dimensions has one for each of the operand's {len(sizes)}",
+        )
+    if any(not 0 <= dim < len(result) for dim in dimensions):
+        raise c.wrong(f"dims = {list(dimensions)} of '{c.op.name}' are not dimensions of the result")
+    grows = [size == 1 != result[dim] for size, dim in zip(sizes, dimensions, strict=True)]
+    if not any(grows) and not has_dynamic_dims(x.type):
+        return c.add("broadcast", [x], ir_type, dimensions=integer_array(dimensions))
+    if has_dynamic_dims(x.type):
+        shape = _shape_constant(c, result)
+        return c.add("dynamic-broadcast-in-dim", [x, shape], ir_type, dimensions=integer_array(dimensions))
+    element = as_array(x.type).element_type
+    kept = [i for i in range(len(sizes)) if not grows[i]]
+    dropped = c.add("reshape", [x], array_type(element, [sizes[i] for i in kept]))
+    return c.add("broadcast", [dropped], ir_type, dimensions=integer_array([dimensions[i] for i in kept]))
+
+
+def _shape_constant(c: Conversion, sizes: Sequence[int]) -> SSAValue:
+    return constant(c, np.asarray(sizes, np.int64), array_type(dtype("s64").ir_type, (len(sizes),)))
+
+
+def _broadcast_in_dim(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    return broadcast_in_dim(c, x, c.type, c.attributes.integers("broadcast_dimensions"))
+
+
+def _broadcast(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    new = len(c.attributes.integers("broadcast_sizes"))
+    return broadcast_in_dim(c, x, c.type, [new + dim for dim in range(len(dims_of(x)))])
+
+
+def _reshape(c: Conversion) -> Results:
+    return c.add("reshape", c.operands, c.type)
+
+
+def _with_dimensions(opcode: str, attribute: str) -> Rule:
+    """An op whose only attribute is a list of dimensions."""
+    return lambda c: c.add(opcode, c.operands, c.type, dimensions=integer_array(c.attributes.integers(attribute)))
+
+
+def _with_dimension(opcode: str, attribute: str = "dimension") -> Rule:
+    """An op whose only attribute is one dimension."""
+    return lambda c: c.add(opcode, c.operands, c.type, dimensions=integer_array([c.attributes.integer(attribute)]))
+
+
+def _slice(c: Conversion) -> Results:
+    lists = [c.attributes.integers(name) for name in ("start_indices", "limit_indices", "strides")]
+    if len({len(numbers) for numbers in lists}) != 1:
+        raise c.wrong("the starts, limits and strides of a slice are as many as the operand's dimensions")
+    return c.add("slice", c.operands, c.type, slice=ArrayAttr([integer_array(row) for row in zip(*lists, strict=True)]))
+
+
+def _pad(c: Conversion) -> Results:
+    lists = [
+        c.attributes.integers(f"{name}_padding{end}")
+        for name, end in (("edge", "_low"), ("edge", "_high"), ("interior", ""))
+    ]
+    if len({len(numbers) for numbers in lists}) != 1:
+        raise c.wrong("low, high and interior of a pad are as many as the operand's dimensions")
+    return c.add("pad", c.operands, c.type, padding=ArrayAttr([integer_array(row) for row in zip(*lists, strict=True)]))
+
+
+def _dynamic_slice(c: Conversion) -> Results:
+    sizes = integer_array(c.attributes.integers("slice_sizes"))
+    return c.add("dynamic-slice", c.operands, c.type, dynamic_slice_sizes=sizes)
+
+
+# ------------------------------------------------------------------------------------------------------------ contractions
+
+
+def _precision(c: Conversion) -> StringAttr | None:
+    words = [word.lower() for word in c.attributes.words("precision_config")]
+    return StringAttr(f"{{{','.join(words)}}}") if any(word != "default" for word in words) else None
+
+
+def _nonempty(numbers: Sequence[int]) -> Attribute | None:
+    return integer_array(numbers) if numbers else None
+
+
+def _dot_general(c: Conversion) -> Results:
+    found = c.attributes
+    if "dot_dimension_numbers" in found:
+        parts = found.mapping("dot_dimension_numbers")
+        lists = [
+            parts.get(f"{side}_{kind}_dimensions", [])
+            for kind in ("batching", "contracting")
+            for side in ("lhs", "rhs")
+        ]
+    else:
+        lists = [
+            found.integers(f"{side}_{kind}_dims", []) for kind in ("batching", "contracting") for side in ("lhs", "rhs")
+        ]
+    lhs_batch, rhs_batch, lhs, rhs = lists
+    return c.add(
+        "dot",
+        c.expect_operands(2),
+        c.type,
+        lhs_batch_dims=_nonempty(lhs_batch),
+        rhs_batch_dims=_nonempty(rhs_batch),
+        lhs_contracting_dims=integer_array(lhs),
+        rhs_contracting_dims=integer_array(rhs),
+        operand_precision=_precision(c),
+        algorithm=_dot_algorithm(c),
+    )
+
+
+def _dot_algorithm(c: Conversion) -> StringAttr | None:
+    """`<lhs_precision_type = bf16, ..., accumulation_type = f32, num_primitive_operations = 3>` to HLO's dot_bf16_bf16_f32_x3."""
+    if "algorithm" not in c.attributes:
+        return None
+    parts = c.attributes.mapping("algorithm")
+    names = [_type_word(parts.get(f"{name}_type")) for name in ("lhs_precision", "rhs_precision", "accumulation")]
+    count = parts.get("num_primitive_operations", 1)
+    if parts.get("allow_imprecise_accumulation") is True:
+        return StringAttr("dot_any_f8_any_f8_f32_fast_accum")
+    if any(name.startswith("f8") for name in names[:2]):
+        return StringAttr("dot_any_f8_any_f8_f32")
+    return StringAttr(f"dot_{'_'.join(names)}{f'_x{count}' if count != 1 else ''}")
+
+
+def _type_word(value: Any) -> str:
+    """The name of a type in an algorithm, in HLO's spelling."""
+    return str(value).lower().strip("'\"")
+
+
+def _dot(c: Conversion) -> Results:
+    lhs, _ = c.expect_operands(2)
+    return c.add(
+        "dot",
+        c.operands,
+        c.type,
+        lhs_contracting_dims=integer_array([len(dims_of(lhs)) - 1]),
+        rhs_contracting_dims=integer_array([0]),
+        operand_precision=_precision(c),
+    )
+
+
+def _spatial_window(c: Conversion, kernel: SSAValue, labels: ConvolutionLabels, padding: Array | None) -> WindowAttr:
+    spatial = [str(i) for i in range(len(labels.kernel) - 2)]
+    sizes = [dims_of(kernel)[labels.kernel.index(dim)] if dim in labels.kernel else 0 for dim in spatial]
+    return window(
+        c,
+        [max(size, 0) for size in sizes],
+        pad=None if padding is None else padding.reshape(-1).tolist(),
+        stride=c.attributes.integers("window_strides", []),
+        lhs_dilate=c.attributes.integers("lhs_dilation", []),
+        rhs_dilate=c.attributes.integers("rhs_dilation", []),
+        rhs_reversal=[int(flag) for flag in c.attributes.integers("window_reversal", [])],
+    )
+
+
+def window(c: Conversion, sizes: Sequence[int], *, pad: Sequence[int] | None, **lists: Sequence[int]) -> WindowAttr:
+    """HLO's window; lists that are empty have their default."""
+    found = {"size": list(sizes), **{name: list(numbers) for name, numbers in lists.items() if len(numbers)}}
+    if pad is not None and len(pad):
+        found["pad"] = list(pad)
+    if not sizes:
+        return WindowAttr(Window())
+    try:
+        return WindowAttr(Window.of_lists(dict(found)))
+    except ValueError as error:
+        raise c.wrong(str(error)) from None
+
+
+def padding_of(c: Conversion, rank: int) -> Array | None:
+    """The attribute `padding`: rows of (low, high), a literal or a list of lists; None where it is left out."""
+    if "padding" not in c.attributes:
+        return None
+    value = c.attributes.found["padding"].value
+    found = np.asarray(value, np.int64) if isinstance(value, list) else c.attributes.array("padding")
+    if found.size != 2 * rank:
+        raise c.attributes.wrong("padding", f"{rank} rows of two numbers")
+    return found
+
+
+def _groups(c: Conversion) -> dict[str, Attribute | None]:
+    """feature_group_count and batch_group_count, where they are not 1."""
+    counts = {name: c.attributes.integer(name, 1) for name in ("feature_group_count", "batch_group_count")}
+    return {name: IntegerAttr(count, i64) if count != 1 else None for name, count in counts.items()}
+
+
+def _labels(c: Conversion) -> ConvolutionLabels:
+    return c.attributes.get("dimension_numbers", ConvolutionLabels, "[b, f, 0]x[o, i, 0]->[b, f, 0]")
+
+
+def _convolution(c: Conversion) -> Results:
+    image, kernel = c.expect_operands(2)
+    labels = _labels(c)
+    spatial = len(labels.kernel) - 2
+    pad = padding_of(c, spatial)
+    if any(dims_of(kernel)[dim] == UNBOUNDED for dim, label in enumerate(labels.kernel) if label not in ("i", "o")):
+        rows = np.zeros((spatial, 2), np.int64) if pad is None else pad.reshape(spatial, 2)
+        padding = constant(c, rows, array_type(dtype("s64").ir_type, rows.shape))
+        return _convolution_by_value(c, image, kernel, padding, labels)
+    along = _spatial_window(c, kernel, labels, pad)
+    return c.add(
+        "convolution",
+        [image, kernel],
+        c.type,
+        dim_labels=StringAttr(labels.hlo()),
+        window=along if along.data.dims else None,
+        operand_precision=_precision(c),
+        **_groups(c),
+    )
+
+
+def _dynamic_conv(c: Conversion) -> Results:
+    image, kernel, padding = c.expect_operands(3)
+    return _convolution_by_value(c, image, kernel, padding, _labels(c))
+
+
+def _convolution_by_value(
+    c: Conversion, image: SSAValue, kernel: SSAValue, padding: SSAValue, labels: ConvolutionLabels
+) -> SSAValue:
+    """A convolution whose padding, or kernel's size, is known only at run time."""
+    return c.add(
+        "dynamic-conv",
+        [image, kernel, padding],
+        c.type,
+        dim_labels=StringAttr(labels.hlo()),
+        window=_spatial_window(c, kernel, labels, None),
+        operand_precision=_precision(c),
+        **_groups(c),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------------ gather
+
+
+def numbers_of(
+    c: Conversion, attribute: str, names: Sequence[str], *, always: Sequence[str] = ()
+) -> dict[str, Attribute | None]:
+    """The lists and numbers in an attribute such as `#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`.
+
+    always  names of lists that HLO writes even where they are empty
+    """
+    parts = c.attributes.mapping(attribute)
+    found = dict[str, Attribute | None]()
+    for name in names:
+        value: Any = parts.get(name, [])
+        if not is_integers(value):
+            raise c.attributes.wrong(attribute, f"lists of integers ({name})")
+        found[name] = integer_array(value) if value or name in always else None
+    along: Any = parts.get("index_vector_dim", 0)
+    found["index_vector_dim"] = IntegerAttr(along, i64)
+    return found
+
+
+_GATHER = (
+    "offset_dims",
+    "collapsed_slice_dims",
+    "operand_batching_dims",
+    "start_indices_batching_dims",
+    "start_index_map",
+)
+
+
+def _gathering(c: Conversion) -> dict[str, Attribute | None]:
+    found = numbers_of(
+        c, "dimension_numbers", _GATHER, always=("offset_dims", "collapsed_slice_dims", "start_index_map")
+    )
+    return found | {"indices_are_sorted": flag(c, "indices_are_sorted")}
+
+
+def flag(c: Conversion, name: str) -> Attribute | None:
+    """A truth value that HLO writes only where it holds."""
+    return IntegerAttr(1, i1) if c.attributes.boolean(name, False) else None
+
+
+def _gather(c: Conversion) -> Results:
+    sizes = integer_array(c.attributes.integers("slice_sizes"))
+    return c.add("gather", c.expect_operands(2), c.type, slice_sizes=sizes, **_gathering(c))
+
+
+def _dynamic_gather(c: Conversion) -> Results:
+    return c.add("dynamic-gather", c.expect_operands(3), c.type, **_gathering(c))
+
+
+# ---------------------------------------------------------------------------------------------------------- sizes as values
+
+
+def _dynamic_broadcast_in_dim(c: Conversion) -> Results:
+    return c.add(
+        "dynamic-broadcast-in-dim",
+        c.expect_operands(2),
+        c.type,
+        dimensions=integer_array(c.attributes.integers("broadcast_dimensions")),
+        known_expanding=_nonempty(c.attributes.integers("known_expanding_dimensions", [])),
+        known_nonexpanding=_nonempty(c.attributes.integers("known_nonexpanding_dimensions", [])),
+    )
+
+
+def _dynamic_iota(c: Conversion) -> Results:
+    dimension = IntegerAttr(c.attributes.integer("iota_dimension"), i64)
+    return c.add("dynamic-iota", c.expect_operands(1), c.type, iota_dimension=dimension)
+
+
+# ---------------------------------------------------------------------------------------------------- tuples, tokens, calls
+
+
+def _tuple(c: Conversion) -> Results:
+    return c.tuple_of(c.operands)
+
+
+def _get_tuple_element(c: Conversion) -> Results:
+    return c.add("get-tuple-element", c.operands, c.type, index=IntegerAttr(c.attributes.integer("index"), i64))
+
+
+def _optimization_barrier(c: Conversion) -> Results:
+    if len(c.operands) == 1:
+        return c.add("opt-barrier", c.operands, c.operands[0].type)
+    packed = c.tuple_of(c.operands)
+    return c.elements(c.add("opt-barrier", [packed], packed.type), len(c.operands))
+
+
+def _token(c: Conversion) -> Results:
+    return c.add("after-all", c.operands, TokenType())
+
+
+def result_type(types: Sequence[Attribute]) -> Attribute:
+    """The type of an op with these results: the only one, or their tuple."""
+    return types[0] if len(types) == 1 else tuple_type(types)
+
+
+def call(c: Conversion, name: str, operands: Sequence[SSAValue], *, is_composite: bool = False) -> Results:
+    """A call of the function @name."""
+    computation = c.module.function(name, c.op.token)
+    found = c.add(
+        "call",
+        operands,
+        result_type(c.types),
+        to_apply=SymbolRefAttr(computation.sym_name),
+        is_composite=IntegerAttr(1, i1) if is_composite else None,
+    )
+    return found if len(c.types) == 1 else c.elements(found, len(c.types))
+
+
+def _call(c: Conversion) -> Results:
+    return call(c, c.attributes.symbol("callee"), c.operands)
+
+
+def _composite(c: Conversion) -> Results:
+    """By its decomposition: the name says what a kernel might do better, the function says what it means."""
+    return call(c, c.attributes.symbol("decomposition"), c.operands, is_composite=True)
+
+
+def pass_through(c: Conversion) -> Results:
+    """A marker for the partitioner or the memory planner: its value is its operand's."""
+    if len(c.operands) != len(c.types):
+        raise c.wrong(f"'{c.op.name}' has as many results as operands")
+    return c.operands
+
+
+def custom_call_target(c: Conversion) -> str:
+    value = c.attributes.get("call_target_name", object, "a symbol such as @f")
+    return value.name if isinstance(value, Symbol) else str(value)
+
+
+NO_OPS = (
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+)
+"""Custom calls that mark a value and do not change it."""
+
+
+def custom_call(targets: dict[str, Rule]) -> Rule:
+    """A custom call: by the rule of its target, else as HLO's custom-call."""
+
+    def rule(c: Conversion) -> Results:
+        target = custom_call_target(c)
+        if (known := targets.get(target)) is not None:
+            return known(c)
+        effect = c.attributes.boolean("has_side_effect", False)
+        found = c.add(
+            "custom-call",
+            c.operands,
+            result_type(c.types),
+            custom_call_target=StringAttr(json.dumps(target)),
+            custom_call_has_side_effect=IntegerAttr(1, i1) if effect else None,
+            api_version=_api_version(c),
+            called_computations=ArrayAttr(_called(c)) if "called_computations" in c.attributes else None,
+        )
+        owner = found.owner
+        assert isinstance(owner, Operation)
+        if (
+            "backend_config" in c.attributes
+            and isinstance(config := c.attributes.found["backend_config"].value, str)
+            and config
+        ):
+            owner.attributes["backend_config"] = StringAttr(json.dumps(config))
+        elif "mhlo.backend_config" in c.attributes:
+            text = c.attributes.text(c.attributes.found["mhlo.backend_config"])
+            owner.attributes["backend_config"] = StringAttr(json.dumps(text))
+        return found if len(c.types) == 1 else c.elements(found, len(c.types))
+
+    return rule
+
+
+_API_VERSIONS = (
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+)
+
+
+def _api_version(c: Conversion) -> StringAttr | None:
+    version = c.attributes.integer("api_version", 1)
+    return StringAttr(_API_VERSIONS[version - 1]) if 2 <= version <= len(_API_VERSIONS) else None
+
+
+def _called(c: Conversion) -> list[SymbolRefAttr]:
+    names = c.attributes.values("called_computations", "a list of symbols", [])
+    return [
+        SymbolRefAttr(c.module.function(name.name, c.op.token).sym_name) for name in names if isinstance(name, Symbol)
+    ]
+
+
+def _shape_assertion(c: Conversion) -> Results:
+    message = StringAttr(c.attributes.string("error_message"))
+    c.add("shape-assertion", c.operands, tuple_type([]), message=message)
+    return []
+
+
+def _dynamic_reduce_window(c: Conversion) -> Results:
+    (computation,) = _called(c) or (None,)
+    if computation is None:
+        raise c.wrong(f"'{c.op.name}' names the function that combines two elements in called_computations")
+    found = c.add("dynamic-reduce-window", c.operands, result_type(c.types), to_apply=computation)
+    return found if len(c.types) == 1 else c.elements(found, len(c.types))
+
+
+def _dynamic_rng_bit_generator(c: Conversion) -> Results:
+    algorithm = StringAttr(_generator(c))
+    return c.elements(c.add("dynamic-rng-bit-generator", c.operands, tuple_type(c.types), algorithm=algorithm), 2)
+
+
+def _dynamic_top_k(c: Conversion) -> Results:
+    return c.elements(c.add("dynamic-top-k", c.operands, tuple_type(c.types)), 2)
+
+
+# ------------------------------------------------------------------------------------------- ops that are a shape rule alone
+
+
+def _rng(c: Conversion) -> Results:
+    """The shape operand is what the result's type says."""
+    if has_dynamic_dims(c.type):
+        raise c.unsupported("'stablehlo.rng' of unknown sizes is not taken", help="jax.random gives a pure function")
+    low, high, _ = c.expect_operands(3)
+    word = {"UNIFORM": "rng_uniform", "NORMAL": "rng_normal"}.get(c.attributes.string("rng_distribution"))
+    if word is None:
+        raise c.attributes.wrong("rng_distribution", "UNIFORM or NORMAL")
+    return c.add("rng", [low, high], c.type, distribution=StringAttr(word))
+
+
+GENERATORS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
+
+
+def _generator(c: Conversion) -> str:
+    word = GENERATORS.get(c.attributes.string("rng_algorithm"))
+    if word is None:
+        raise c.attributes.wrong("rng_algorithm", " or ".join(GENERATORS))
+    return word
+
+
+def _rng_bit_generator(c: Conversion) -> Results:
+    word = _generator(c)
+    (state,) = c.expect_operands(1)
+    return c.elements(c.add("rng-bit-generator", [state], tuple_type(c.types), algorithm=StringAttr(word)), 2)
+
+
+def _fft(c: Conversion) -> Results:
+    return c.add(
+        "fft",
+        c.operands,
+        c.type,
+        fft_type=StringAttr(c.attributes.string("fft_type")),
+        fft_length=integer_array(c.attributes.integers("fft_length")),
+    )
+
+
+def _cholesky(c: Conversion) -> Results:
+    return c.add("cholesky", c.operands, c.type, lower=flag(c, "lower"))
+
+
+def _triangular_solve(c: Conversion) -> Results:
+    word = c.attributes.string("transpose_a", "NO_TRANSPOSE")
+    return c.add(
+        "triangular-solve",
+        c.operands,
+        c.type,
+        left_side=flag(c, "left_side"),
+        lower=flag(c, "lower"),
+        unit_diagonal=flag(c, "unit_diagonal"),
+        transpose_a=StringAttr(word),
+    )
+
+
+def _norm(opcode: str) -> Rule:
+    def rule(c: Conversion) -> Results:
+        found = c.add(
+            opcode,
+            c.operands,
+            result_type(c.types),
+            epsilon=StringAttr(repr(c.attributes.number("epsilon"))),
+            feature_index=IntegerAttr(c.attributes.integer("feature_index"), i64),
+        )
+        return found if len(c.types) == 1 else c.elements(found, len(c.types))
+
+    return rule
+
+
+def refused(why: str) -> Rule:
+    """An op that is legal StableHLO and not taken."""
+
+    def rule(c: Conversion) -> Results:
+        raise c.unsupported(f"'{c.op.name}' is not taken: {why}")
+
+    return rule
+
+
+_QUANTIZED = refused("quantized types are not supported")
+
+DATA_RULES: dict[str, Rule] = {
+    **{name: elementwise(opcode) for name, opcode in ELEMENTWISE.items()},
+    "clamp": _clamp,
+    "compare": _compare,
+    "reduce_precision": _reduce_precision,
+    "constant": _constant,
+    "iota": _iota,
+    "broadcast": _broadcast,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "reshape": _reshape,
+    "transpose": _with_dimensions("transpose", "permutation"),
+    "reverse": _with_dimensions("reverse", "dimensions"),
+    "concatenate": _with_dimension("concatenate"),
+    "slice": _slice,
+    "pad": _pad,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _as_operand("dynamic-update-slice"),
+    "dot_general": _dot_general,
+    "dot": _dot,
+    "convolution": _convolution,
+    "dynamic_conv": _dynamic_conv,
+    "gather": _gather,
+    "dynamic_gather": _dynamic_gather,
+    "get_dimension_size": _with_dimension("get-dimension-size"),
+    "set_dimension_size": _with_dimension("set-dimension-size"),
+    "dynamic_broadcast_in_dim": _dynamic_broadcast_in_dim,
+    "dynamic_reshape": _as_operand("dynamic-reshape"),
+    "dynamic_iota": _dynamic_iota,
+    "dynamic_pad": _as_operand("dynamic-pad"),
+    "real_dynamic_slice": _as_operand("real-dynamic-slice"),
+    "tuple": _tuple,
+    "get_tuple_element": _get_tuple_element,
+    "optimization_barrier": _optimization_barrier,
+    "after_all": _token,
+    "create_token": _token,
+    "call": _call,
+    "composite": _composite,
+    "partition_id": _as_operand("partition-id"),
+    "replica_id": _as_operand("replica-id"),
+    "rng": _rng,
+    "rng_bit_generator": _rng_bit_generator,
+    "fft": _fft,
+    "cholesky": _cholesky,
+    "triangular_solve": _triangular_solve,
+    "batch_norm_training": _norm("batch-norm-training"),
+    "batch_norm_inference": _norm("batch-norm-inference"),
+    "batch_norm_grad": _norm("batch-norm-grad"),
+    "sdy.sharding_constraint": pass_through,
+    "uniform_quantize": _QUANTIZED,
+    "uniform_dequantize": _QUANTIZED,
+    "einsum": refused("write it as dot_general"),
+    "unary_einsum": refused("write it as reduce or transpose"),
+    "torch_index_select": refused("write it as gather"),
+}
+
+CALL_TARGETS: dict[str, Rule] = {
+    **dict.fromkeys(NO_OPS, pass_through),
+    "shape_assertion": _shape_assertion,
+    "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,
+    "stablehlo.dynamic_top_k": _dynamic_top_k,
+}

@@ -1,0 +1,115 @@
+"""StableHLO programs as they are written: functions of ops with regions, before they become computations of the `hlo` dialect.
+
+    Program   functions, by name
+      Function  parameters, a region
+        Region    arguments, ops, the values that it returns, and those from outside that it uses (`captured`)
+          Op        "stablehlo.add", operands, attributes, regions, results
+
+The names of values are resolved while the text is read, so a value of the tree is an object and not a name. In StableHLO a region may use
+values of the regions around it; a computation of HLO may not: `captured` is what it must be given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Attribute
+
+from xla_emitters.stablehlo_text.attributes import Attributes
+from xla_emitters.stablehlo_text.lexer import Token
+from xla_emitters.stablehlo_text.locations import Location
+
+
+class Value:
+    """A result of an op, or an argument of a region.
+
+    name   as written, without `%`
+    token  where it is defined
+    home   the region that defines it
+    owner  the op whose result it is; None for an argument
+    """
+
+    __slots__ = ("home", "name", "owner", "token", "type")
+
+    def __init__(self, name: str, ir_type: Attribute, token: Token, home: Region, owner: Op | None = None):
+        self.name = name
+        self.type = ir_type
+        self.token = token
+        self.home = home
+        self.owner = owner
+
+
+@dataclass(eq=False)
+class Op:
+    """One op.
+
+    name       with its dialect, "stablehlo.add"
+    token      the name in the text
+    operands   and where each is written
+    location   what the text says after `loc`
+    """
+
+    name: str
+    token: Token
+    attributes: Attributes
+    operands: list[Value] = field(default_factory=list[Value])
+    spans: list[Token] = field(default_factory=list[Token])
+    regions: list[Region] = field(default_factory=list["Region"])
+    results: list[Value] = field(default_factory=list[Value])
+    location: Location | None = None
+
+    @property
+    def opcode(self) -> str:
+        """The name without the dialect."""
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(eq=False)
+class Region:
+    """The ops between `{` and `}`.
+
+    around    the region that holds the op that holds this one; None for a function's body
+    returned  the op at its end
+    captured  the values from outside that it uses, in the order of their first use
+    """
+
+    around: Region | None
+    token: Token
+    arguments: list[Value] = field(default_factory=list[Value])
+    ops: list[Op] = field(default_factory=list[Op])
+    captured: dict[Value, None] = field(default_factory=dict[Value, None])
+
+    @property
+    def returned(self) -> Op:
+        return self.ops[-1]
+
+    def uses(self, value: Value) -> None:
+        """Records the use of `value` in this region."""
+        region: Region | None = self
+        while region is not None and region is not value.home:
+            region.captured[value] = None
+            region = region.around
+
+
+@dataclass(eq=False)
+class Function:
+    """A function: `@name`, where it is written, its body, and what is said of its parameters and results."""
+
+    name: str
+    token: Token
+    body: Region
+    results: list[Attribute]
+    attributes: Attributes
+    parameter_attributes: list[Attributes] = field(default_factory=list[Attributes])
+    parameter_locations: list[Location | None] = field(default_factory=list["Location | None"])
+    result_attributes: list[Attributes] = field(default_factory=list[Attributes])
+    is_public: bool = True
+
+
+@dataclass(eq=False)
+class Program:
+    """A module: its name, functions in the order of the text, and attributes."""
+
+    name: str
+    attributes: Attributes
+    functions: dict[str, Function] = field(default_factory=dict[str, Function])
