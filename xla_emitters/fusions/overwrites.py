@@ -104,18 +104,18 @@ def _source(value: SSAValue) -> tuple[HloOp, int]:
                 return op, _leaf_at(op.result.type, path)
 
 
-def _leaf_at(type: Attribute, path: list[int]) -> int:
+def _leaf_at(ir_type: Attribute, path: list[int]) -> int:
     """The number of the first leaf of the element that `path` leads to."""
     number = 0
     for index in path:
-        assert isinstance(type, TupleType)
-        number += _leaves_before(type, index)[0]
-        type = type.types.data[index]
+        assert isinstance(ir_type, TupleType)
+        number += _leaves_before(ir_type, index)[0]
+        ir_type = ir_type.types.data[index]
     return number
 
 
-def _leaves_before(type: Attribute, index: int) -> tuple[int, int]:
+def _leaves_before(ir_type: Attribute, index: int) -> tuple[int, int]:
     """How many leaves of a tuple are before its element `index`, and how many that has."""
-    assert isinstance(type, TupleType)
-    before = sum(len(leaf_types(part)) for part in type.types.data[:index])
-    return before, len(leaf_types(type.types.data[index]))
+    assert isinstance(ir_type, TupleType)
+    before = sum(len(leaf_types(part)) for part in ir_type.types.data[:index])
+    return before, len(leaf_types(ir_type.types.data[index]))

@@ -91,5 +91,5 @@ def leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
     whole = op.operands[0].type
     assert isinstance(whole, TupleType)
     index = op.index.value.data
-    before = sum(len(leaf_types(type)) for type in whole.types.data[:index])
+    before = sum(len(leaf_types(ir_type)) for ir_type in whole.types.data[:index])
     return before, len(leaf_types(whole.types.data[index]))

@@ -133,8 +133,8 @@ class Parting:
         assert isinstance(owner, HloOp)
         name = owner.instruction_name.data
         return [
-            self.before(GetTupleElementOp([value], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
-            for n, type in enumerate(value.type.types)
+            self.before(GetTupleElementOp([value], ir_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
+            for n, ir_type in enumerate(value.type.types)
         ]
 
     def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
@@ -176,7 +176,7 @@ def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -
     return FusionOp(operands, callee.root.type, name, properties)
 
 
-def copying(names: Names, value: SSAValue, type: Attribute, before: Operation, name: str) -> SSAValue:
+def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation, name: str) -> SSAValue:
     """What a new fusion makes of an array of a host computation: a copy.
 
     type    the copy's: the array's, perhaps in another layout
@@ -185,7 +185,7 @@ def copying(names: Names, value: SSAValue, type: Attribute, before: Operation, n
     around = before.parent_op()
     assert isinstance(around, ComputationOp)
     array = ParameterOp(0, value.type, "array")
-    copy = CopyOp([array.result], type, "copied")
+    copy = CopyOp([array.result], ir_type, "copied")
     callee = ComputationOp(f"{name}.computation", Block([array, copy, ReturnOp(copy.result)]))
     for op in (array, copy, callee):
         op.location = before.location

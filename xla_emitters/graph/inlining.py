@@ -24,7 +24,7 @@ from xla_emitters.graph.fusion_parts import rename
 
 
 def inline(
-    at: HloOp, callee: ComputationOp, operands: Sequence[SSAValue], type: Attribute, names: set[str]
+    at: HloOp, callee: ComputationOp, operands: Sequence[SSAValue], ir_type: Attribute, names: set[str]
 ) -> SSAValue:
     """Clones what `callee` does before the instruction `at`; returns the value of its root.
 
@@ -40,7 +40,7 @@ def inline(
         made = op.clone()
         made.operands = [values[operand] for operand in op.operands]
         values[op.result] = insert(made, at, op, names)
-    return laid_out(at, values[callee.root], type, names)
+    return laid_out(at, values[callee.root], ir_type, names)
 
 
 def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
@@ -51,19 +51,19 @@ def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
     return made.result
 
 
-def laid_out(at: HloOp, value: SSAValue, type: Attribute, names: set[str]) -> SSAValue:
+def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str]) -> SSAValue:
     """`value` in the layouts of `type`, before the instruction `at`: itself, or a copy; of a tuple each element."""
-    if value.type == type:
+    if value.type == ir_type:
         return value
     name = at.instruction_name.data
-    if not isinstance(type, TupleType):
-        return insert(CopyOp([value], type, f"{name}.copy"), at, at, names)
+    if not isinstance(ir_type, TupleType):
+        return insert(CopyOp([value], ir_type, f"{name}.copy"), at, at, names)
     assert isinstance(value.type, TupleType)
     parts = list[SSAValue]()
-    for index, (part, wanted) in enumerate(zip(value.type.types, type.types, strict=True)):
+    for index, (part, wanted) in enumerate(zip(value.type.types, ir_type.types, strict=True)):
         element = GetTupleElementOp([value], part, f"{name}.{index}", {"index": IntegerAttr(index, i64)})
         parts.append(laid_out(at, insert(element, at, at, names), wanted, names))
-    return insert(TupleOp(parts, type, f"{name}.tuple"), at, at, names)
+    return insert(TupleOp(parts, ir_type, f"{name}.tuple"), at, at, names)
 
 
 def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> None:

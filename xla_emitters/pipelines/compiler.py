@@ -155,9 +155,9 @@ def compile_module(
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
         target=chip.name,
-        parameters=tuple(array_spec(type) for type in plan.parameters),
-        results=tuple(array_spec(type) for type in plan.results),
-        temporaries=tuple(array_spec(type) for type in plan.temporaries),
+        parameters=tuple(array_spec(ir_type) for ir_type in plan.parameters),
+        results=tuple(array_spec(ir_type) for ir_type in plan.results),
+        temporaries=tuple(array_spec(ir_type) for ir_type in plan.temporaries),
         steps=plan.with_code(kernels) if len(kernels) == len(plan.kernels) else (),
         stage=options.stage,
         code=code,

@@ -90,9 +90,9 @@ class Planner:
             self._views[fusion] = view_of(fusion)
         return self._views[fusion]
 
-    def temporary(self, type: Attribute) -> Slot:
+    def temporary(self, ir_type: Attribute) -> Slot:
         """A new slot."""
-        self.temporaries.append(type)
+        self.temporaries.append(ir_type)
         return Slot("temporary", len(self.temporaries) - 1)
 
     def launch(
@@ -155,9 +155,9 @@ class _HostSteps:
         for place, op in enumerate(self.values.instructions):
             if isinstance(op, ParameterOp) or is_name(op):
                 continue
-            for number, type in enumerate(leaf_types(op.result.type)):
+            for number, ir_type in enumerate(leaf_types(op.result.type)):
                 if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
-                    self.slots[op, number] = slot = self.planner.temporary(type)
+                    self.slots[op, number] = slot = self.planner.temporary(ir_type)
                     self.own.add((op, number))
                     yield Allocation(slot)
             yield from self._steps_for(op)
@@ -246,7 +246,9 @@ class _HostSteps:
 
         def arrays(value: SSAValue) -> list[SlotArray]:
             types = leaf_types(value.type)
-            return [SlotArray(slot, array_spec(type)) for slot, type in zip(self._slots_of(value), types, strict=True)]
+            return [
+                SlotArray(slot, array_spec(ir_type)) for slot, ir_type in zip(self._slots_of(value), types, strict=True)
+            ]
 
         operands = [array for operand in op.operands for array in arrays(operand)]
         return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(arrays(op.result)), config)

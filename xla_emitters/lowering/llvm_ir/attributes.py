@@ -107,9 +107,9 @@ def _parameter_word(name: str, value: Attribute) -> str:
     return ""
 
 
-def range_word(range: llvm.ConstantRangeAttr) -> str:
+def range_word(interval: llvm.ConstantRangeAttr) -> str:
     """`range(i32 0, 128)`"""
-    return f"range({type_text(range.lower.type)} {range.lower.value.data}, {range.upper.value.data})"
+    return f"range({type_text(interval.lower.type)} {interval.lower.value.data}, {interval.upper.value.data})"
 
 
 def of_each(dictionaries: ArrayAttr[DictionaryAttr] | None, count: int) -> list[DictionaryAttr | None]:

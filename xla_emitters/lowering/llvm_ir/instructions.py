@@ -289,8 +289,8 @@ def _branch(writer: Writer, op: Operation) -> str:
 
 def _switch(writer: Writer, op: Operation) -> str:
     assert isinstance(op, llvm.SwitchOp)
-    type = type_text(op.value.type)
-    cases = " ".join(f"{type} {number}, label {writer.edge(op, k)}" for k, number in enumerate(op.numbers, 1))
+    ir_type = type_text(op.value.type)
+    cases = " ".join(f"{ir_type} {number}, label {writer.edge(op, k)}" for k, number in enumerate(op.numbers, 1))
     return f"switch {typed(writer, op.value)}, label {writer.edge(op, 0)} [ {cases} ]{_weights(op)}"
 
 
@@ -321,7 +321,7 @@ def call_text(
     *,
     arg_attrs: ArrayAttr[DictionaryAttr] | None = None,
     res_attrs: ArrayAttr[DictionaryAttr] | None = None,
-    type: str = "",
+    ir_type: str = "",
     behind: Sequence[str] = (),
 ) -> str:
     """`call nsz float @f(float noundef %x)`
@@ -336,7 +336,7 @@ def call_text(
     ]
     (result,) = of_each(res_attrs, 1)
     promised = parameter_attributes(result)
-    return f"call {_flags(op)}{promised}{type or _result_type(op)} {callee}({', '.join((*given, *behind))})"
+    return f"call {_flags(op)}{promised}{ir_type or _result_type(op)} {callee}({', '.join((*given, *behind))})"
 
 
 _CALL_WORDS = {
@@ -355,7 +355,7 @@ def _call(writer: Writer, op: Operation) -> str:
     else:
         callee, arguments = writer.name(arguments[0]), arguments[1:]
     variadic = function_type(op.var_callee_type) if op.var_callee_type is not None else ""
-    text = call_text(writer, op, callee, arguments, arg_attrs=op.arg_attrs, res_attrs=op.res_attrs, type=variadic)
+    text = call_text(writer, op, callee, arguments, arg_attrs=op.arg_attrs, res_attrs=op.res_attrs, ir_type=variadic)
     kind = op.TailCallKind.data
     words = [word for name, word in _CALL_WORDS.items() if name in op.properties]
     if op.memory_effects is not None:
@@ -364,10 +364,10 @@ def _call(writer: Writer, op: Operation) -> str:
     return f"{'' if kind is TailCallKind.NONE else f'{kind.value} '}{text}{promised}{_bundles(writer, op)}"
 
 
-def function_type(type: llvm.LLVMFunctionType) -> str:
+def function_type(ir_type: llvm.LLVMFunctionType) -> str:
     """`i32 (ptr, ...)`"""
-    inputs = [type_text(input) for input in type.inputs] + ["..."] * bool(type.is_variadic)
-    return f"{type_text(type.output)} ({', '.join(inputs)})"
+    inputs = [type_text(parameter) for parameter in ir_type.inputs] + ["..."] * bool(ir_type.is_variadic)
+    return f"{type_text(ir_type.output)} ({', '.join(inputs)})"
 
 
 def _bundles(writer: Writer, op: CallOp | CallIntrinsicOp | llvm.AssumeOp) -> str:
@@ -473,10 +473,10 @@ def _barrier(writer: Writer, op: Operation) -> str:
 def _shuffle_lanes(writer: Writer, op: Operation) -> str:
     assert isinstance(op, nvvm.ShflOp)
     has_validity = "p" if op.return_value_and_is_valid is not None else ""
-    type = {"float": "f32", "i32": "i32"}.get(type_text(op.val.type))
-    if type is None:
+    ir_type = {"float": "f32", "i32": "i32"}.get(type_text(op.val.type))
+    if ir_type is None:
         raise unsupported(op, f"no LLVM IR for {op.name} of {op.val.type}")
-    return call_text(writer, op, f"@llvm.nvvm.shfl.sync.{op.kind.data}.{type}{has_validity}", op.operands)
+    return call_text(writer, op, f"@llvm.nvvm.shfl.sync.{op.kind.data}.{ir_type}{has_validity}", op.operands)
 
 
 def _word(op: Operation, name: str) -> str:

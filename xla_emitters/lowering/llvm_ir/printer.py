@@ -80,13 +80,13 @@ def print_llvm_ir(module: ModuleOp) -> str:
     raises  Unsupported, naming the op, where one has no LLVM IR here
     """
     flags = [_REFLECT_FTZ]
-    globals, functions = list[str](), list[str]()
+    variables, functions = list[str](), list[str]()
     for op in module.body.ops:
         match op:
             case llvm.FuncOp():
                 functions.append("\n".join(_function(op)))
             case llvm.GlobalOp():
-                globals.append(_global(op))
+                variables.append(_global(op))
             case llvm.ModuleFlagsOp():
                 flags += map(_module_flag, op.flags)
             case _:
@@ -94,7 +94,7 @@ def print_llvm_ir(module: ModuleOp) -> str:
     flag_lines = [f"!{number} = {flag}" for number, flag in enumerate(flags)]
     listed = ", ".join(f"!{number}" for number in range(len(flags)))
     metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines))
-    return "\n\n".join((*(["\n".join(globals)] if globals else []), *functions, metadata)) + "\n"
+    return "\n\n".join((*(["\n".join(variables)] if variables else []), *functions, metadata)) + "\n"
 
 
 def _module_flag(flag: llvm.ModuleFlagAttr) -> str:
@@ -156,8 +156,8 @@ def _function(op: llvm.FuncOp) -> Iterator[str]:
     attributes = of_each(op.arg_attrs, len(inputs))
     names = [f" {writer.name(argument)}" for argument in blocks[0].args] if blocks else [""] * len(inputs)
     parameters = [
-        f"{type_text(type)} {parameter_attributes(attribute)}".rstrip() + name
-        for type, attribute, name in zip(inputs, attributes, names, strict=True)
+        f"{type_text(ir_type)} {parameter_attributes(attribute)}".rstrip() + name
+        for ir_type, attribute, name in zip(inputs, attributes, names, strict=True)
     ]
     parameters += ["..."] * bool(op.function_type.is_variadic)
     (result,) = of_each(op.res_attrs, 1)

@@ -55,26 +55,26 @@ _SPECIAL_EXPONENT = 0x7FF << 52
 _PLAIN_NAME = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
 
-def type_text(type: Attribute) -> str:
+def type_text(ir_type: Attribute) -> str:
     """The type as LLVM IR writes it. raises Unsupported when LLVM IR has none of the kind."""
-    match type:
+    match ir_type:
         case IntegerType():
-            return f"i{type.width.data}"
+            return f"i{ir_type.width.data}"
         case LLVMPointerType():
-            space = address_space(type)
+            space = address_space(ir_type)
             return f"ptr addrspace({space})" if space else "ptr"
         case LLVMVoidType():
             return "void"
         case LLVMArrayType():
-            return f"[{type.size.data} x {type_text(type.type)}]"
-        case LLVMStructType() if not type.struct_name.data:
-            return f"{{ {', '.join(map(type_text, type.types))} }}" if type.types.data else "{}"
-        case VectorType() if type.get_num_dims() == 1 and not any(type.scalable_dims.data):
-            return f"<{type.get_shape()[0]} x {type_text(type.element_type)}>"
-        case _ if (name := _FLOATS.get(type.__class__)) is not None:
+            return f"[{ir_type.size.data} x {type_text(ir_type.type)}]"
+        case LLVMStructType() if not ir_type.struct_name.data:
+            return f"{{ {', '.join(map(type_text, ir_type.types))} }}" if ir_type.types.data else "{}"
+        case VectorType() if ir_type.get_num_dims() == 1 and not any(ir_type.scalable_dims.data):
+            return f"<{ir_type.get_shape()[0]} x {type_text(ir_type.element_type)}>"
+        case _ if (name := _FLOATS.get(ir_type.__class__)) is not None:
             return name
         case _:
-            raise Unsupported(f"no LLVM IR for the type {type}", stage=STAGE)
+            raise Unsupported(f"no LLVM IR for the type {ir_type}", stage=STAGE)
 
 
 def address_space(pointer: LLVMPointerType) -> int:
@@ -82,13 +82,13 @@ def address_space(pointer: LLVMPointerType) -> int:
     return pointer.addr_space.data if isinstance(pointer.addr_space, IntAttr) else 0
 
 
-def constant_text(value: Attribute, type: Attribute) -> str:
+def constant_text(value: Attribute, ir_type: Attribute) -> str:
     """A constant of `type`, without the type. raises Unsupported when there is no such constant."""
     match value:
-        case IntegerAttr() if isa(type, IntegerType):
-            return _integer(value.value.data, type)
+        case IntegerAttr() if isa(ir_type, IntegerType):
+            return _integer(value.value.data, ir_type)
         case FloatAttr():
-            return _float(value.value.data, type)
+            return _float(value.value.data, ir_type)
         case llvm.ZeroAttr():
             return "zeroinitializer"
         case llvm.UndefAttr():
@@ -99,56 +99,56 @@ def constant_text(value: Attribute, type: Attribute) -> str:
             return f'c"{escaped(value.data.encode())}"'
         case DenseIntOrFPElementsAttr():
             numbers = [number for number in value.get_values() if not isinstance(number, tuple)]
-            return _elements(iter(numbers), type)
+            return _elements(iter(numbers), ir_type)
         case ArrayAttr():
-            return _parts(list(value), type)
+            return _parts(list(value), ir_type)
         case _:
-            raise Unsupported(f"no LLVM IR for the constant {value} of type {type}", stage=STAGE)
+            raise Unsupported(f"no LLVM IR for the constant {value} of type {ir_type}", stage=STAGE)
 
 
-def _integer(value: int, type: IntegerType) -> str:
-    return ("true" if value else "false") if type.bitwidth == 1 else str(value)
+def _integer(value: int, ir_type: IntegerType) -> str:
+    return ("true" if value else "false") if ir_type.bitwidth == 1 else str(value)
 
 
-def _float(value: float, type: Attribute) -> str:
-    if not isinstance(type, AnyFloat) or type.__class__ not in _FLOATS:
-        raise Unsupported(f"no LLVM IR for a float constant of type {type}", stage=STAGE)
-    number = np.array(value, np.float64).astype(dtype_of(type).numpy)
-    if isinstance(type, Float16Type | BFloat16Type):
-        letter = "H" if isinstance(type, Float16Type) else "R"
+def _float(value: float, ir_type: Attribute) -> str:
+    if not isinstance(ir_type, AnyFloat) or ir_type.__class__ not in _FLOATS:
+        raise Unsupported(f"no LLVM IR for a float constant of type {ir_type}", stage=STAGE)
+    number = np.array(value, np.float64).astype(dtype_of(ir_type).numpy)
+    if isinstance(ir_type, Float16Type | BFloat16Type):
+        letter = "H" if isinstance(ir_type, Float16Type) else "R"
         return f"0x{letter}{int(number.view(np.uint16)):04X}"
-    if isinstance(type, Float32Type) and np.isnan(number):
+    if isinstance(ir_type, Float32Type) and np.isnan(number):
         bits = int(number.view(np.uint32))
         return f"0x{bits >> 31 << 63 | _SPECIAL_EXPONENT | (bits & _SINGLE_FRACTION) << _FRACTION_SHIFT:016X}"
     return f"0x{int(number.astype(np.float64).view(np.uint64)):016X}"
 
 
-def _elements(numbers: Iterator[float | int], type: Attribute) -> str:
+def _elements(numbers: Iterator[float | int], ir_type: Attribute) -> str:
     """The next of `numbers`, as many as `type` holds, row by row."""
-    match type:
+    match ir_type:
         case LLVMArrayType():
-            inner, count, (begin, end) = type.type, type.size.data, "[]"
-        case VectorType() if isa(type, VectorType):
-            inner, count, (begin, end) = type.element_type, type.get_shape()[0], "<>"
+            inner, count, (begin, end) = ir_type.type, ir_type.size.data, "[]"
+        case VectorType() if isa(ir_type, VectorType):
+            inner, count, (begin, end) = ir_type.element_type, ir_type.get_shape()[0], "<>"
         case IntegerType():
-            return _integer(int(next(numbers)), type)
+            return _integer(int(next(numbers)), ir_type)
         case _:
-            return _float(next(numbers), type)
+            return _float(next(numbers), ir_type)
     return f"{begin}{', '.join(f'{type_text(inner)} {_elements(numbers, inner)}' for _ in range(count))}{end}"
 
 
-def _parts(values: Sequence[Attribute], type: Attribute) -> str:
+def _parts(values: Sequence[Attribute], ir_type: Attribute) -> str:
     """A struct or an array from a list of its parts."""
-    match type:
+    match ir_type:
         case LLVMStructType():
-            types, (begin, end) = list(type.types), "{}"
+            types, (begin, end) = list(ir_type.types), "{}"
         case LLVMArrayType():
-            types, (begin, end) = [type.type] * type.size.data, "[]"
+            types, (begin, end) = [ir_type.type] * ir_type.size.data, "[]"
         case _:
             types = []
             begin = end = ""
     if not begin or len(types) != len(values):
-        raise Unsupported(f"no LLVM IR for {len(values)} parts of a constant of type {type}", stage=STAGE)
+        raise Unsupported(f"no LLVM IR for {len(values)} parts of a constant of type {ir_type}", stage=STAGE)
     parts = (f"{type_text(inner)} {constant_text(value, inner)}" for value, inner in zip(values, types, strict=True))
     return f"{begin} {', '.join(parts)} {end}"
 
