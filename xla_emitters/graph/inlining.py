@@ -52,7 +52,7 @@ def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
 
 
 def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str]) -> SSAValue:
-    """`value` in the layouts of `type`, before the instruction `at`: itself, or a copy; of a tuple each element."""
+    """`value` in the layouts of `ir_type`, before the instruction `at`: itself, or a copy; of a tuple each element."""
     if value.type == ir_type:
         return value
     name = at.instruction_name.data

@@ -83,7 +83,7 @@ def address_space(pointer: LLVMPointerType) -> int:
 
 
 def constant_text(value: Attribute, ir_type: Attribute) -> str:
-    """A constant of `type`, without the type. raises Unsupported when there is no such constant."""
+    """A constant of `ir_type`, without the type. raises Unsupported when there is no such constant."""
     match value:
         case IntegerAttr() if isa(ir_type, IntegerType):
             return _integer(value.value.data, ir_type)
@@ -124,7 +124,7 @@ def _float(value: float, ir_type: Attribute) -> str:
 
 
 def _elements(numbers: Iterator[float | int], ir_type: Attribute) -> str:
-    """The next of `numbers`, as many as `type` holds, row by row."""
+    """The next of `numbers`, as many as `ir_type` holds, row by row."""
     match ir_type:
         case LLVMArrayType():
             inner, count, (begin, end) = ir_type.type, ir_type.size.data, "[]"
