@@ -42,6 +42,8 @@ _FOR_OTHER_COMPILERS = re.compile(
 
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
+# A slice that is copied, or copied into: XLA may do it by a copy engine, but its computation says all of it.
+_COPIED_SLICE = re.compile(r'"name"\s*:\s*"dynamic_slice_fusion"')
 
 
 class FusionView(Protocol):
@@ -133,7 +135,9 @@ class HloFusion:
         """From the fusion's configuration, as in XLA; `kind=` is ignored there and here."""
         config = None if self.call is None else self.call.attributes.get("backend_config")
         named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
-        return named and named.group(1)
+        if named is None or (named.group(1) == "__custom_fusion" and _COPIED_SLICE.search(named.string)):
+            return None
+        return named.group(1)
 
     @property
     def roots(self) -> tuple[HloOp, ...]:

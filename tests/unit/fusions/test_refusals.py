@@ -37,9 +37,19 @@ def test_fusions_for_other_compilers_are_refused_by_kind(config: str, kind: str,
     assert caught.value.place.line == 4
 
 
-@pytest.mark.parametrize("suffix", ["", ', backend_config={"fusion_backend_config":{"kind":"__loop"}}'])
+SLICE = '{"kind":"__custom_fusion","custom_fusion_config":{"name":"dynamic_slice_fusion","kernel_index":0}}'
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        "",
+        ', backend_config={"fusion_backend_config":{"kind":"__loop"}}',
+        f', backend_config={{"fusion_backend_config":{SLICE}}}',
+    ],
+)
 def test_what_no_other_compiler_claims_is_taken_whatever_its_kind(suffix: str):
-    """As in XLA, measured."""
+    """As in XLA, measured. A slice that XLA would copy by another engine is a kernel here."""
     refuse_unsupported(
         fusion_view(f"""f {{ p = f32[4] parameter(0)
       ROOT a = f32[4] negate(p) }}
