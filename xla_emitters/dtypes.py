@@ -217,8 +217,8 @@ def _rows() -> tuple[DType, ...]:
     ) -> DType:
         return DType(name, kind, bits, ir, storage or ir, np.dtype(numpy))
 
-    def floating(name: str, ir: Attribute, numpy: npt.DTypeLike, format: FloatFormat, bits: int = 0) -> DType:
-        return DType(name, Kind.FLOAT, bits or format.bits, ir, ir, np.dtype(numpy), format)
+    def floating(name: str, ir: Attribute, numpy: npt.DTypeLike, float_format: FloatFormat, bits: int = 0) -> DType:
+        return DType(name, Kind.FLOAT, bits or float_format.bits, ir, ir, np.dtype(numpy), float_format)
 
     def signless(bits: int) -> Attribute:
         return builtin.IntegerType(bits)

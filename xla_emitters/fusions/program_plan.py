@@ -161,14 +161,14 @@ def _plan_entry(entry: ComputationOp) -> ProgramPlan:
                         raise op.unsupported("no kernel with a tuple operand")
                     operands += slots[operand]
                 made: list[Slot] = []
-                for leaf, type in enumerate(leaf_types(op.result.type)):
+                for leaf, leaf_type in enumerate(leaf_types(op.result.type)):
                     last = (op, leaf)
                     while last in goes_on:
                         last = goes_on[last]
                     if last not in made_in:
                         number = written.get(last)
                         if number is None:
-                            temporaries.append(type)
+                            temporaries.append(leaf_type)
                         is_result = number is not None
                         made_in[last] = Slot("result", number) if is_result else Slot("temporary", len(temporaries) - 1)
                     made.append(made_in[last])
@@ -244,5 +244,5 @@ def _leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
     whole = op.operands[0].type
     assert isinstance(whole, TupleType)
     index = op.index.value.data
-    before = sum(len(leaf_types(type)) for type in whole.types.data[:index])
+    before = sum(len(leaf_types(element)) for element in whole.types.data[:index])
     return before, len(leaf_types(whole.types.data[index]))

@@ -87,15 +87,15 @@ class _Leaves:
         else:
             parameter.properties["number"] = IntegerAttr(self.new_number(parameter, ()), i64)
 
-    def at(self, parameter: ParameterOp, type: Attribute, path: tuple[int, ...]) -> SSAValue:
+    def at(self, parameter: ParameterOp, wanted: Attribute, path: tuple[int, ...]) -> SSAValue:
         """What stands for the element of a parameter that `path` leads to."""
         name = ".".join((parameter.instruction_name.data, *map(str, path)))
-        if isinstance(type, TupleType):
-            parts = [self.at(parameter, part, (*path, index)) for index, part in enumerate(type.types)]
-            made = TupleOp(parts, type, name)
+        if isinstance(wanted, TupleType):
+            parts = [self.at(parameter, part, (*path, index)) for index, part in enumerate(wanted.types)]
+            made = TupleOp(parts, wanted, name)
             self.tuples.append(made)
         else:
-            made = ParameterOp(self.new_number(parameter, path), type, name)
+            made = ParameterOp(self.new_number(parameter, path), wanted, name)
         rename(made, self.names)
         made.location = parameter.location
         Rewriter.insert_op(made, InsertPoint.before(parameter))

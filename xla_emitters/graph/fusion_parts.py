@@ -136,8 +136,8 @@ class Parting:
         assert isinstance(owner, HloOp)
         name = owner.instruction_name.data
         return [
-            self.before(GetTupleElementOp([value], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
-            for n, type in enumerate(value.type.types)
+            self.before(GetTupleElementOp([value], element_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
+            for n, element_type in enumerate(value.type.types)
         ]
 
     def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
@@ -181,14 +181,14 @@ def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -
     return FusionOp(operands, callee.root.type, name, properties)
 
 
-def copying(module: ModuleOp, value: SSAValue, type: Attribute, before: Operation, name: str) -> SSAValue:
+def copying(module: ModuleOp, value: SSAValue, result_type: Attribute, before: Operation, name: str) -> SSAValue:
     """What a new fusion makes of an array of ENTRY: a copy.
 
-    type    the copy's: the array's, perhaps in another layout
-    before  what it comes before in ENTRY, and whose place it has
+    result_type  the array's type, perhaps in another layout
+    before       the op of ENTRY that it is inserted before; it has its place
     """
     array = ParameterOp(0, value.type, "array")
-    copy = CopyOp([array.result], type, "copied")
+    copy = CopyOp([array.result], result_type, "copied")
     computations = {op.sym_name.data for op in module.ops if isinstance(op, ComputationOp)}
     callee = ComputationOp(fresh_name(f"{name}.computation", computations), Block([array, copy, ReturnOp(copy.result)]))
     fusion = new_fusion([value], callee, name)

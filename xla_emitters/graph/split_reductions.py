@@ -230,8 +230,8 @@ def _reduce(
     hero: ReduceOp, operands: Sequence[SSAValue], gone: Sequence[int], dims: Sequence[int] | None, name: str
 ) -> ReduceOp:
     """A reduction by the same computation; `dims` are those of its results, None for what `hero` gives."""
-    type = hero.result.type
+    result_type = hero.result.type
     if dims is not None:
-        leaves = [array_type(as_array(leaf).element_type, dims) for leaf in leaf_types(type)]
-        type = tuple_type(leaves) if isinstance(type, TupleType) else leaves[0]
-    return ReduceOp(operands, type, name, {"dimensions": integer_array(gone), "to_apply": hero.to_apply})
+        leaves = [array_type(as_array(leaf).element_type, dims) for leaf in leaf_types(result_type)]
+        result_type = tuple_type(leaves) if isinstance(result_type, TupleType) else leaves[0]
+    return ReduceOp(operands, result_type, name, {"dimensions": integer_array(gone), "to_apply": hero.to_apply})

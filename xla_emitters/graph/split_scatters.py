@@ -154,8 +154,10 @@ def _leaves(fusion: FusionOp, made: FusionOp) -> list[SSAValue]:
         return [made.result]
     name = made.instruction_name.data
     return [
-        _before(fusion, GetTupleElementOp([made.result], type, f"{name}.{n}", {"index": IntegerAttr(n, i64)})).result
-        for n, type in enumerate(made.result.type.types)
+        _before(
+            fusion, GetTupleElementOp([made.result], result_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)})
+        ).result
+        for n, result_type in enumerate(made.result.type.types)
     ]
 
 

@@ -187,16 +187,17 @@ def _ids_text(ids: Sequence[IdFunction]) -> str:
     of a thread then has no sign and does not wrap.
     """
     lines = [
-        f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()" for register in dict.fromkeys(id.register for id in ids)
+        f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()"
+        for register in dict.fromkeys(function.register for function in ids)
     ]
-    for number, id in enumerate(ids):
-        wide = f"range(i32 0, {max(id.high, _BLOCK_IDS)}) " if id.register.startswith("cta") else ""
+    for number, function in enumerate(ids):
+        wide = f"range(i32 0, {max(function.high, _BLOCK_IDS)}) " if function.register.startswith("cta") else ""
         lines += (
-            f"define linkonce_odr i32 @{id.name}() alwaysinline nounwind willreturn memory(none) {{",
-            f"  %id = call {wide}i32 @llvm.nvvm.read.ptx.sreg.{id.register}(), !range !{number}",
+            f"define linkonce_odr i32 @{function.name}() alwaysinline nounwind willreturn memory(none) {{",
+            f"  %id = call {wide}i32 @llvm.nvvm.read.ptx.sreg.{function.register}(), !range !{number}",
             "  ret i32 %id",
             "}",
-            f"!{number} = !{{i32 {id.low}, i32 {id.high}}}",
+            f"!{number} = !{{i32 {function.low}, i32 {function.high}}}",
         )
     return "\n".join((*lines, ""))
 

@@ -149,9 +149,9 @@ def compile_module(
     return Program(
         name=named or plan.kernels[0].name,
         target=chip.name,
-        parameters=tuple(array_spec(type) for type in plan.parameters),
-        results=tuple(array_spec(type) for type in plan.results),
-        temporaries=tuple(array_spec(type) for type in plan.temporaries),
+        parameters=tuple(array_spec(array_type) for array_type in plan.parameters),
+        results=tuple(array_spec(array_type) for array_type in plan.results),
+        temporaries=tuple(array_spec(array_type) for array_type in plan.temporaries),
         steps=kernels,
         stage=options.stage,
         code=code,

@@ -202,8 +202,13 @@ def _contracted(op: ContractingOp, x: Array, y: Array) -> Array:
     for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in maps[0].range_vars)):
         inside = points_inside(maps[0], where, numbers)
         one, other = (
-            array[tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], numbers))]
-            for array, map in zip((x, y), maps, strict=True)
+            array[
+                tuple(
+                    np.broadcast_to(np.asarray(part), shape)[inside]
+                    for part in indexing_map.evaluate([*where], numbers)
+                )
+            ]
+            for array, indexing_map in zip((x, y), maps, strict=True)
         )
         total[inside] += one * other
     return total

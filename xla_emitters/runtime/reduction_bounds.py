@@ -194,11 +194,11 @@ def _steps(op: ReducingOp, arrays: Sequence[Bounds]) -> Iterator[tuple[Array | N
             yield None, [taken(bounds, lambda end, at=at: np.asarray(end[at], end.dtype)) for bounds in rows]
         return
     assert isinstance(op, ReduceWindowOp)
-    shape, map = dims_of(leaf_types(op.result.type)[0]), op.reduced_map()
+    shape, reduced_map = dims_of(leaf_types(op.result.type)[0]), op.reduced_map()
     where = np.indices(shape)
-    for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars)):
-        inside = points_inside(map, where, offsets)
-        at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in map.evaluate([*where], offsets))
+    for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in reduced_map.range_vars)):
+        inside = points_inside(reduced_map, where, offsets)
+        at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in reduced_map.evaluate([*where], offsets))
         yield inside, [taken(bounds, lambda end, at=at: end[at]) for bounds in arrays]
 
 
