@@ -145,7 +145,7 @@ def test_wrong_types_are_refused_where_they_stand(line: str, message: str):
             "its cache is lu; it can be ca, cg",
         ),
         ("nvvm.setmaxregister increase 17", "sets 17 registers; it must be a multiple of 8"),
-        ("nvvm.barrier number_of_threads = %i", "but not to which barrier"),
+        ("nvvm.barrier number_of_threads = %i", "but no barrier id"),
     ],
 )
 def test_what_the_hardware_does_not_have_is_refused(line: str, message: str):
