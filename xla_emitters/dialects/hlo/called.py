@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
@@ -35,8 +35,11 @@ from xla_emitters.indexing.shapes import identity_map
 OnElements: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
-def on_elements(op: CallingOp, symbol: SymbolRefAttr, call: Call) -> OnElements:
-    """A computation of scalars as an elementwise function of arrays of one shape, which returns one array per leaf of its root."""
+def on_elements(op: Operation, symbol: SymbolRefAttr, call: Call) -> OnElements:
+    """A computation of scalars as an elementwise function of arrays of one shape, which returns one array per leaf of its root.
+
+    op  is in the module that holds it
+    """
     name, callee = symbol.root_reference.data, find_computation(op, symbol)
 
     def at_once(arrays: Sequence[Array]) -> tuple[Array, ...]:
