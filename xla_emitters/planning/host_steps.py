@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
-from xla_emitters.hlo_text import print_hlo
+from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import (
     Allocation,
@@ -242,7 +242,7 @@ class _HostSteps:
         yield Branch(op.instruction_name.data, self._slots_of(selector)[0], tuple(branches))
 
     def _library_call(self, op: HloOp) -> LibraryCall:
-        name, config = library_call_of(op, _text_alone)
+        name, config = library_call_of(op, print_alone)
 
         def arrays(value: SSAValue) -> list[SlotArray]:
             types = leaf_types(value.type)
@@ -252,14 +252,6 @@ class _HostSteps:
 
         operands = [array for operand in op.operands for array in arrays(operand)]
         return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(arrays(op.result)), config)
-
-
-def _text_alone(computation: ComputationOp) -> str:
-    """A computation as the ENTRY of a module, with what it calls."""
-    called = [other.clone() for other in view_of(computation).called]
-    alone = computation.clone()
-    alone.set_entry()
-    return print_hlo(ModuleOp([*called, alone]))
 
 
 def known_trip_count(loop: HloOp) -> int | None:

@@ -23,7 +23,8 @@ from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer, writable_buffer
-from xla_emitters.runtime.reference import evaluate, evaluate_on_elements
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.scalar_computations import on_elements
 from xla_emitters.runtime.simt.execute import execute, written_elements
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.steps import Platform, run_steps
@@ -77,7 +78,7 @@ class Executor(Platform):
     def call(self, call: LibraryCall) -> None:
         operands = [from_buffer(buffer_in(self.slots, operand.slot), operand.array) for operand in call.operands]
         wanted = [(result.array.dtype, result.array.shape) for result in call.results]
-        made_by_library = library.call(call.name, call.config, operands, wanted, on_elements=evaluate_on_elements)
+        made_by_library = library.call(call.name, call.config, operands, wanted, on_elements=on_elements)
         for result, made in zip(call.results, made_by_library, strict=True):
             self.slots[result.slot.kind, result.slot.index] = writable_buffer(made, result.array)
 

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import SymbolRefAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
-from xla_emitters.dialects.hlo.called import MapOp, computation_on_elements
+from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
@@ -47,9 +47,7 @@ from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.reductions import chains_of_heroes
-from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
 from xla_emitters.runtime.elementwise_bounds import bounds_after, reinterpreted
@@ -102,26 +100,6 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
         return call(name, operands)
 
     return counted
-
-
-def evaluate_on_elements(text: str, arrays: Sequence[Array]) -> Array:
-    """The result of a computation of scalars, the ENTRY of HLO text, for every element of arrays of one shape."""
-    entry = entry_of(parse_hlo(text, "<computation>"))
-    schedule = _Schedule.of(entry)
-
-    def call(name: str, operands: Sequence[Any]) -> Any:
-        return schedule.run(operands, step) if name == entry.sym_name.data else _call_beside(entry, name, operands)
-
-    def step(op: HloOp, operands: Sequence[Any]) -> Any:
-        return op.evaluate(operands, call)
-
-    with np.errstate(all="ignore"):
-        return computation_on_elements(entry, call)(arrays)[0]
-
-
-def _call_beside(computation: ComputationOp, name: str, operands: Sequence[Any]) -> Any:
-    leaves = evaluate(find_computation(computation, name), operands)
-    return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
 
 def evaluate_bounds(
@@ -249,7 +227,8 @@ class _Carrying:
         return evaluate_once
 
     def _call(self, name: str, operands: Sequence[Any]) -> Any:
-        return _call_beside(self.around, name, operands)
+        leaves = evaluate(find_computation(self.around, name), operands)
+        return leaves[0] if len(leaves) == 1 else tuple(leaves)
 
     def _called(self, symbol: SymbolRefAttr) -> ComputationOp:
         return find_computation(self.around, symbol)

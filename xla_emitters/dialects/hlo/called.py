@@ -13,14 +13,13 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, SymbolRefAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
 from xla_emitters.dialects.hlo.computation import (
     Callee,
     CallingOp,
-    ComputationOp,
     ParameterOp,
     TupleOp,
     find_computation,
@@ -36,14 +35,12 @@ from xla_emitters.indexing.shapes import identity_map
 OnElements: TypeAlias = Callable[[Sequence[Array]], tuple[Array, ...]]
 
 
-def on_elements(op: CallingOp, symbol: SymbolRefAttr, call: Call) -> OnElements:
-    """A computation of scalars that `op` calls as an elementwise function of arrays of one shape: see `computation_on_elements`."""
-    return computation_on_elements(find_computation(op, symbol), call)
+def on_elements(op: Operation, symbol: SymbolRefAttr, call: Call) -> OnElements:
+    """A computation of scalars as an elementwise function of arrays of one shape, which returns one array per leaf of its root.
 
-
-def computation_on_elements(callee: ComputationOp, call: Call) -> OnElements:
-    """A computation of scalars as an elementwise function of arrays of one shape, which returns one array per leaf of its root."""
-    name = callee.sym_name.data
+    op  is in the module that holds it
+    """
+    name, callee = symbol.root_reference.data, find_computation(op, symbol)
 
     def at_once(arrays: Sequence[Array]) -> tuple[Array, ...]:
         return tuple(np.broadcast_to(np.asarray(leaf), arrays[0].shape) for leaf in _leaves(call(name, arrays)))

@@ -1,8 +1,5 @@
 """Custom calls that XLA:GPU and JAX make: the library function behind a target, and the configuration that it was given as text.
 
-    backend_config={"gemm_backend_config":{"alpha_real":1,"beta":1,"epilogue":"BIAS_RELU", ...}}      JSON, by XLA
-    backend_config={lower = true, algorithm = 0 : ui8}                                                attributes of MLIR, by JAX
-
     __cublas$gemm, __cublas$lt$matmul   (lhs, rhs, [c], [bias])                             -> d | (d, [aux], workspace)
     __cublas$lt$matmul$f8               (lhs, rhs, [c], lhs_scale, rhs_scale, [bias], [d_scale])  -> (d, [amax], workspace)
     __cudnn$convForward                 (image, kernel)                                     -> (result, workspace)
@@ -17,24 +14,23 @@ Source: what XLA:GPU of jaxlib 0.10.2 prints for such modules; NVIDIA's cuBLAS, 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from math import prod
+from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.backend_configs import Fields, broken, target_of
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.comparators import keys_of
-from xla_emitters.dialects.hlo.computation import find_computation
-from xla_emitters.dialects.hlo.contractions import DotDimensions
+from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotDimensions
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, same_dims, type_text
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, leaf_types, same_dims, type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
-from xla_emitters.errors import VerifyError
 from xla_emitters.library.gemm import EPILOGUES
 
 Config: TypeAlias = dict[str, Any]
@@ -55,12 +51,6 @@ MARKERS = frozenset(
 """Targets whose result is their operand: notes to XLA."""
 
 
-def target_of(op: HloOp) -> str:
-    """The target of a custom call, without its quotes."""
-    found = op.properties.get("custom_call_target")
-    return found.data.strip('"') if isinstance(found, StringAttr) else ""
-
-
 def is_marker(op: HloOp) -> bool:
     """Whether `op` is a custom call whose result is its operand."""
     return op.opcode == "custom-call" and target_of(op) in MARKERS
@@ -77,133 +67,6 @@ def custom_call(op: RuleOp) -> tuple[str, Config]:
     raise op.unsupported(
         f"no library function for custom call target '{target}': {reason}", help="list shows what a module calls"
     )
-
-
-# ---------------------------------------------------------------------------------------------------------- configurations
-
-
-@dataclass(frozen=True)
-class Fields:
-    """The fields of a configuration; each is asked for with its type.
-
-    path  where these fields are in the whole
-    """
-
-    op: HloOp
-    data: Mapping[str, Any]
-    path: str = "backend_config"
-
-    @staticmethod
-    def of(op: HloOp) -> Fields:
-        """raises VerifyError for a text that is neither JSON nor attributes of MLIR."""
-        found = op.attributes.get("backend_config")
-        text = found.data.strip() if isinstance(found, StringAttr) else ""
-        if text.startswith('"') and text.endswith('"') and len(text) > 1:
-            text = _unquoted(text)
-        if not text:
-            return Fields(op, {})
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            data = _mlir_attributes(text)
-        if not isinstance(data, dict):
-            raise broken(op, "is neither a JSON object nor {name = value, ...}", f"it is {_short(text)}")
-        return Fields(op, cast("dict[str, Any]", data))
-
-    def inside(self, name: str) -> Fields:
-        """The object in the field `name`; all of these fields where there is none of that name."""
-        found = self.data.get(name, self.data)
-        if not isinstance(found, dict):
-            raise self._wrong(name, "an object")
-        return Fields(
-            self.op, cast("dict[str, Any]", found), self.path if found is self.data else f"{self.path}.{name}"
-        )
-
-    def number(self, name: str, default: float) -> float:
-        found = self.data.get(name, default)
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            raise self._wrong(name, "a number")
-        return found
-
-    def truth(self, name: str, default: bool) -> bool:
-        found = self.data.get(name, default)
-        if not isinstance(found, bool):
-            raise self._wrong(name, "true or false")
-        return found
-
-    def word(self, name: str, default: str, allowed: Sequence[str] = ()) -> str:
-        """A word; if `allowed` is given, one of those. raises Unsupported for another."""
-        found = self.data.get(name, default)
-        if not isinstance(found, str):
-            raise self._wrong(name, "a word")
-        if allowed and found not in allowed:
-            raise self.op.unsupported(
-                f"no library function with {self.path}.{name} '{found}'", help=f"supported: {', '.join(allowed)}"
-            )
-        return found
-
-    def numbers(self, name: str) -> list[int]:
-        """A list of whole numbers, which JSON has as text."""
-        found = self.data.get(name, [])
-        if not isinstance(found, list) or not all(
-            (isinstance(n, int) and not isinstance(n, bool)) or (isinstance(n, str) and re.fullmatch(r"\d{1,9}", n))
-            for n in cast("list[Any]", found)
-        ):
-            raise self._wrong(name, "a list of dimensions")
-        return [int(n) for n in cast("list[Any]", found)]
-
-    def _wrong(self, name: str, wanted: str) -> VerifyError:
-        return broken(
-            self.op,
-            f"has no good '{name}'",
-            f"{self.path}.{name} is {_short(self.data.get(name))}",
-            f"it must be {wanted}",
-        )
-
-
-def broken(op: HloOp, message: str, *details: str) -> VerifyError:
-    """The error for a custom call whose configuration does not fit it."""
-    return VerifyError(
-        f"backend_config of %{op.instruction_name.data}, a custom call of '{target_of(op)}', {message}",
-        stage="hlo.verify",
-        place=written_at(op),
-        details=details,
-    )
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _unquoted(text: str) -> str:
-    """The text in quotes, as JSON or C escapes it."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return text[1:-1].replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
-    return found if isinstance(found, str) else text
-
-
-_ATTRIBUTE = re.compile(r"""\s*([\w.$-]+)\s*=\s*(true|false|"[^"]*"|[-+.\w]+)(?:\s*:\s*\w+)?\s*(,|$)""")
-
-
-def _mlir_attributes(text: str) -> dict[str, Any] | None:
-    """`{lower = true, algorithm = 0 : ui8}` as plain data; None for anything else."""
-    if not (text.startswith("{") and text.endswith("}")):
-        return None
-    inside, found = text[1:-1].strip(), dict[str, Any]()
-    while inside:
-        matched = _ATTRIBUTE.match(inside)
-        if matched is None:
-            return None
-        name, value, _ = matched.groups()
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            return None
-        inside = inside[matched.end() :].strip()
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------ operands, results
@@ -289,8 +152,13 @@ def _gemm(op: RuleOp) -> Config:
     except VerifyException as error:
         raise broken(op, "does not fit the operands", str(error)) from None
     for number, name in enumerate(outputs):
-        if name in ("d", "aux"):
-            _expect_dims(op, number, dims, "the dot gives")
+        if name != "workspace":
+            _expect_dims(op, number, () if name == "amax" else dims, "the dot gives")
+    columns = prod(dims[len(dims) - _free_dims(op, dimensions) :])
+    for number, name in enumerate(operands[2:], 2):
+        size = {"c": prod(dims), "bias": columns}.get(name, 1)
+        if prod(dims_of(op.array(number))) != size:
+            raise broken(op, f"does not fit its {name}", f"it is {type_text(op.type_of(number))}, not {size} elements")
     algorithm = fields.inside("precision_config").word("algorithm", "ALG_UNSET", tuple(_ALGORITHMS))
     return {
         "operands": operands,
@@ -301,6 +169,11 @@ def _gemm(op: RuleOp) -> Config:
         "epilogue": epilogue,
         "rounds": _ALGORITHMS[algorithm],
     }
+
+
+def _free_dims(op: RuleOp, pairing: DotDimensions) -> int:
+    """How many dimensions of the result are rhs's own."""
+    return len(dims_of(op.array(1))) - len(pairing.rhs_batch) - len(pairing.rhs_contracting)
 
 
 def dot_config(pairing: DotDimensions) -> Config:
@@ -333,15 +206,14 @@ def _convolution(op: RuleOp) -> Config:
     operands = _roles(op, names, "operands")
     outputs = _outputs(op, output)
     labels = op.word("dim_labels").replace("->", "_").split("_")
-    types = {
-        name: ir_type
-        for name, ir_type in zip((*names, output), (*op.types, leaf_types(op.result.type)[0]), strict=True)
-    }
-    for label, name in zip(labels, ("image", "kernel", "result"), strict=False):
-        if "?" in label or len(label) != len(dims_of(types[name])):
-            raise op.unsupported(f"no library function for a convolution with dim_labels={op.word('dim_labels')}")
-    if len(labels) != 3 or sorted(labels[0]) != sorted(labels[2]):
-        raise broken(op, "is of a convolution without dim_labels", f"dim_labels={op.word('dim_labels')}")
+    types = dict(zip((*names, output), (*op.types, leaf_types(op.result.type)[0]), strict=True))
+    if "?" in op.word("dim_labels"):
+        raise op.unsupported(f"no library function for a convolution with dim_labels={op.word('dim_labels')}")
+    _verify_convolution(op, [types[name] for name in ("image", "kernel", "result")])
+    features = dims_of(types["result"])[labels[2].index("f")]
+    for name, dims in (("bias", (features,)), ("side", dims_of(types["result"]))):
+        if name in types and dims_of(types[name]) != dims:
+            raise broken(op, f"does not fit its {name}", f"it is {type_text(types[name])}")
     if "bias" in names and element_of(types[output]).kind is not Kind.FLOAT:
         raise op.unsupported("no library function for a biased convolution whose result is an integer")
     return {
@@ -357,6 +229,24 @@ def _convolution(op: RuleOp) -> Config:
         "activation": _ACTIVATIONS[fields.word("activation_mode", "kNone", tuple(_ACTIVATIONS))],
         "slope": fields.number("leakyrelu_alpha", 0),
     }
+
+
+def _verify_convolution(op: RuleOp, types: Sequence[Attribute]) -> None:
+    """raises VerifyError unless HLO's convolution of an image and a kernel of these types, with the op's labels and window, is the
+    result."""
+    values = [ParameterOp(number, ir_type, "value").result for number, ir_type in enumerate(types[:2])]
+    known = ConvolutionOp.get_irdl_definition().properties
+    trial = ConvolutionOp.create(
+        operands=values,
+        result_types=[types[2]],
+        properties={key: value for key, value in op.properties.items() if key in known},
+    )
+    if "dim_labels" not in op.properties:
+        raise broken(op, "is of a convolution without dim_labels=")
+    try:
+        trial.verify_rule()
+    except VerifyException as error:
+        raise broken(op, "is of no convolution", str(error)) from None
 
 
 def window_config(op: HloOp) -> list[Config]:
@@ -383,6 +273,11 @@ def _along(dim: WindowDim) -> Config:
 def _top_k(op: RuleOp) -> Config:
     _roles(op, ["operand"], "operands")
     _roles(op, ["values", "positions"], "results")
+    dims, values = dims_of(op.array(0)), dims_of(leaf_types(op.result.type)[0])
+    if not dims or len(values) != len(dims) or values[-1] > dims[-1]:
+        raise broken(op, "does not fit its operand", f"the result is {type_text(op.result.type)}")
+    for number in range(2):
+        _expect_dims(op, number, (*dims[:-1], values[-1]), "the operand gives")
     symbols = op.symbols("called_computations") or op.symbols("to_apply")
     if not symbols:
         return {"keys": [top_key(largest=True)]}
@@ -402,9 +297,12 @@ def _radix_sort(op: RuleOp) -> Config:
     count = len(op.operands)
     _roles(op, ["keys", "values"][: max(1, count)], "operands")
     outputs = _outputs(op, *(["keys", "values"][: max(1, count)]))
-    rank = len(dims_of(op.array(0)))
+    dims = dims_of(op.array(0))
+    for number in range(count):
+        op.expect_operand(number, array_type(op.array(number).element_type, dims))
+        _expect_dims(op, number, dims, "the keys have")
     key = {"operand": 0, "part": None, "order": "radix", "descending": fields.truth("descending", False)}
-    return {"dimension": rank - 1, "keys": [key], "comparator": None, "outputs": outputs}
+    return {"dimension": len(dims) - 1, "keys": [key], "comparator": None, "outputs": outputs}
 
 
 def _factored(*outputs: str, **defaults: bool) -> Callable[[RuleOp], Config]:
@@ -413,22 +311,46 @@ def _factored(*outputs: str, **defaults: bool) -> Callable[[RuleOp], Config]:
     def configured(op: RuleOp) -> Config:
         fields = Fields.of(op)
         options = {name: fields.truth(name, default) for name, default in defaults.items()}
-        return {"outputs": _outputs(op, *outputs), **options}
+        return {"outputs": _of_matrices(op, *outputs), **options}
 
     return configured
 
 
+_MATRIX_DIMS: Mapping[str, Callable[[int, int], tuple[int, ...]]] = {
+    "info": lambda m, n: (),
+    **dict.fromkeys(("pivots", "scales", "values"), lambda m, n: (min(m, n),)),
+    **dict.fromkeys(("factor", "factors", "vectors", "overwritten", "product"), lambda m, n: (m, n)),
+}
+"""The sizes of results of one m by n matrix."""
+
+
+def _of_matrices(op: RuleOp, *names: str) -> list[str]:
+    """The roles of the results of a factorization of operand 0, of the sizes that they have."""
+    outputs = _outputs(op, *names)
+    dims = dims_of(op.array(0)) if op.operands else ()
+    if "permutation" in outputs:
+        return outputs
+    if len(dims) < 2:
+        raise broken(op, "is of matrices", f"operand 0 is {type_text(op.type_of(0)) if op.operands else 'missing'}")
+    *batch, rows, columns = dims
+    for number, name in enumerate(outputs):
+        if name in _MATRIX_DIMS:
+            _expect_dims(op, number, (*batch, *_MATRIX_DIMS[name](rows, columns)), "the matrices give")
+    return outputs
+
+
 def _old_cholesky(op: RuleOp) -> Config:
-    return {
-        "outputs": _roles(op, ["factor", "workspace", "info"], "results"),
-        "lower": Fields.of(op).truth("lower", False),
-    }
+    lower = Fields.of(op).truth("lower", False)
+    return {"outputs": _roles(op, ["factor", "workspace", "info"], "results"), "lower": lower}
 
 
 def _triangular_solve(op: RuleOp) -> Config:
     fields = Fields.of(op)
+    outputs = _outputs(op, "solution")
+    _roles(op, ["matrices", "right-hand sides"], "operands")
+    _expect_dims(op, 0, dims_of(op.array(1)), "the right-hand sides are")
     return {
-        "outputs": _outputs(op, "solution"),
+        "outputs": outputs,
         "left_side": fields.truth("left_side", False),
         "lower": fields.truth("lower", False),
         "unit_diagonal": fields.truth("unit_diagonal", False),
@@ -438,7 +360,7 @@ def _triangular_solve(op: RuleOp) -> Config:
 
 def _jacobi(op: RuleOp) -> Config:
     fields = Fields.of(op)
-    outputs = _outputs(op, "overwritten", "values", "left", "right", "info")
+    outputs = _of_matrices(op, "overwritten", "values", "left", "right", "info")
     return {"outputs": outputs, "full_matrices": fields.truth("full_matrices", True), "adjoint": False}
 
 
@@ -448,7 +370,11 @@ def _svd(op: RuleOp) -> Config:
         raise op.unsupported("no library function for singular values alone")
     swapped = fields.truth("transposed", False)
     outputs = ["overwritten", "values", *(("right", "left") if swapped else ("left", "right")), "info"]
-    return {"outputs": _outputs(op, *outputs), "full_matrices": fields.truth("full_matrices", True), "adjoint": True}
+    return {
+        "outputs": _of_matrices(op, *outputs),
+        "full_matrices": fields.truth("full_matrices", True),
+        "adjoint": True,
+    }
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.base import Call, HloOp
+from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, enclosing_module, find_computation
@@ -27,6 +27,7 @@ from xla_emitters.dialects.hlo.custom_calls import Config, custom_call, dot_conf
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
 from xla_emitters.library import call as call_library
 
 TextOf: TypeAlias = Callable[[ComputationOp], str]
@@ -66,7 +67,11 @@ def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
         assert isinstance(op, RuleOp)
         return on_elements(op, op.symbols("to_apply")[0], call)(arrays)[0]
 
-    found = call_library(name, config, operands, results, on_elements=compared)
+    try:
+        found = call_library(name, config, operands, results, on_elements=compared)
+    except Unsupported as error:
+        error.place = error.place or written_at(op)
+        raise
     return _packed(op.result.type, iter(found))
 
 

@@ -1,0 +1,27 @@
+"""A computation as a module of its own: what a program carries of a sort's comparator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, find_computation
+from xla_emitters.hlo_text.printer import print_hlo
+
+
+def print_alone(computation: ComputationOp) -> str:
+    """A module with the computation as its entry, and those that it calls before it."""
+    callees = list(dict.fromkeys(_called_by(computation)))
+    entry = computation.clone()
+    entry.set_entry()
+    module = ModuleOp([*(callee.clone() for callee in reversed(callees)), entry], sym_name=StringAttr("computation"))
+    return print_hlo(module)
+
+
+def _called_by(computation: ComputationOp) -> Iterator[ComputationOp]:
+    for op in computation.instructions:
+        for callee in op.callees() if isinstance(op, CallingOp) else ():
+            found = find_computation(computation, callee.symbol)
+            yield found
+            yield from _called_by(found)

@@ -1,0 +1,43 @@
+"""Computations of scalars as HLO text: what a configuration carries of a sort's comparator, and its value on arrays.
+
+    print_alone(@less)                     HloModule less  ENTRY %less { ... }       with all that it calls: see `hlo_text`
+    on_elements(text, [a, b])              for each element of a and b, the root's value
+
+A library function that calls a computation (`library.call(..., on_elements=on_elements)`) gives it this text and arrays of one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import SymbolRefAttr
+
+from xla_emitters.dialects.hlo import called
+from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import InternalError
+from xla_emitters.hlo_text.parser import parse_hlo
+from xla_emitters.runtime.reference import evaluate
+
+
+def on_elements(text: str, arrays: Sequence[Array]) -> Array:
+    """The root of the text's entry, for each element of arrays of one shape. raises InternalError for a root that is a tuple."""
+    entry = _entry_of(text)
+
+    def call(name: str, operands: Sequence[Any]) -> Any:
+        leaves = evaluate(find_computation(entry, name), operands)
+        return leaves[0] if len(leaves) == 1 else tuple(leaves)
+
+    found = called.on_elements(entry, SymbolRefAttr(entry.sym_name), call)(arrays)
+    if len(found) != 1:
+        raise InternalError(f"'{entry.sym_name.data}' returns {len(found)} values", stage="reference")
+    return np.asarray(found[0])
+
+
+@lru_cache(maxsize=64)
+def _entry_of(text: str) -> ComputationOp:
+    module = parse_hlo(text, "<computation>")
+    return next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
