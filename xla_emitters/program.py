@@ -30,7 +30,7 @@ from typing import Any
 from xla_emitters.errors import UsageError
 from xla_emitters.shapes import Size, parse_size
 from xla_emitters.trace import Trace
-from xla_emitters.trace.explain import explained
+from xla_emitters.trace.explain import explained_program
 
 
 @dataclass(frozen=True)
@@ -353,8 +353,8 @@ class Program:
         return _one_or_all(_launcher("cpu")(self, inputs, stage))
 
     def explain(self) -> str:
-        """Why each kernel is as it is: emitter, launch, partition, accesses, and what passes declined."""
-        return "\n".join(map(explained, self.traces))
+        """Which fusions were split, then why each kernel is as it is: emitter, launch, partition, accesses, and what passes declined."""
+        return explained_program(self.graph, self.traces)
 
     def __str__(self) -> str:
         arrays = [", ".join(map(str, specs)) for specs in (self.parameters, self.results)]

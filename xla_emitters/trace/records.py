@@ -25,7 +25,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Remark:
-    """Something a pass chose not to do, and why. `place` is the HLO instruction or source position it speaks of."""
+    """Something that a pass declined, and why (`skipped ...`), or did and a user should know.
+
+    place   the HLO instruction or source position that it is about
+    """
 
     pass_name: str
     text: str
