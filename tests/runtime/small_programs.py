@@ -133,7 +133,8 @@ ENTRY main {
   %rows = s32[5] parameter(2)
   %u = s32[5] parameter(3)
   %k = f32[] constant(3)
-  %c = f32[3] fusion(%large, %k), kind=kInput, calls=column
+  %c = f32[3] fusion(%large, %k), kind=kCustom, calls=column,
+      backend_config={"fusion_backend_config":{"kind":"__triton"}}
   %s = (f32[8], f32[6]) fusion(%small), kind=kInput, calls=sizes
   %w = s32[9] fusion(%array, %rows, %u), kind=kInput, calls=scattered
   ROOT %all = (f32[3], (f32[8], f32[6]), s32[9], s32[9]) tuple(%c, %s, %w, %array)

@@ -19,6 +19,7 @@ from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.graph.split_reductions import SplitReductionsPass
 from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_scatters import SplitScattersPass
+from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -68,6 +69,10 @@ def _row(make: Callable[[], KernelPass], reason: str, stage: str | None = None) 
 GRAPH: tuple[Row, ...] = (
     _row(FlattenParametersPass, "kernels take arrays: everything after knows parameters by number", "hlo"),
     Row(lambda o: SelectFusionPass(o.fusion or ""), "of what was not asked for, nothing is looked at or refused"),
+    Row(
+        lambda o: SplitTritonFusionsPass(o.triton),
+        "what XLA gives to Triton becomes fusions as all others, which the rows below then split further",
+    ),
     _row(
         FuseEntryPass, "constants, bitcasts and copies of ENTRY go into fusions, so that only fusions are left to split"
     ),

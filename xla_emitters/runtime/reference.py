@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    enclosing_module,
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -44,6 +46,7 @@ from xla_emitters.dialects.hlo.shape_ops import (
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
+from xla_emitters.fusions.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
@@ -96,6 +99,11 @@ class _Carrying:
         self.tape = tape
         self._schedules = dict[ComputationOp, _Schedule]()
         self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
+
+    @cached_property
+    def _cut_bodies(self) -> frozenset[ComputationOp]:
+        module = enclosing_module(self.around)
+        return cut_bodies(module) if module is not None else frozenset()
 
     def of(self, computation: ComputationOp, values: Sequence[Any], *, is_outward: bool) -> Any:
         """The bounds of a computation's root from those of its parameters.
@@ -193,7 +201,8 @@ class _Carrying:
         inside = op.parent_op()
         assert isinstance(inside, ComputationOp)
         if inside not in self._chains:
-            self._chains[inside] = chains_of_heroes(inside)
+            is_cut = inside in self._cut_bodies
+            self._chains[inside] = chains_of_cuts(inside) if is_cut else chains_of_heroes(inside)
         return self._chains[inside].get(op)
 
 
