@@ -45,6 +45,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-split-reductions": ("graph", "split_reductions"),
     "xla-split-results": ("graph", "split_results"),
     "xla-split-scatters": ("graph", "split_scatters"),
+    "xla-split-triton-fusions": ("graph", "split_triton_fusions"),
     "xla-gpu-peel-loops": ("transforms", "peel_loops"),
     "xla-lower-xla-to-scf": ("transforms", "lower_xla_to_scf"),
     "xla-lower-xla-loops-to-scf": ("transforms", "lower_xla_loops_to_scf"),

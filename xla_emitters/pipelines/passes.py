@@ -21,6 +21,7 @@ from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.graph.split_reductions import SplitReductionsPass
 from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_scatters import SplitScattersPass
+from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
@@ -77,6 +78,10 @@ GRAPH: tuple[Row, ...] = (
     _row(UnwrapAsyncPass, "what is started runs in place; it may be a call"),
     _row(
         InlineCallsPass, "a host computation is then run by a loop or a branch alone: known is what it may write over"
+    ),
+    Row(
+        lambda o: SplitTritonFusionsPass(o.triton),
+        "what XLA gives to Triton becomes fusions as all others, which the rows below then split further",
     ),
     _row(WrapInstructionsPass, "each step is a fusion or has no kernel; constants then have fusions to go into"),
     _row(FuseEntryPass, "constants, bitcasts and copies go into fusions, so that only fusions are left to split"),

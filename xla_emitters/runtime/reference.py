@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    enclosing_module,
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -47,6 +49,7 @@ from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
+from xla_emitters.fusions.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
@@ -136,6 +139,11 @@ class _Carrying:
         self.most_iterations = most_iterations
         self._schedules = dict[ComputationOp, _Schedule]()
         self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
+
+    @cached_property
+    def _cut_bodies(self) -> frozenset[ComputationOp]:
+        module = enclosing_module(self.around)
+        return cut_bodies(module) if module is not None else frozenset()
 
     def of(self, computation: ComputationOp, values: Sequence[Any], *, is_outward: bool) -> Any:
         """The bounds of a computation's root from those of its parameters.
@@ -255,7 +263,8 @@ class _Carrying:
         inside = op.parent_op()
         assert isinstance(inside, ComputationOp)
         if inside not in self._chains:
-            self._chains[inside] = chains_of_heroes(inside)
+            is_cut = inside in self._cut_bodies
+            self._chains[inside] = chains_of_cuts(inside) if is_cut else chains_of_heroes(inside)
         return self._chains[inside].get(op)
 
 
