@@ -51,6 +51,7 @@ from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, rename
+from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 Tell = Callable[[Operation, str], None]
