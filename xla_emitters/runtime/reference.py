@@ -218,9 +218,9 @@ class _Carrying:
             return _decided(found) if name == condition else found
 
         condition = op.symbols("condition")[0].root_reference.data if op.opcode == "while" else None
-        if op.opcode == "conditional":
-            operands = [_decided(operands[0]), *operands[1:]]
         try:
+            if op.opcode == "conditional":
+                operands = [_decided(operands[0]), *operands[1:]]
             return _known(op.evaluate(operands, limited(call, op, self.most_iterations)))
         except _Undecided:
             return _unknown_of(op.result.type)
