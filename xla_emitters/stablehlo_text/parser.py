@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
@@ -262,13 +262,21 @@ class TreeParser:
         found = [Attributes(self.cursor, f"{name}[{i}]", attributes.at) for i in range(count)]
         if name not in attributes:
             return found
-        rows = attributes.values(name, "a list of attributes")
-        start = attributes.found[name].start
-        if len(rows) != count or not all(isinstance(row, dict) for row in rows):
+        # Read again, for the places of the single attributes.
+        attributes.values(name, "a list of attributes")
+        cursor = Cursor(self.source)
+        cursor.skip_to(attributes.found[name].start)
+        cursor.advance()
+        for number in range(count + 1):
+            if cursor.at("]"):
+                break
+            if number:
+                cursor.expect(",", "or ']' after a set of attributes")
+            into = found[min(number, count - 1)]
+            into.cursor = cursor
+            parse_dictionary(cursor, into)
+        else:
             raise attributes.wrong(name, f"a list of {count} sets of attributes")
-        for into, row in zip(found, rows, strict=True):
-            for key, value in cast("dict[str, Any]", row).items():
-                into.add(key, value, start)
         return found
 
     # ----------------------------------------------------------------------------------------------------------- regions

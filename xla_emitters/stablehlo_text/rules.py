@@ -514,7 +514,7 @@ NO_OPS = (
 
 
 def custom_call(targets: dict[str, Rule]) -> Rule:
-    """A custom call: by the rule of its target, else as HLO's custom-call."""
+    """A custom call: by the rule of its target, else as HLO's custom-call, which keeps the attributes that HLO has not as written."""
 
     def rule(c: Conversion) -> Results:
         target = custom_call_target(c)
@@ -532,15 +532,16 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
         )
         owner = found.owner
         assert isinstance(owner, Operation)
-        if (
-            "backend_config" in c.attributes
-            and isinstance(config := c.attributes.found["backend_config"].value, str)
-            and config
-        ):
+        config = c.attributes.found["backend_config"].value if "backend_config" in c.attributes else None
+        if isinstance(config, str) and config:
             owner.attributes["backend_config"] = StringAttr(json.dumps(config))
-        elif "mhlo.backend_config" in c.attributes:
-            text = c.attributes.text(c.attributes.found["mhlo.backend_config"])
-            owner.attributes["backend_config"] = StringAttr(json.dumps(text))
+        elif isinstance(config, dict):
+            owner.attributes["mhlo.backend_config"] = StringAttr(
+                c.attributes.text(c.attributes.found["backend_config"])
+            )
+        for name, attr in c.attributes.unread():
+            if name != "backend_config":
+                owner.attributes[name] = StringAttr(c.attributes.text(attr))
         return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
     return rule
