@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 
 from runtime.modules import SETTINGS, recipes
 from xdsl.ir import Attribute
-from xla_emitters.planning.host_steps import known_trip_count
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, GetTupleElementOp, find_computation
@@ -34,6 +33,7 @@ from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.host import is_control
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipelines.compiler import compile, read_module
+from xla_emitters.planning.host_steps import known_trip_count
 from xla_emitters.program import ArraySpec, Branch, Copy, Kernel, LibraryCall, Loop, Program, Step
 
 TITLES = ("module", "kernels", "calls", "triton", "loops", "branches", "bytes", "XLA's", "peak", "numbers")
