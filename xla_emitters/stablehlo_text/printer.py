@@ -6,9 +6,9 @@
         %2 = "stablehlo.reduce"(%0, %1) <{dimensions = array<i64: 1>}> ({
           ^bb0(%3: tensor<f32>, %4: tensor<f32>): ...
 
-StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and `get-tuple-element` print
-nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts are not printed: a module whose
-meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
+StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and
+`get-tuple-element` print nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts
+are not printed: a module whose meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 """
 
