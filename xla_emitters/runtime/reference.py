@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.hlo import routines
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
@@ -212,6 +213,8 @@ class _Carrying:
         which way."""
         if op.opcode == "custom-call" or is_library_call(op):
             return bounds_of_library_call(op, operands, evaluate)
+        if isinstance(op, routines.OPS):
+            return nothing_known(op)
 
         def call(name: str, values: Sequence[Any]) -> Any:
             found = self.of(find_computation(self.around, name), values, is_outward=is_outward)
