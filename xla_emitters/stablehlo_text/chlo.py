@@ -218,14 +218,10 @@ def _broadcast_select(c: Conversion) -> Results:
 
 
 def _top_k(c: Conversion) -> Results:
-    k: Any
     if "mhlo.attributes" in c.attributes:  # a custom call
-        parts = c.attributes.mapping("mhlo.attributes")
-        k, largest = parts.get("k"), bool(parts.get("largest", True))
+        k, largest = (c.attributes.integer_in("mhlo.attributes", *part) for part in (("k", -1), ("largest", 1)))
     else:
         k, largest = c.attributes.integer("k"), c.attributes.boolean("largest", True)
-    if not isinstance(k, int):
-        raise c.wrong(f"'{c.op.name}' needs the number k")
     found = c.add(
         "topk",
         c.expect_operands(1),
@@ -237,10 +233,9 @@ def _top_k(c: Conversion) -> Results:
 
 
 def _ragged_dot(c: Conversion) -> Results:
-    parts = c.attributes.mapping("ragged_dot_dimension_numbers")
-
     def numbers(name: str) -> Any:
-        return integer_array(parts.get(name, [])) if parts.get(name) else None
+        found = c.attributes.integers_in("ragged_dot_dimension_numbers", name)
+        return integer_array(found) if found else None
 
     return c.add(
         "ragged-dot",

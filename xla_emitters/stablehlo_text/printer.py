@@ -6,9 +6,9 @@
         %2 = "stablehlo.reduce"(%0, %1) <{dimensions = array<i64: 1>}> ({
           ^bb0(%3: tensor<f32>, %4: tensor<f32>): ...
 
-StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and `get-tuple-element` print
-nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts are not printed: a module whose
-meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
+StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and `get-tuple-element`
+print nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts are not printed: a
+module whose meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 """
 
@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.types import array_type, element_of, leaf_types, 
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.errors import InternalError
-from xla_emitters.stablehlo_text.rules import ELEMENTWISE, GENERATORS
+from xla_emitters.stablehlo_text.rules import API_VERSIONS, ELEMENTWISE, GENERATORS
 from xla_emitters.stablehlo_text.types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
@@ -615,14 +615,10 @@ def _escaped(text: str) -> str:
     return f'"{shown}"'
 
 
-_API_VERSIONS = {"": 1, "API_VERSION_ORIGINAL": 1, "API_VERSION_STATUS_RETURNING": 2}
-_API_VERSIONS |= {"API_VERSION_STATUS_RETURNING_UNIFIED": 3, "API_VERSION_TYPED_FFI": 4}
-
-
 def _custom_call(op: HloOp) -> dict[str, str]:
     found = {
         "call_target_name": _word(op, "custom_call_target"),
-        "api_version": f"{_API_VERSIONS.get(_word(op, 'api_version'), 1)} : i32",
+        "api_version": f"{API_VERSIONS.index(word) + 1 if (word := _word(op, 'api_version')) else 1} : i32",
         "has_side_effect": _flag(op, "custom_call_has_side_effect"),
     }
     config = op.attributes.get("backend_config")
