@@ -131,12 +131,8 @@ class TreeParser:
                 raise cursor.error("this module is not closed", start, details=("got the end of the text",))
             if token.text in ("func.func", "func", '"func.func"'):
                 self._add(program, self._function())
-            elif token.text == "sdy.mesh":
-                cursor.advance()
-                self._symbol()
-                cursor.expect("=", "after the name of a mesh")
-                cursor.group("a mesh")
-                self._optional_location()
+            elif token.text in ("sdy.mesh", '"sdy.mesh"'):
+                self._skip_mesh()
             elif token.text in ("module", "builtin.module", '"builtin.module"'):
                 raise self._unsupported("a module inside a module is not taken", token)
             else:
@@ -154,6 +150,24 @@ class TreeParser:
                 program.name = attributes.string("sym_name")
         self._optional_location()
         return program
+
+    def _skip_mesh(self) -> None:
+        """Consumes `sdy.mesh @mesh = <["a"=2]> {...}`, or its generic form: a mesh of devices does not change values."""
+        cursor = self.cursor
+        if cursor.advance().kind is TokenKind.STRING:
+            cursor.group("the operands of a mesh")
+            cursor.group("a mesh")
+        else:
+            self._symbol()
+            cursor.expect("=", "after the name of a mesh")
+            cursor.group("a mesh")
+        if cursor.at("{"):
+            cursor.group("attributes")
+        if cursor.accept(":"):
+            cursor.group("the type of a mesh")
+            cursor.expect("->", "between the types")
+            cursor.group("the type of a mesh")
+        self._optional_location()
 
     def _add(self, program: Program, function: Function) -> None:
         if (other := program.functions.get(function.name)) is not None:

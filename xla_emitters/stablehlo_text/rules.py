@@ -529,7 +529,7 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
             custom_call_target=StringAttr(json.dumps(target)),
             custom_call_has_side_effect=IntegerAttr(1, i1) if effect else None,
             api_version=_api_version(c),
-            called_computations=ArrayAttr(_called(c)) if "called_computations" in c.attributes else None,
+            called_computations=ArrayAttr(called) if (called := _called(c)) else None,
         )
         owner = found.owner
         assert isinstance(owner, Operation)
