@@ -25,7 +25,14 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.stablehlo_text.computations import Body, Conversion, Rule
 from xla_emitters.stablehlo_text.formulas import FORMULAS, KEEPS_TYPE, Scalars
-from xla_emitters.stablehlo_text.rules import ELEMENTWISE, Results, broadcast_in_dim, constant, elementwise
+from xla_emitters.stablehlo_text.rules import (
+    CHLO_OPCODES,
+    ELEMENTWISE,
+    Results,
+    broadcast_in_dim,
+    constant,
+    elementwise,
+)
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
@@ -250,9 +257,8 @@ def _ragged_dot(c: Conversion) -> Results:
     )
 
 
-_OWN = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh", "tan")
 _ELEMENTWISE: dict[str, Rule] = {
-    **{name: elementwise(name) for name in _OWN},
+    **{name: elementwise(name) for name in (*CHLO_OPCODES, "tan")},
     **{name: formula(name) for name in FORMULAS},
     "atan": _atan,
     "square": _square,

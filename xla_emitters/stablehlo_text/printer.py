@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, lea
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.errors import InternalError
-from xla_emitters.stablehlo_text.rules import API_VERSIONS, ELEMENTWISE, GENERATORS
+from xla_emitters.stablehlo_text.rules import API_VERSIONS, CHLO_OPCODES, ELEMENTWISE, GENERATORS
 from xla_emitters.stablehlo_text.types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
@@ -696,11 +696,9 @@ def _row(name: str, attributes: Attributes = _none, *regions: str) -> Row:
     return f"stablehlo.{name}", attributes, regions
 
 
-_CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
-
 PRINTED: dict[str, Row] = {
     **{opcode: _row(name) for name, opcode in ELEMENTWISE.items()},
-    **{name: (f"chlo.{name}", _none, ()) for name in _CHLO},
+    **{name: (f"chlo.{name}", _none, ()) for name in CHLO_OPCODES},
     "clamp": _row("clamp"),
     "compare": _row("compare", _compare),
     "reduce-precision": _row(

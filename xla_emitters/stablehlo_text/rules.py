@@ -19,8 +19,9 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.hlo.base import integer_array, opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     TokenType,
@@ -40,52 +41,13 @@ Results: TypeAlias = SSAValue | Sequence[SSAValue]
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
-ELEMENTWISE: dict[str, str] = {
-    "abs": "abs",
-    "add": "add",
-    "and": "and",
-    "atan2": "atan2",
-    "bitcast_convert": "bitcast-convert",
-    "cbrt": "cbrt",
-    "ceil": "ceil",
-    "complex": "complex",
-    "convert": "convert",
-    "cosine": "cosine",
-    "count_leading_zeros": "count-leading-zeros",
-    "divide": "divide",
-    "exponential": "exponential",
-    "exponential_minus_one": "exponential-minus-one",
-    "floor": "floor",
-    "imag": "imag",
-    "is_finite": "is-finite",
-    "log": "log",
-    "log_plus_one": "log-plus-one",
-    "logistic": "logistic",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "multiply": "multiply",
-    "negate": "negate",
-    "not": "not",
-    "or": "or",
-    "popcnt": "popcnt",
-    "power": "power",
-    "real": "real",
-    "remainder": "remainder",
-    "round_nearest_afz": "round-nearest-afz",
-    "round_nearest_even": "round-nearest-even",
-    "rsqrt": "rsqrt",
-    "select": "select",
-    "shift_left": "shift-left",
-    "shift_right_arithmetic": "shift-right-arithmetic",
-    "shift_right_logical": "shift-right-logical",
-    "sign": "sign",
-    "sine": "sine",
-    "sqrt": "sqrt",
-    "subtract": "subtract",
-    "tan": "tan",
-    "tanh": "tanh",
-    "xor": "xor",
-}
+CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
+"""HLO's elementwise ops that are CHLO's and not StableHLO's."""
+
+_OTHERS = ("clamp",)  # has a rule of its own
+_CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
+_OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
+ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, *_OTHERS)}
 """The elementwise ops that are HLO's, with HLO's opcode."""
 
 
