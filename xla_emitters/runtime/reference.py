@@ -46,12 +46,12 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
-from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
-from xla_emitters.runtime.elementwise_bounds import bounds_after, reinterpreted
-from xla_emitters.runtime.index_bounds import bounds_of_window
-from xla_emitters.runtime.reduction_bounds import Run, bounds_of_reduction, nothing_known, taken
-from xla_emitters.runtime.scatter_bounds import bounds_of_scatter
-from xla_emitters.runtime.sensitivity_bounds import Tape, is_worth_a_tape, narrowed
+from xla_emitters.runtime.bounds.contraction import bounds_of_contraction
+from xla_emitters.runtime.bounds.elementwise import bounds_after, reinterpreted
+from xla_emitters.runtime.bounds.index import bounds_of_window
+from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, nothing_known, taken
+from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
+from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 

@@ -16,17 +16,17 @@ Promised: every kernel of the following kind gives values within the bounds, wha
     scatters        any order of an element's updates
     all other ops   exactly the reference's value, given the operands: + - * of floats and integers, selections, conversions, moves
 
-The interval of an op holds all that it gives for operands within theirs, by the op's definition: `elementwise_bounds` (monotone functions
-by their ends, others by their turning points and poles), `complex_bounds` (discs), `contraction_bounds`, `reduction_bounds` and
-`scatter_bounds` (sums of magnitudes), `index_bounds` (all windows that an index may name). A comparison is open where the intervals
+The interval of an op holds all that it gives for operands within theirs, by the op's definition: `bounds.elementwise` (monotone functions
+by their ends, others by their turning points and poles), `bounds.complex` (discs), `bounds.contraction`, `bounds.reduction` and
+`bounds.scatter` (sums of magnitudes), `bounds.index` (all windows that an index may name). A comparison is open where the intervals
 overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, all of its type where it may wrap.
 
-Where all values have few elements, derivatives narrow these intervals (`sensitivity_bounds`): what cancels is taken into account there.
+Where all values have few elements, derivatives narrow these intervals (`bounds.sensitivity`): what cancels is taken into account there.
 
 Not promised: that all within the bounds is right. Intervals take two operands as independent, unless they are one instruction (x * x), so
 in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is all where 16-bit
 roundings are large beside what is computed. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
-one order, twice: that other orders are no worse is assumed, see `reduction_bounds`. One value is one value: an instruction that is
+one order, twice: that other orders are no worse is assumed, see `bounds.reduction`. One value is one value: an instruction that is
 computed twice in a kernel is taken to give the same bits both times.
 """
 

@@ -9,7 +9,7 @@ with the derivatives anywhere between 0 and d. Every value stays in its interval
 partly rounded values alike), so interval arithmetic backwards from y bounds the derivatives: each is a middle and a radius.
 
     x  -> tanh ->  t  -> dot w ->  y        dy/dt = w, known          dy/dx in w (1 - tanh^2 of x's interval)
-                                            r of tanh 6.5 ulp         r of dot its roundings (`contraction_bounds`)
+                                            r of tanh 6.5 ulp         r of dot its roundings (`contraction`)
 
 What an op gives that has no derivative here (an open selection, a scatter) counts as off by all of its interval. y(0), every op in float64,
 is off by roundings of its own, which are added to r. Dots, sums and quotients on the way are narrowed too, before others use them.
@@ -43,8 +43,8 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp, MoveOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.fusions.reduction_starts import combining_opcodes
-from xla_emitters.runtime.contraction_bounds import matrix_product, rounding_of, transposed_products
-from xla_emitters.runtime.sum_bounds import any_order, around, smallest, unit_of
+from xla_emitters.runtime.bounds.contraction import matrix_product, rounding_of, transposed_products
+from xla_emitters.runtime.bounds.sums import any_order, around, smallest, unit_of
 from xla_emitters.runtime.tolerance import Bounds, info, outward, settled, ulps_of, unknown_where
 
 LARGEST = 1024

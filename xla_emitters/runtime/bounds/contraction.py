@@ -24,8 +24,8 @@ from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.hlo.windows import points_inside
 from xla_emitters.dtypes import Array, Kind, NumpyType
-from xla_emitters.runtime.elementwise_bounds import converted
-from xla_emitters.runtime.sum_bounds import around, growth, smallest, unit_of
+from xla_emitters.runtime.bounds.elementwise import converted
+from xla_emitters.runtime.bounds.sums import around, growth, smallest, unit_of
 from xla_emitters.runtime.tolerance import Bounds, everything, info, is_float, joined, point, settled, unknown_where
 
 Evaluate = Callable[[Sequence[Array]], Array]

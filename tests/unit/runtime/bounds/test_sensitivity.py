@@ -12,9 +12,9 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime import reference
-from xla_emitters.runtime.contraction_bounds import transposed_products
+from xla_emitters.runtime.bounds.contraction import transposed_products
+from xla_emitters.runtime.bounds.sensitivity import SLOPES, Tape, intersected
 from xla_emitters.runtime.reference import evaluate_bounds
-from xla_emitters.runtime.sensitivity_bounds import SLOPES, Tape, intersected
 from xla_emitters.runtime.tolerance import Bounds, point
 
 F32 = np.float32
