@@ -8,7 +8,6 @@ Values are freed after their last use, so a chain of ops over a large array need
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -75,20 +74,19 @@ def evaluate(computation: ComputationOp, inputs: Sequence[Array]) -> list[Array]
 def evaluate_bounds(computation: ComputationOp, inputs: Sequence[Array]) -> list[Bounds]:
     """What is admissible for each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too."""
     known = [point(array) for array in inputs]
-    found = _leaves(_Carrying(computation).of(computation, known, is_outward=False))
-    if all(bounds.is_point for bounds in found) or not is_worth_a_tape(computation):
+    tape = Tape() if is_worth_a_tape(computation) else None
+    found = _leaves(_Carrying(computation, tape).of(computation, known, is_outward=False))
+    if tape is None:
         return found
-    tape = Tape()
-    again = _leaves(_Carrying(computation, tape).of(computation, known, is_outward=False))
     with np.errstate(all="ignore"):
-        return [narrowed(bounds, tape.bounds_of(taped)) for bounds, taped in zip(found, again, strict=True)]
+        return [narrowed(bounds, tape.bounds_of(bounds)) for bounds in found]
 
 
 class _Carrying:
     """Bounds carried through a computation, and those that it calls.
 
     around  the computation that is evaluated
-    tape    records the steps, if it is there; then bounds hold exact values too
+    tape    records the steps, and narrows their bounds, if it is there
     """
 
     def __init__(self, around: ComputationOp, tape: Tape | None = None) -> None:
@@ -130,8 +128,6 @@ class _Carrying:
                 return found
             case ReducingOp():
                 chain = self._chain_of(op) if isinstance(op, ReduceOp) else None
-                if self.tape is not None and chain is None and not all(bounds.is_point for bounds in operands):
-                    chain = math.prod(dims_of(op.operands[0]))
                 with np.errstate(all="ignore"):
                     return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply))
             case ScatterOp():
@@ -181,7 +177,7 @@ class _Carrying:
         def run(values: Sequence[Bounds], *, is_outward: bool = False) -> Sequence[Bounds]:
             shape = values[0].low.shape
             if goes_by_element:
-                found = _leaves(plain.of(body, values, is_outward=is_outward or self.tape is not None))
+                found = _leaves(plain.of(body, values, is_outward=is_outward))
             else:
                 found = [everything(element_of(leaf).numpy, shape) for leaf in leaf_types(body.root.type)]
             return [taken(bounds, lambda end: np.broadcast_to(end, shape)) for bounds in found]

@@ -13,7 +13,8 @@ from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime import reference
 from xla_emitters.runtime.bounds.contraction import transposed_products
-from xla_emitters.runtime.bounds.sensitivity import SLOPES, Tape, intersected
+from xla_emitters.runtime.bounds.sensitivity import Tape, intersected
+from xla_emitters.runtime.bounds.slopes import SLOPES
 from xla_emitters.runtime.reference import evaluate_bounds
 from xla_emitters.runtime.tolerance import Bounds, point
 
