@@ -1,22 +1,84 @@
-"""Derivatives of real functions over intervals: from the operands' intervals to those of the derivative by each operand.
+"""Functions of real numbers as straight lines, and what is left: over intervals of their operands.
 
-    multiply   [a], [b]   ->   [b], [a]
+    f(x) - f(a) = s (x - a) + what is left          |what is left| <= how far the derivative may be from s, times how far x may be from a
+
+`SLOPES` gives the intervals of derivatives:
+
     rsqrt      [x]        ->   [-1/2 x.low^-3/2, -1/2 x.high^-3/2], all numbers unless x.low > 0
     abs        [x]        ->   [-1, 1] where x holds 0
 
 A derivative that rises or falls throughout is bounded by its values at the ends, an even one by those at the least and the greatest size.
-Where the function has a pole in the interval the derivative has no bound. Read by `sensitivity`.
+Where the function has a pole in the interval the derivative has no bound. Products and quotients are known better, for centers a and b:
+
+    x y - a b     = b (x - a) + a (y - b) + (x - a) (y - b)
+    x / y - a / b = ((x - a) - a / b (y - b)) / y
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.tolerance import Bounds
 
+EPS = float(np.finfo(np.float64).eps)
 Ends = tuple[Array, Array]
+"""The least and the greatest of what something may be, in float64."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An operand, in float64.
+
+    center  one of its values
+    reach   how far a value may be from there
+    ends    its interval
+    """
+
+    center: Array
+    reach: Array
+    ends: Ends
+
+
+def as_float64(bounds: Bounds) -> Ends:
+    return bounds.low.astype(np.float64), bounds.high.astype(np.float64)
+
+
+def outside(ends: Ends) -> Ends:
+    """Ends that are differences of two float64 numbers, moved by what these may be rounded."""
+    size = 2 * EPS * np.maximum(np.abs(ends[0]), np.abs(ends[1]))
+    return ends[0] - size, ends[1] + size
+
+
+def linearized(opcode: str, operands: Sequence[Given]) -> tuple[list[Array], Array]:
+    """The slope by each operand, and what is left; that has no bound where it is infinite."""
+    if opcode == "multiply":
+        x, y = operands
+        return [y.center, x.center], x.reach * y.reach * (1 + 4 * EPS)
+    if opcode == "divide":
+        x, y = operands
+        is_sure = (y.ends[0] > 0) | (y.ends[1] < 0)
+        divisor = np.where(is_sure, y.center, 1)
+        quotient = np.where(is_sure, x.center, 0) / divisor
+        apart = np.maximum(*(np.abs(1 / np.where(is_sure, end, 1) - 1 / divisor) for end in y.ends))
+        left = (apart + 4 * EPS / np.abs(divisor)) * (x.reach + np.abs(quotient) * y.reach)
+        return [np.where(is_sure, 1 / divisor, 0), np.where(is_sure, -quotient / divisor, 0)], np.where(
+            is_sure, left, np.inf
+        )
+    slopes, left = list[Array](), np.zeros(operands[0].center.shape)
+    for (low, high), operand in zip(SLOPES[opcode](*(operand.ends for operand in operands)), operands, strict=True):
+        is_sure = np.isfinite(low) & np.isfinite(high)
+        slope = np.where(is_sure, low / 2 + high / 2, 0)
+        apart = np.where(is_sure, np.maximum(high - slope, slope - low) + 16 * EPS * np.abs(slope), np.inf)
+        left = left + np.where(operand.reach > 0, apart * operand.reach, 0)
+        slopes.append(slope)
+    return slopes, left
+
+
+# ---------------------------------------------------------------------------------------------------- derivatives
 
 
 def _sorted(one: Array, other: Array) -> Ends:
@@ -52,18 +114,6 @@ def _above(start: float, derivative: Callable[[Array], Array]) -> Callable[..., 
         return [(np.where(is_sure, low, -np.inf), np.where(is_sure, high, np.inf))]
 
     return of
-
-
-def _multiplied(a: Ends, b: Ends) -> list[Ends]:
-    return [b, a]
-
-
-def _divided(a: Ends, b: Ends) -> list[Ends]:
-    is_sure = (b[0] > 0) | (b[1] < 0)
-    inverse = _sorted(*(1 / np.where(is_sure, end, 1) for end in b))
-    products = [-p * q * q for p in a for q in inverse]
-    by_divisor = np.minimum.reduce(products), np.maximum.reduce(products)
-    return [(np.where(is_sure, low, -np.inf), np.where(is_sure, high, np.inf)) for low, high in (inverse, by_divisor)]
 
 
 def _chosen(first: int) -> Callable[..., list[Ends]]:
@@ -112,8 +162,6 @@ SLOPES: dict[str, Callable[..., list[Ends]]] = {
     "subtract": _constant(1, -1),
     "negate": _constant(-1),
     "copy": _constant(1),
-    "multiply": _multiplied,
-    "divide": _divided,
     "abs": _of_abs,
     "maximum": _chosen(1),
     "minimum": _chosen(-1),

@@ -161,14 +161,14 @@ def running_sum(low: Array, high: Array, terms: Array, init: Array, kind: NumpyT
     for number, (a, b, x) in enumerate(zip(low, high, terms, strict=True)):
         half = half_spacing(np.maximum(np.abs(least + a), np.abs(most + b)), kind)
         half = np.maximum(half, half_spacing(np.abs(center + x), kind))
-        is_coarse = half_spacing(_nearest_to_zero(least, most), kind) >= half
-        is_exact = is_coarse & (half_spacing(_nearest_to_zero(a, b), kind) >= half)
+        is_coarse = half_spacing(nearest_to_zero(least, most), kind) >= half
+        is_exact = is_coarse & (half_spacing(nearest_to_zero(a, b), kind) >= half)
         exact = center + x
         after = exact.astype(kind).astype(np.float64)
         missed = after - exact
         lost = np.where(is_exact, 0, -half - missed), np.where(is_exact, 0, half - missed)
         # All of one spacing: the rounding of x alone decides, unless it is half way, where the last digit of S does.
-        is_alone = is_coarse & ~is_exact & (half_spacing(_nearest_to_zero(least + a, most + b), kind) == half)
+        is_alone = is_coarse & ~is_exact & (half_spacing(nearest_to_zero(least + a, most + b), kind) == half)
         spacing = 2 * half
         given = np.rint((after - center) / spacing)
         taken = (np.ceil(a / spacing - 0.5) - given) * spacing, (np.floor(b / spacing + 0.5) - given) * spacing
@@ -185,5 +185,6 @@ def running_sum(low: Array, high: Array, terms: Array, init: Array, kind: NumpyT
     return RunningSum(center, share, (own_low - inexact, own_high + inexact))
 
 
-def _nearest_to_zero(low: Array, high: Array) -> Array:
+def nearest_to_zero(low: Array, high: Array) -> Array:
+    """The least size of a number between."""
     return np.where((low <= 0) & (high >= 0), 0, np.minimum(np.abs(low), np.abs(high)))
