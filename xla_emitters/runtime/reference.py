@@ -49,6 +49,7 @@ from xla_emitters.runtime.bounds.contraction import bounds_of_contraction
 from xla_emitters.runtime.bounds.elementwise import bounds_after, reinterpreted
 from xla_emitters.runtime.bounds.index import bounds_of_window
 from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, nothing_known, taken
+from xla_emitters.runtime.bounds.relations import by_relations
 from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.tolerance import Bounds, everything, point
@@ -105,6 +106,8 @@ class _Carrying:
 
         def step(op: HloOp, operands: Sequence[Any]) -> Any:
             found = self._after(op, operands, is_outward=is_outward)
+            if isinstance(found, Bounds) and not isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp):
+                found = by_relations(op, operands, found)
             if (
                 self.tape is None
                 or not isinstance(found, Bounds)

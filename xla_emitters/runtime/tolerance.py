@@ -9,7 +9,8 @@ Promised: every kernel of the following kind gives values within the bounds, wha
 
     functions       divide, sqrt, rsqrt within 2 ulp of the result's type, others within 6 ulp in f32, 4 in f64, 1 in 16 and 8 bits, of
                     complex numbers within 16 ulp of the modulus; of the value in twice the precision, rounded once. At least within
-                    the smallest normal number. What is never negative (exp, sqrt, logistic ...) is not given as negative.
+                    the smallest normal number, of f32 where the type is narrower, for it is computed in f32. What is never negative
+                    (exp, sqrt, logistic ...) is not given as negative.
     dot, convolution  products and sums each rounded in the type that sums are held in, or not rounded (fused), in any order
     reductions      of heroes, which threads share: any order in which no element goes through more combinations than in the kernel here.
                     Others: the reference's order; windows over several dimensions: any order
@@ -225,13 +226,18 @@ def wide(array: Array) -> Array:
 # ---------------------------------------------------------------------------------------------------- widening
 
 
+def floor_of(kind: NumpyType) -> float:
+    """How far a function may be off at least: the smallest normal number of the type that it is computed in, f32 for narrower ones."""
+    return float(info(kind if kind.itemsize >= 4 else np.dtype(np.float32)).smallest_normal)
+
+
 def widen(array: Array, ulps: int, direction: int, least: float | None = None) -> Array:
-    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least`: the smallest normal number."""
+    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least`; unless told otherwise `floor_of` its type."""
     if ulps == 0:
         return array
     limits = info(array.dtype)
     lowest, highest = float(limits.min), float(limits.max)
-    by_least = float(limits.smallest_normal) if least is None else least
+    by_least = floor_of(array.dtype) if least is None else least
     target, moved = farthest(array.dtype, direction), array
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         for _ in range(ulps):

@@ -50,7 +50,7 @@ from xla_emitters.fusions.reduction_starts import combining_opcodes
 from xla_emitters.runtime.bounds.contraction import matrix_product, rounding_of, transposed_products
 from xla_emitters.runtime.bounds.slopes import EPS, SLOPES, Ends, Given, as_float64, linearized, outside
 from xla_emitters.runtime.bounds.sums import any_order, around, half_spacing, nearest_to_zero, running_sum, unit_of
-from xla_emitters.runtime.tolerance import Bounds, everything, info, settled, ulps_of, unknown_where
+from xla_emitters.runtime.tolerance import Bounds, everything, floor_of, info, settled, ulps_of, unknown_where
 
 LARGEST = 1024
 """Elements of every value on the way, at most."""
@@ -386,7 +386,7 @@ def _elementwise(op: ElementwiseOp, operands: Sequence[Given], found: Bounds) ->
     ulps = ulps_of(op.opcode, Kind.FLOAT.value, result.bits)
     if ulps:
         half = half_spacing(most, kind)
-        off = np.maximum(2 * ulps * half, float(info(kind).smallest_normal)) + half + 8 * EPS * most
+        off = np.maximum(2 * ulps * half, floor_of(kind)) + half + 8 * EPS * most
     elif op.opcode in ("add", "subtract"):
         off = np.where(_is_exact(operands, most, kind), 0, half_spacing(most, kind)) + 2 * EPS * most
     elif op.opcode in ("multiply", "convert"):

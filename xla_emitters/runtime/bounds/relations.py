@@ -1,0 +1,110 @@
+"""What two operands have to do with each other: bounds that intervals, which take operands as independent, cannot give.
+
+    x - max(x)                  not above 0
+    sum(exp(x - max(x)))        not below exp(0): one of the terms is that
+    x / sum(x)                  not above 1, where nothing in x is negative
+
+The maximum is one of the numbers it is taken of; a rounded sum of numbers that are not negative is no smaller than each of them, in any
+order, for rounding keeps order; and so does a division, which may be off by its ulps. `max(x)` and `sum(x)` are rows of x reduced and
+broadcast again, in one computation. Without these a softmax of what is not known well is not known at all: its sum might be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.computation import find_computation
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import ConvertOp, ElementwiseOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dtypes import Kind
+from xla_emitters.fusions.reduction_starts import combining_opcodes
+from xla_emitters.runtime.tolerance import Bounds, ulps_of, widen
+
+
+def by_relations(op: HloOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
+    """The bounds of a result, as far as what its operands have to do with each other admits them.
+
+    operands  bounds of the op's operands
+    found     those of its result, with operands taken as independent
+    """
+    if found.is_point or element_of(op.result).kind is not Kind.FLOAT:
+        return found
+    zero, one = (np.array(number).astype(found.low.dtype) for number in (0, 1))
+    if isinstance(op, ReduceOp):
+        powers = _before_conversions(op.operands[0]).owner
+        if not (_combines_by(op, "add") and isinstance(powers, HloOp) and powers.opcode == "exponential"):
+            return found
+        if _largest_of(powers.operands[0]) != tuple(integers(op.dimensions)) or not (operands[1].low >= 0).all():
+            return found
+        if not _starts_below(powers.operands[0]):
+            return found
+        of_power = element_of(powers.result)
+        least = widen(np.ones((), of_power.numpy), ulps_of("exponential", Kind.FLOAT.value, of_power.bits), -1)
+        # Conversions keep order, but each rounds.
+        off = widen(least.astype(found.low.dtype), 1, -1)
+        known = np.isfinite(operands[0].low).all(tuple(integers(op.dimensions)))
+        return Bounds(np.where(known & (found.low < off), off, found.low), found.high)
+    if not isinstance(op, ElementwiseOp) or op.opcode not in ("subtract", "divide"):
+        return found
+    known = np.logical_and.reduce([np.isfinite(end) for bounds in operands for end in bounds.ends])
+    if op.opcode == "subtract":
+        if _largest_of(op.result) is None:
+            return found
+        return Bounds(found.low, np.where(known & (found.high > zero), zero, found.high))
+    total = _reduced_and_broadcast(op.operands[1], op.operands[0])
+    if total is None or not _combines_by(total, "add") or not _is_known_positive(total, operands):
+        return found
+    most = widen(one, ulps_of("divide", Kind.FLOAT.value, element_of(op.result).bits), +1)
+    return Bounds(found.low, np.where(known & (found.high > most), most, found.high))
+
+
+def _is_known_positive(total: ReduceOp, operands: Sequence[Bounds]) -> bool:
+    """Whether what is divided is nowhere negative, and what it is divided by is not zero."""
+    return bool((operands[0].low >= 0).all() and (operands[1].low > 0).all())
+
+
+def _largest_of(value: SSAValue) -> tuple[int, ...] | None:
+    """The dims over which the maximum is taken in x - max(x)."""
+    op = value.owner
+    if not isinstance(op, ElementwiseOp) or op.opcode != "subtract":
+        return None
+    largest = _reduced_and_broadcast(op.operands[1], op.operands[0])
+    return tuple(integers(largest.dimensions)) if largest is not None and _combines_by(largest, "maximum") else None
+
+
+def _starts_below(value: SSAValue) -> bool:
+    """Whether the maximum in x - max(x) is one of x: it starts from -inf, which a number is never below."""
+    assert isinstance(value.owner, HloOp)
+    largest = _reduced_and_broadcast(value.owner.operands[1], value.owner.operands[0])
+    init = largest.operands[1].owner if largest is not None else None
+    return isinstance(init, ConstantOp) and bool((init.array().astype(np.float64) == -np.inf).all())
+
+
+def _reduced_and_broadcast(value: SSAValue, array: SSAValue) -> ReduceOp | None:
+    """The reduction of `array` alone that `value` is, broadcast to where it was reduced from."""
+    broadcast = value.owner
+    reduce = broadcast.operands[0].owner if isinstance(broadcast, BroadcastOp) else None
+    if not isinstance(broadcast, BroadcastOp) or not isinstance(reduce, ReduceOp):
+        return None
+    dims, reduced = dims_of(array), integers(reduce.dimensions)
+    kept = [dim for dim in range(len(dims)) if dim not in reduced]
+    is_same = len(reduce.arrays) == 1 and reduce.operands[0] is array and dims_of(broadcast.result) == dims
+    return reduce if is_same and list(integers(broadcast.dimensions)) == kept else None
+
+
+def _combines_by(reduce: ReduceOp, opcode: str) -> bool:
+    body = find_computation(reduce, reduce.to_apply)
+    return len(list(body.instructions)) == 3 and combining_opcodes(body) == (opcode,)
+
+
+def _before_conversions(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, ConvertOp):
+        value = value.owner.operands[0]
+    return value
