@@ -22,11 +22,13 @@ by their ends, others by their turning points and poles), `bounds.complex` (disc
 `bounds.scatter` (sums of magnitudes), `bounds.index` (all windows that an index may name). A comparison is open where the intervals
 overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, all of its type where it may wrap.
 
-Where all values have few elements, derivatives narrow these intervals (`bounds.sensitivity`): what cancels is taken into account there.
+`bounds.relations` cuts off what cannot be because of what two operands have to do with each other: x - max(x) is not above 0, x / sum(x)
+not above 1. Where all values have few elements, straight lines narrow these intervals (`bounds.sensitivity`): what cancels is taken into
+account there, and where the roundings to a type leave one number, that number is known.
 
 Not promised: that all within the bounds is right. Intervals take two operands as independent, unless they are one instruction (x * x), so
-in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is all where 16-bit
-roundings are large beside what is computed. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
+in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is a loop that blows
+errors up until the squares of distances count. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
 one order, twice: that other orders are no worse is assumed, see `bounds.reduction`. One value is one value: an instruction that is
 computed twice in a kernel is taken to give the same bits both times.
 """

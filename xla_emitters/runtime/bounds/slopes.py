@@ -71,7 +71,8 @@ def linearized(opcode: str, operands: Sequence[Given]) -> tuple[list[Array], Arr
     slopes, left = list[Array](), np.zeros(operands[0].center.shape)
     for (low, high), operand in zip(SLOPES[opcode](*(operand.ends for operand in operands)), operands, strict=True):
         is_sure = np.isfinite(low) & np.isfinite(high)
-        slope = np.where(is_sure, low / 2 + high / 2, 0)
+        low, high = np.where(is_sure, low, 0), np.where(is_sure, high, 0)
+        slope = low / 2 + high / 2
         apart = np.where(is_sure, np.maximum(high - slope, slope - low) + 16 * EPS * np.abs(slope), np.inf)
         left = left + np.where(operand.reach > 0, apart * operand.reach, 0)
         slopes.append(slope)
