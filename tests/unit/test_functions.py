@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(xla_emitters.__file__).parent
 TABLE, HLO_ROWS = "functions.py", "dialects/hlo/elementwise.py"
 
-ERRORS = ("runtime/complex_bounds.py", "runtime/elementwise_bounds.py", "runtime/sensitivity_bounds.py")
+ERRORS = tuple(f"runtime/bounds/{stem}.py" for stem in ("complex", "elementwise", "relations", "sensitivity", "slopes"))
 NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
