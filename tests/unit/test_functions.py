@@ -29,6 +29,8 @@ NAMED_ELSEWHERE = {
     "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
     "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
+    # LLVM's own names of conversions and of an intrinsic on integers.
+    "lowering/llvm_ir/instructions.py": {"abs", "trunc"},
     # Formulas of the executor, and kernels that round in a way of their own.
     "runtime/simt/math.py": {
         *("erf", "erfc", "exp10", "powi", "round", "rsqrt"),
