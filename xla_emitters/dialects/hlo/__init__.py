@@ -9,7 +9,7 @@
     rule_ops        ops that are a shape rule alone, in      host          order, effects, control flow
                     three families: parsed, not compiled     collectives   several devices
     dynamic_shape_ops  sizes that are values                 routines      sort, FFT, linear algebra ...
-    sized           an op at the sizes of its values
+    sized           an op at the sizes of its values         placement     host and device
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
@@ -28,6 +28,7 @@ from xla_emitters.dialects.hlo import (
     elementwise,
     gather_scatter,
     host,
+    placement,
     reductions,
     routines,
     shape_ops,
@@ -54,7 +55,9 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in dynamic_shape_ops.PROGRAM_OPS}
+PROGRAM_OPS: dict[str, type[HloOp]] = {
+    opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *placement.OPS)
+}
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
 HLO = Dialect(
