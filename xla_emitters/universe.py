@@ -17,6 +17,7 @@ from xla_emitters.dialects.context import ADDED_DIALECTS, replace_upstream_diale
 # name on the command line -> (room, stem); the class is the stem in CamelCase with `Pass` at its end.
 PASSES: dict[str, tuple[str, str]] = {
     "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
+    "disc-legalize-to-lhlo": ("buffers", "disc_legalize_to_lhlo"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
     "xla-canonicalize": ("transforms", "canonicalize"),
