@@ -25,7 +25,7 @@ LAYERS = (
     ("fusions", "kernels"),
     ("rewrite", "sizes"),
     ("graph", "planning"),
-    ("emitters", "transforms", "lowering", "runtime"),
+    ("emitters", "transforms", "lowering", "buffers", "host", "runtime"),
     ("pipelines", "universe"),
     ("explore",),
     ("tools",),

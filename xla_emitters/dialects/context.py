@@ -36,6 +36,7 @@ def _factory(module: str, name: str) -> DialectFactory:
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "hlo": _factory("hlo", "HLO"),
     "index": _factory("mlir.index", "INDEX"),
+    "lmhlo": _factory("lmhlo", "LMHLO"),
     "nvvm": _factory("mlir.nvvm", "NVVM"),
     "xla": _factory("xla_gpu.xla", "XLA"),
     "xla_gpu": _factory("xla_gpu", "XLA_GPU"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.inline_calls import InlineCallsPass
@@ -149,6 +150,15 @@ FOR_TOOLS: tuple[Row, ...] = (
         "MLIR writes ranges of ids as attributes, with which LLVM divides in 16 bits; XLA's are metadata",
     ),
 )
+
+# Programs with unknown sizes: StableHLO to what runs on the host.
+PROGRAM: tuple[Row, ...] = (
+    _row(InlineCallsPass, "JAX writes two functions or more; what follows knows one", "hlo"),
+    # Buffers.
+    _row(DiscLegalizeToLhloPass, "every value has a place, so that sizes of results are code", "lmhlo"),
+)
+
+PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
 STAGES: tuple[str, ...] = (

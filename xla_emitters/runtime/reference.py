@@ -71,20 +71,33 @@ def evaluate(
 
     most_iterations  the limit of every single loop; one that is longer raises ExecutionError
     """
+    _, step = _calls_beside(computation, most_iterations)
+    with np.errstate(all="ignore"):
+        return _leaves(_Schedule.of(computation).run(inputs, step))
 
+
+def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) -> Call:
+    """The values of the computations in the module that contains `beside`, as `HloOp.evaluate` asks for them.
+
+    most_iterations  as for `evaluate`
+    """
+    return _calls_beside(beside, most_iterations)[0]
+
+
+def _calls_beside(beside: Operation, most_iterations: int) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
+    """How the computations around are called, and how one instruction is evaluated."""
     called = dict[str, _Schedule]()
 
     def call(name: str, operands: Sequence[Any]) -> Any:
         if name not in called:  # a reduction calls it for every element of a row
-            called[name] = _Schedule.of(find_computation(computation, name))
+            called[name] = _Schedule.of(find_computation(beside, name))
         return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         sized = at_sizes(op, operands)
         return sized.evaluate(operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
 
-    with np.errstate(all="ignore"):
-        return _leaves(_Schedule.of(computation).run(inputs, step))
+    return call, step
 
 
 def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:

@@ -1,0 +1,173 @@
+"""Programs with unknown sizes: StableHLO to a host program, straight down the list PROGRAM of `passes.py`.
+
+    parse_stablehlo -> PROGRAM -> python_program -> a function of arrays
+
+    program = compile_program(parse_stablehlo(text))        once
+    program.run([x])                                        at any sizes, again and again
+    program.run([x], stage="lmhlo")                         the same bits from what an earlier stage left
+
+Source: seed document, "DHLO2Executable"; docs/reference/4 1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, element_of, is_array, leaf_types
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError, UsageError
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.host.python_program import python_program
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import PROGRAM, PROGRAM_STAGES
+from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.shapes import Facts, Parameter, Plan, Size, plan
+from xla_emitters.trace import Trace
+
+ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+"""The stages that are computations of tensors: the NumPy reference runs them."""
+
+
+@dataclass(frozen=True)
+class DynamicProgram:
+    """A compiled program with unknown sizes.
+
+    name     of the module
+    target   the device that is compiled for
+    plan     the shapes of the arguments, with a symbol for each unknown size, and how symbols are found from a call's arguments
+    dtypes   HLO's names of the arguments' element types
+    results  the shapes of the results, an unknown size as UNBOUNDED, and their element types
+    stage    where compilation stopped
+    code     what is printed there: IR, or for "host" Python
+    trace    what each pass did, with the IR of each stage
+    module   the IR of the last stage
+    """
+
+    name: str
+    target: str
+    plan: Plan
+    dtypes: tuple[str, ...]
+    results: tuple[tuple[str, tuple[int, ...]], ...]
+    stage: str
+    code: str = field(repr=False)
+    trace: Trace = field(repr=False, compare=False)
+    module: ModuleOp = field(repr=False, compare=False)
+
+    def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]:
+        """The results for these arguments, NumPy arrays or what becomes one.
+
+        stage   the stage that is executed, by default the last one; the bits are the same
+        raises  DataError for arguments that do not fit the program, ExecutionError
+        """
+        arrays = self.checked(inputs)
+        stage = stage or self.stage
+        if stage in ON_TENSORS:
+            return evaluate(entry_of(self.at(stage)), arrays)
+        loaded = self.loaded if stage == self.stage else load(self.at(stage))
+        return loaded.run(arrays)
+
+    def checked(self, inputs: Sequence[Any]) -> list[Array]:
+        """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
+        arrays = [np.asarray(value) for value in inputs]
+        self.plan.solve([array.shape for array in arrays])
+        return [
+            _as_declared(array, name, number)
+            for number, (array, name) in enumerate(zip(arrays, self.dtypes, strict=True))
+        ]
+
+    def at(self, stage: str) -> ModuleOp:
+        """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
+        if stage == self.stage:
+            return self.module
+        text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
+        if text is None:
+            reached = [step.stage for step in self.trace.steps if step.stage and step.ir]
+            raise UsageError(f"no IR of stage '{stage}'", help=f"recorded: {', '.join(reached)}")
+        return parse_ir(text, f"<{stage}>")
+
+    @cached_property
+    def loaded(self) -> LoadedProgram:
+        """The host program with its context. raises UsageError at a stage on tensors, which has none."""
+        return load(self.module)
+
+    @property
+    def counters(self) -> Counters:
+        """What the program's context did so far."""
+        return self.loaded.context.counters
+
+
+def compile_program(
+    module: ModuleOp, options: CompileOptions | None = None, *, observe: Observer | None = None
+) -> DynamicProgram:
+    """A program from a module of the `hlo` dialect, which is left as it was.
+
+    options  `stage` is one of PROGRAM_STAGES; another one stands for the last
+    observe  is called after each pass
+    raises   Unsupported with the place in the text, VerifyError
+    """
+    options = options or CompileOptions()
+    stage = options.stage if options.stage in PROGRAM_STAGES else PROGRAM_STAGES[-1]
+    name = module.sym_name.data if module.sym_name else "program"
+    recorder = Recorder(name, options.record, options.verify, observe)
+    copy, context = module.clone(), make_context()
+    entry = entry_of(copy)
+    parameters, dtypes = _parameters(entry)
+    results = tuple(
+        (element_of(leaf).name, as_array(leaf).get_shape()) for leaf in leaf_types(entry.root.type) if is_array(leaf)
+    )
+    recorder.read("stablehlo", copy)
+    for row in PROGRAM[: _count(stage)]:
+        recorder.run(row.make(options), row.stage, context, copy)
+    code = python_program(copy).source if stage == "host" else print_ir(copy)
+    return DynamicProgram(
+        name, options.target, plan(parameters, Facts()), dtypes, results, stage, code, recorder.trace, copy
+    )
+
+
+def _count(stage: str) -> int:
+    """How many rows lead to a stage."""
+    ends = [number for number, row in enumerate(PROGRAM, 1) if row.stage == stage]
+    return ends[0] if ends else 0
+
+
+def _parameters(entry: ComputationOp) -> tuple[list[Parameter], tuple[str, ...]]:
+    """The shapes and types of the arguments; each unknown size is a symbol of its own. raises Unsupported for what is no array."""
+    parameters, dtypes = list[Parameter](), list[str]()
+    for parameter in entry.parameters:
+        name, ir_type = parameter.instruction_name.data, parameter.result.type
+        if not is_array(ir_type):
+            raise refusal("programs", parameter, f"parameter %{name} is {ir_type}, no array")
+        sizes = [
+            Size.symbol(f"{name}_{axis}") if size == UNBOUNDED else Size.constant(size)
+            for axis, size in enumerate(ir_type.get_shape())
+        ]
+        parameters.append(Parameter(tuple(sizes), name))
+        dtypes.append(element_of(ir_type).name)
+    return parameters, tuple(dtypes)
+
+
+def _as_declared(array: Array, name: str, number: int) -> Array:
+    wanted = dtype(name).numpy
+    if array.dtype.newbyteorder("=") != wanted:
+        raise DataError(f"argument {number} (p{number}) is {array.dtype.name}, expected {wanted.name}", stage="run")
+    # A copy where the elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
+    return np.asarray(array, wanted, order="C")
+
+
+def load(module: ModuleOp) -> LoadedProgram:
+    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
+    made = python_program(module)
+    return LoadedProgram(made.source, made.functions, made.dtypes)

@@ -1,0 +1,141 @@
+"""What a loaded program keeps, and what one call of it keeps.
+
+    context = Context()                      lifetime of the program: counters, the first error
+    call = Call(context, [x])                lifetime of one call: inputs, outputs, buffers
+    y = call.alloc((2, 3), float32)          a buffer of one reference
+    call.inc_ref(y); call.dealloc(y)         two references, then one
+    call.send_output(0, y)
+
+A buffer is a NumPy array. Arguments and constants are not counted: they are never freed. A call that ends has no buffer left except
+its outputs; one that fails drops all, so that the context can be used again.
+Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://github.com/alibaba/BladeDISC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError, InternalError
+from xla_emitters.runtime.arrays import memory_bytes
+
+STAGE = "run"
+
+
+@dataclass
+class Counters:
+    """What was done since the program was loaded.
+
+    runs         calls that ended well
+    allocations  buffers made
+    live         buffers that are there now
+    peak_bytes   the most that buffers of one call took at once
+    """
+
+    runs: int = 0
+    allocations: int = 0
+    live: int = 0
+    peak_bytes: int = 0
+
+
+class Context:
+    """What a loaded program keeps."""
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+
+
+class Call:
+    """What one call of a program keeps.
+
+    inputs   arrays in C order, in the machine's byte order, of the right types
+    """
+
+    def __init__(self, context: Context, inputs: Sequence[Array]) -> None:
+        self.context = context
+        self.inputs = inputs
+        self.outputs = dict[int, Array]()
+        self._references = dict[int, list[Any]]()
+        self._bytes = 0
+
+    # --------------------------------------------------------------------------------------------- inputs and outputs
+
+    def recv_input(self, number: int) -> Array:
+        """The argument of that number."""
+        return self.inputs[number]
+
+    def send_output(self, number: int, buffer: Array) -> None:
+        """Makes `buffer` the result of that number; its reference goes to the caller."""
+        self.release(buffer)
+        self.outputs[number] = buffer
+
+    # -------------------------------------------------------------------------------------------------------- buffers
+
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A buffer with one reference, elements unset. raises DataError for a negative size, and where memory is too small."""
+        try:
+            buffer = np.empty(shape, dtype)
+        except (ValueError, MemoryError) as error:
+            raise self._no_buffer(shape, dtype) from error
+        self._references[id(buffer)] = [buffer, 1]
+        self._bytes += buffer.nbytes
+        counters = self.context.counters
+        counters.allocations += 1
+        counters.live += 1
+        if self._bytes > counters.peak_bytes:
+            counters.peak_bytes = self._bytes
+        return buffer
+
+    def _no_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DataError:
+        if any(size < 0 for size in shape):
+            return DataError(f"a size of {list(shape)} is negative", stage=STAGE)
+        wanted = prod(shape) * dtype.itemsize
+        return DataError(
+            f"out of memory: a buffer of {list(shape)} {dtype.name} takes {wanted} bytes; there are {memory_bytes()} in all",
+            stage=STAGE,
+        )
+
+    def inc_ref(self, buffer: Array) -> Array:
+        """One more reference to a buffer; an argument or a constant is not counted."""
+        if (entry := self._references.get(id(buffer))) is not None:
+            entry[1] += 1
+        return buffer
+
+    def dealloc(self, buffer: Array) -> None:
+        """One reference less; the last one frees the buffer. raises InternalError for what is no buffer of this call."""
+        entry = self._references.get(id(buffer))
+        if entry is None:
+            raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
+        entry[1] -= 1
+        if not entry[1]:
+            self._forget(buffer)
+
+    def release(self, buffer: Array) -> None:
+        """Gives the last reference to the caller. raises InternalError for what is no buffer of this call, or is shared."""
+        entry = self._references.get(id(buffer))
+        if entry is None or entry[1] != 1:
+            raise InternalError("a result is not a buffer of its own", stage=STAGE)
+        self._forget(buffer)
+
+    def _forget(self, buffer: Array) -> None:
+        del self._references[id(buffer)]
+        self._bytes -= buffer.nbytes
+        self.context.counters.live -= 1
+
+    def drop_all(self) -> None:
+        """Frees every buffer: the call failed."""
+        self.context.counters.live -= len(self._references)
+        self._references.clear()
+
+    def end(self) -> None:
+        """raises InternalError where a buffer is left."""
+        if self._references:
+            left = [entry[0].shape for entry in self._references.values()]
+            self.drop_all()
+            raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
+        self.context.counters.runs += 1
