@@ -3,15 +3,17 @@
     parse_stablehlo -> PROGRAM -> python_program -> a function of arrays
 
     program = compile_program(parse_stablehlo(text))        once
-    program.run([x])                                        at any sizes, again and again
+    y = program(x)                                          at any sizes, again and again
     program.run([x], stage="lmhlo")                         the same bits from what an earlier stage left
+
+The arguments are checked before anything is computed: number, ranks, types, JAX's assertions, sizes (`sizes.ProgramGuards`).
 
 Source: seed document, "DHLO2Executable"; docs/reference/4 1.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,24 +23,35 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, element_of, is_array, leaf_types
+from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM, PROGRAM_STAGES
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.shapes import Facts, Parameter, Plan, Size, plan
+from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.trace import Trace
 
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
 """The stages that are computations of tensors: the NumPy reference runs them."""
+
+
+@dataclass
+class Compilations:
+    """How many programs this process has compiled: a run at another size must not add one."""
+
+    made: int = 0
+
+
+COMPILATIONS = Compilations()
 
 
 @dataclass(frozen=True)
@@ -47,8 +60,8 @@ class DynamicProgram:
 
     name     of the module
     target   the device that is compiled for
-    plan     the shapes of the arguments, with a symbol for each unknown size, and how symbols are found from a call's arguments
-    dtypes   HLO's names of the arguments' element types
+    source   the module that was read
+    sizes    its sizes over the program's symbols, and what a call's arguments must satisfy
     results  the shapes of the results, an unknown size as UNBOUNDED, and their element types
     stage    where compilation stopped
     code     what is printed there: IR, or for "host" Python
@@ -58,13 +71,35 @@ class DynamicProgram:
 
     name: str
     target: str
-    plan: Plan
-    dtypes: tuple[str, ...]
+    source: ModuleOp = field(repr=False, compare=False)
+    sizes: Sizes = field(repr=False, compare=False)
     results: tuple[tuple[str, tuple[int, ...]], ...]
     stage: str
     code: str = field(repr=False)
     trace: Trace = field(repr=False, compare=False)
     module: ModuleOp = field(repr=False, compare=False)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
+
+        returns  the result, or a tuple of them when there are several
+        raises   as `run`
+        """
+        return _one_or_all(self.run(inputs))
+
+    def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
+        """Runs the IR of a stage; results as `__call__`. raises as `run`"""
+        return _one_or_all(self.run(inputs, stage))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the unknown sizes, as the guards find them."""
+        return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages whose IR was recorded; `run` executes each of them."""
+        return tuple(step.stage for step in self.trace.steps if step.stage and step.ir)
 
     def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]:
         """The results for these arguments, NumPy arrays or what becomes one.
@@ -81,12 +116,21 @@ class DynamicProgram:
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
         """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
-        arrays = [np.asarray(value) for value in inputs]
-        self.plan.solve([array.shape for array in arrays])
-        return [
-            _as_declared(array, name, number)
-            for number, (array, name) in enumerate(zip(arrays, self.dtypes, strict=True))
-        ]
+        return self.checked_with_sizes(inputs)[0]
+
+    def checked_with_sizes(self, inputs: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
+        """The arguments as `checked`, and the values of the program's symbols."""
+        arrays = [np.asarray(value) for value in self._typed(inputs)]
+        values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
+        # A copy where elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
+        return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], values
+
+    def _typed(self, inputs: Sequence[Any]) -> Iterator[Any]:
+        """Python's numbers get the type of the parameter, as in JAX; arrays keep theirs."""
+        types = self.sizes.guards.types
+        for number, value in enumerate(inputs):
+            is_number = isinstance(value, bool | int | float | complex) and number < len(types)
+            yield np.asarray(value, dtype(types[number]).numpy) if is_number else value
 
     def at(self, stage: str) -> ModuleOp:
         """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
@@ -94,8 +138,7 @@ class DynamicProgram:
             return self.module
         text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
         if text is None:
-            reached = [step.stage for step in self.trace.steps if step.stage and step.ir]
-            raise UsageError(f"no IR of stage '{stage}'", help=f"recorded: {', '.join(reached)}")
+            raise UsageError(f"no IR of stage '{stage}'", stage="run", help=f"recorded: {', '.join(self.stages)}")
         return parse_ir(text, f"<{stage}>")
 
     @cached_property
@@ -124,17 +167,17 @@ def compile_program(
     recorder = Recorder(name, options.record, options.verify, observe)
     copy, context = module.clone(), make_context()
     entry = entry_of(copy)
-    parameters, dtypes = _parameters(entry)
+    _refuse_other_than_arrays(entry)
     results = tuple(
         (element_of(leaf).name, as_array(leaf).get_shape()) for leaf in leaf_types(entry.root.type) if is_array(leaf)
     )
+    sizes = sizes_of(module)
     recorder.read("stablehlo", copy)
     for row in PROGRAM[: _count(stage)]:
         recorder.run(row.make(options), row.stage, context, copy)
     code = python_program(copy).source if stage == "host" else print_ir(copy)
-    return DynamicProgram(
-        name, options.target, plan(parameters, Facts()), dtypes, results, stage, code, recorder.trace, copy
-    )
+    COMPILATIONS.made += 1
+    return DynamicProgram(name, options.target, module, sizes, results, stage, code, recorder.trace, copy)
 
 
 def _count(stage: str) -> int:
@@ -143,28 +186,16 @@ def _count(stage: str) -> int:
     return ends[0] if ends else 0
 
 
-def _parameters(entry: ComputationOp) -> tuple[list[Parameter], tuple[str, ...]]:
-    """The shapes and types of the arguments; each unknown size is a symbol of its own. raises Unsupported for what is no array."""
-    parameters, dtypes = list[Parameter](), list[str]()
+def _refuse_other_than_arrays(entry: ComputationOp) -> None:
+    """raises Unsupported for a parameter that is no array."""
     for parameter in entry.parameters:
-        name, ir_type = parameter.instruction_name.data, parameter.result.type
-        if not is_array(ir_type):
-            raise refusal("programs", parameter, f"parameter %{name} is {ir_type}, no array")
-        sizes = [
-            Size.symbol(f"{name}_{axis}") if size == UNBOUNDED else Size.constant(size)
-            for axis, size in enumerate(ir_type.get_shape())
-        ]
-        parameters.append(Parameter(tuple(sizes), name))
-        dtypes.append(element_of(ir_type).name)
-    return parameters, tuple(dtypes)
+        if not is_array(parameter.result.type):
+            name = parameter.instruction_name.data
+            raise refusal("programs", parameter, f"parameter %{name} is {parameter.result.type}, no array")
 
 
-def _as_declared(array: Array, name: str, number: int) -> Array:
-    wanted = dtype(name).numpy
-    if array.dtype.newbyteorder("=") != wanted:
-        raise DataError(f"argument {number} (p{number}) is {array.dtype.name}, expected {wanted.name}", stage="run")
-    # A copy where the elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
-    return np.asarray(array, wanted, order="C")
+def _one_or_all(results: Sequence[Array]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def load(module: ModuleOp) -> LoadedProgram:
