@@ -94,9 +94,11 @@ def _body_opcode(reduction: ReduceOp) -> str | None:
     """The opcode of what a reduction applies, if that is one op of its two arguments."""
     body = find_computation(reduction, reduction.to_apply)
     root = body.root.owner
-    if not isinstance(root, ElementwiseOp) or len(root.operands) != 2 or set(root.operands) != {
-        parameter.result for parameter in body.parameters
-    }:
+    if (
+        not isinstance(root, ElementwiseOp)
+        or len(root.operands) != 2
+        or set(root.operands) != {parameter.result for parameter in body.parameters}
+    ):
         return None
     return root.opcode if root.opcode in OF_INTEGERS else None
 
@@ -109,9 +111,7 @@ def _body(opcode: str, element: DType) -> ComputationOp:
     return ComputationOp(f"{opcode}_{element.name}", Block([x, y, root, ReturnOp(root.result)]))
 
 
-def _between(
-    op: HloOp, names: Names, element: DType, operands: int, body: SymbolRefAttr | None = None
-) -> None:
+def _between(op: HloOp, names: Names, element: DType, operands: int, body: SymbolRefAttr | None = None) -> None:
     """Computes `op` in another type: its first operands are converted to it, and the result back.
 
     body  what a reduction applies then

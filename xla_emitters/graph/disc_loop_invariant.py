@@ -141,9 +141,7 @@ class _Mover:
             outside[value] = self.code.names.add(constants[value].clone(), self.loop)
         return outside[value]
 
-    def _can_move(
-        self, op: HloOp, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]
-    ) -> bool:
+    def _can_move(self, op: HloOp, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]) -> bool:
         if not all(operand in outside or operand in constants for operand in op.operands) or not op.operands:
             return False
         if reason := may_fail(op, self.sizes):
@@ -191,7 +189,11 @@ def may_fail(op: HloOp, sizes: Sizes | None) -> str:
             return "an integer division may fail"
     elif op.opcode not in MOVABLE:
         return f"'{op.opcode}' is not moved"
-    if op.opcode in _NEEDS_PROOF or has_dynamic_dims(op.result.type) or any(has_dynamic_dims(v.type) for v in op.operands):
+    if (
+        op.opcode in _NEEDS_PROOF
+        or has_dynamic_dims(op.result.type)
+        or any(has_dynamic_dims(v.type) for v in op.operands)
+    ):
         if sizes is None or not sizes.is_proven(op):
             return "its sizes are not proven to fit"
     return ""
@@ -238,7 +240,9 @@ def _shrink(
     made.attributes |= loop.attributes
     result = code.names.add(made, loop)
     values = [
-        code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}") if index in kept else init[index]
+        code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}")
+        if index in kept
+        else init[index]
         for index in range(len(types))
     ]
     whole: SSAValue | None = None
@@ -298,4 +302,3 @@ def _own_computations(loop: RuleOp, names: Names) -> None:
             copy = called.clone()
             names.add_computation(copy, called)
             loop.properties[name] = SymbolRefAttr(copy.sym_name.data)
-

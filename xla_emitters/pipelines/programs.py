@@ -97,6 +97,16 @@ class DynamicProgram:
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
 
     @property
+    def graph(self) -> Trace:
+        """Empty: the passes on HLO are in `trace` with all others. As of a program that XLA optimized."""
+        return Trace()
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The one trace, as of a program that XLA optimized."""
+        return (self.trace,)
+
+    @property
     def stages(self) -> tuple[str, ...]:
         """The stages whose IR was recorded; `run` executes each of them."""
         return tuple(step.stage for step in self.trace.steps if step.stage and step.ir)

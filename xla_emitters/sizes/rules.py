@@ -17,8 +17,8 @@ from typing import Protocol, TypeAlias
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicGatherOp, DynamicReduceWindowOp
-from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
+from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of
@@ -81,7 +81,11 @@ def _broadcast_size(op: HloOp, operands: Sequence[Leaf], dim: int, known: Known)
         if len(large) == 1 or (size is not None and known.facts.at_least(size, 2)):
             return key
     first = sizes[0]
-    return keys[0] if first is not None and all(size is not None and known.facts.equal(first, size) for size in sizes) else None
+    return (
+        keys[0]
+        if first is not None and all(size is not None and known.facts.equal(first, size) for size in sizes)
+        else None
+    )
 
 
 def _as_operand(number: int) -> Rule:
@@ -126,9 +130,7 @@ def _sum(sizes: Sequence[Size | None]) -> Size | None:
 
 def _slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, SliceOp)
-    return [
-        [Size.constant(max(0, -((start - limit) // stride))) for start, limit, stride in map(integers, op.ranges)]
-    ]
+    return [[Size.constant(max(0, -((start - limit) // stride))) for start, limit, stride in map(integers, op.ranges)]]
 
 
 def _padded(size: Size | None, low: Size | None, high: Size | None, interior: Size | None, facts: Facts) -> Size | None:
@@ -355,7 +357,10 @@ def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]
 
 
 def _dynamic_rng(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    return [operands[0].axes, operands[1].sizes_in(operands[1].elements is not None and len(operands[1].elements) or 0)]
+    return [
+        operands[0].axes,
+        operands[1].sizes_in((operands[1].elements is not None and len(operands[1].elements)) or 0),
+    ]
 
 
 def _dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:

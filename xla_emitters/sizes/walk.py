@@ -248,9 +248,7 @@ class Walk:
             wide = [row * count if len(row) == 1 else row for row in rows]
             if any(len(row) != count for row in wide):
                 return None
-            return tuple(
-                elementwise(op, numbers, self.facts, self._arithmetic) for numbers in zip(*wide, strict=True)
-            )
+            return tuple(elementwise(op, numbers, self.facts, self._arithmetic) for numbers in zip(*wide, strict=True))
         if op.opcode in _MOVES or isinstance(op, DynamicSliceOp):
             return self._moved(op, operands)
         if op.opcode == "dynamic-broadcast-in-dim":
@@ -262,7 +260,9 @@ class Walk:
         """An op that only moves elements moves their numbers: evaluated on places, it says which element is where."""
         if isinstance(op, IotaOp):
             along, dims = op.iota_dimension.value.data, dims_of(op.result)
-            return tuple(in_range(Size.constant(i[along]), element_of(op.result), self.facts) for i in np.ndindex(*dims))
+            return tuple(
+                in_range(Size.constant(i[along]), element_of(op.result), self.facts) for i in np.ndindex(*dims)
+            )
         if isinstance(op, DynamicSliceOp):
             starts = [leaf.sizes_in(1)[0] for leaf in operands[1:]]
             if any(start is None or start.value is None for start in starts):
@@ -275,9 +275,7 @@ class Walk:
             return operands[0].elements
         else:
             ends = np.cumsum([0, *(len(leaf.elements or ()) for leaf in operands)])
-            data = [
-                np.arange(ends[i], ends[i + 1]).reshape(dims_of(op.operands[i])) for i in range(len(op.operands))
-            ]
+            data = [np.arange(ends[i], ends[i + 1]).reshape(dims_of(op.operands[i])) for i in range(len(op.operands))]
         places = op.evaluate(data, _no_call)
         return tuple(numbers[int(place)] for place in np.asarray(places).reshape(-1))
 

@@ -17,6 +17,7 @@ from xla_emitters.tools.common import (
     refuse_second_reader,
 )
 from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.program_verbs import add_sizes, check_program, program_text, refuse_sizes
 from xla_emitters.tools.terminal import progress
 
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stages", default="all", help="all (default), passes (after every pass), or a comma-separated list of stages"
     )
     add_arrays(parser)
+    add_sizes(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
@@ -66,9 +68,13 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
     """Checks one file; appends its summary to `row` and, if there are several kernels, one summary each. raises what `check` raises."""
     from xla_emitters.explore.check import check
 
+    source = read_source(name)
+    if found := program_text(source):
+        return check_program(options, *found, row)
+    refuse_sizes(options)
     with progress(f"checking {name}"):
         report = check(
-            read_source(name),
+            source,
             target=options.target,
             fusion=options.fusion,
             hero_rules=options.hero_rules,

@@ -21,6 +21,7 @@ from xla_emitters.tools.common import (
     record_wanted,
     write_file,
 )
+from xla_emitters.tools.program_verbs import compile_program, program_text
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write; default standard output")
     parser.add_argument(
         "--stage",
-        default="ptx",
-        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default)",
+        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default); "
+        "of a program stablehlo, hlo, graph, placed, lmhlo, fused, host (default: the last)",
     )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
@@ -57,13 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.compiler import compile, keep_intermediates
 
+    source = read_source(options.file)
+    if found := program_text(source):
+        return compile_program(options, *found)
+    options.stage = options.stage or "ptx"
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
     is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
     is_bare = is_ptx and not (options.keep_intermediates or options.time_passes)
     with progress(f"compiling {options.file}"):
         program = compile(
-            read_source(options.file),
+            source,
             target=options.target,
             fusion=options.fusion,
             hero_rules=options.hero_rules,
