@@ -1,7 +1,7 @@
-"""Programs with unknown sizes, as users ask for them: read, given inputs, compared with the NumPy reference stage by stage.
+"""Programs with unknown sizes, from text, and compared with the NumPy reference stage by stage.
 
     program = compile_text(text, "layer.mlir")
-    inputs = drawn_inputs(program, {"b": 2, "s": 16}, seed=0)
+    inputs = drawn_inputs(program, {"b": 2, "s": 16}, seed=0)      of pipelines.program_inputs
     check_program(program, inputs).raise_if_different()
 
 Stages are compared bit by bit; where a pass may change the order of a sum, an element must be within the error bounds of the ops.
@@ -10,22 +10,17 @@ Source: docs/reference/contracts "Passes" and "Numbers".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import DataError, ExecutionError, UsageError
+from xla_emitters.errors import ExecutionError, UsageError
 from xla_emitters.explore.check import Reference, Verdict
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.program import ArraySpec
 from xla_emitters.rewrite.recorder import Observer
-from xla_emitters.runtime.inputs import draw_inputs
-from xla_emitters.sizes import Argument, specialize
 from xla_emitters.stablehlo_text import parse_stablehlo
-
-STAGE = "run"
 
 
 def compile_text(
@@ -33,43 +28,6 @@ def compile_text(
 ) -> DynamicProgram:
     """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text."""
     return compile_program(parse_stablehlo(text, name), options, observe=observe)
-
-
-def drawn_inputs(program: DynamicProgram, values: Mapping[str, int], seed: int) -> list[Array]:
-    """Arrays for the parameters, drawn from the seed; indices are mostly in range.
-
-    values  of the program's symbols
-    raises  DataError for a symbol without a value, a name that is no symbol, and sizes that the program refuses
-    """
-    symbols = program.symbols
-    if unknown := [name for name in values if name not in symbols]:
-        there = f"its sizes are {', '.join(symbols)}" if symbols else "all its sizes are known"
-        raise DataError(f"{program.name} has no size '{unknown[0]}': {there}", stage=STAGE)
-    if missing := [name for name in symbols if name not in values]:
-        names = ", ".join(f"'{name}'" for name in missing)
-        wanted = ",".join(f"{name}={values.get(name, 2)}" for name in symbols)
-        raise DataError(
-            f"inputs cannot be drawn: the size{'s' * (len(missing) > 1)} {names} of {program.name} "
-            f"{'are' if len(missing) > 1 else 'is'} unknown",
-            stage=STAGE,
-            help=f"--sizes {wanted}, or --inputs IN.npz",
-        )
-    guards = program.sizes.guards
-    specs = [
-        ArraySpec(element, (shape := tuple(size.evaluate(values) for size in parameter.shape)), _row_major(len(shape)))
-        for element, parameter in zip(guards.types, guards.parameters, strict=True)
-    ]
-    guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
-    module = specialize(program.source, values, program.sizes)
-    return draw_inputs(entry_of(module), specs, seed)
-
-
-def result_specs(program: DynamicProgram, results: Sequence[Array]) -> list[ArraySpec]:
-    """What is in these results of a run."""
-    return [
-        ArraySpec(element, array.shape, _row_major(array.ndim))
-        for (element, _), array in zip(program.results, results, strict=True)
-    ]
 
 
 def reference_of(
@@ -118,7 +76,3 @@ def wanted_stages(asked: str, program_stages: Sequence[str] = PROGRAM_STAGES) ->
             f"a program has no stage '{unknown[0]}'", stage="check", help=f"one of: {', '.join(program_stages)}"
         )
     return stages
-
-
-def _row_major(rank: int) -> tuple[int, ...]:
-    return tuple(reversed(range(rank)))

@@ -159,6 +159,8 @@ PROGRAM: tuple[Row, ...] = (
 )
 
 PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
+ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+"""The stages of programs that are computations of tensors: the NumPy reference runs them."""
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
 STAGES: tuple[str, ...] = (

@@ -30,7 +30,8 @@ from xla_emitters.errors import UsageError
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM, PROGRAM_STAGES
+from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM, PROGRAM_STAGES
+from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
@@ -39,9 +40,6 @@ from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.trace import Trace
-
-ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
-"""The stages that are computations of tensors: the NumPy reference runs them."""
 
 
 @dataclass
@@ -95,6 +93,22 @@ class DynamicProgram:
     def symbols(self) -> tuple[str, ...]:
         """The names of the unknown sizes, as the guards find them."""
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
+
+    def __str__(self) -> str:
+        return signature(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: every stage, side by side."""
+        from xla_emitters.trace.html import trace_html
+
+        return trace_html(self.trace)
+
+    def explain(self, **sizes: int) -> str:
+        """Symbols and their sources, what a run checks, what runs where and why; at given sizes the memory of a run.
+
+        raises  DataError for sizes that the program has not, or refuses
+        """
+        return report(self, sizes)
 
     @property
     def graph(self) -> Trace:

@@ -167,7 +167,7 @@ def as_json(program: DynamicProgram) -> dict[str, Any]:
 
 def list_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints a line for each op that works on data."""
-    from xla_emitters.explore.program_listing import list_program as listed
+    from xla_emitters.pipelines.program_listing import list_program as listed
 
     program = compiled(options, text, name, "hlo")
     listing = listed(program.module)
@@ -188,7 +188,7 @@ def list_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints symbols, guards, what runs where and why, and, at given sizes, the memory over a run."""
-    from xla_emitters.explore.program_report import report, report_json
+    from xla_emitters.pipelines.program_report import report, report_json
 
     program = compiled(options, text, name)
     values = sizes_given(options.sizes)
@@ -202,7 +202,8 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 def check_program(options: argparse.Namespace, text: str, name: str, row: list[str]) -> int:
     """Runs every stage and compares with the NumPy reference; appends a summary, and one for each stage."""
-    from xla_emitters.explore.programs import check_program, drawn_inputs, wanted_stages
+    from xla_emitters.explore.programs import check_program, wanted_stages
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
 
     stages = wanted_stages(options.stages)
@@ -232,7 +233,8 @@ def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
 
 def run_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Compiles once, then runs each pair of --inputs and --outputs in order; a bad pair ends the run."""
-    inputs, outputs = options.inputs or [], options.outputs or []
+    inputs: list[str] = options.inputs or []
+    outputs: list[str] = options.outputs or []
     if len(inputs) != len(outputs) and max(len(inputs), len(outputs)) > 1:
         raise UsageError(
             f"--inputs is given {len(inputs)} times and --outputs {len(outputs)} times: they are pairs", stage="run"
@@ -268,8 +270,8 @@ def _compile_and_run(
     outputs: Sequence[str],
     standard_output: IO[bytes],
 ) -> int:
-    from xla_emitters.explore.program_listing import list_program
-    from xla_emitters.explore.programs import drawn_inputs
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+    from xla_emitters.pipelines.program_listing import list_program
     from xla_emitters.pipelines.programs import COMPILATIONS
     from xla_emitters.runtime.arrays import load_given
 
@@ -302,7 +304,8 @@ def _run_once(
     options: argparse.Namespace, program: DynamicProgram, given: Sequence[Array], target: str | None, stream: IO[bytes]
 ) -> dict[str, Any]:
     """One run: results to `target`, and what was done as a row of the JSON. raises NumbersDiffer after the results are written."""
-    from xla_emitters.explore.programs import reference_of, result_specs
+    from xla_emitters.explore.programs import reference_of
+    from xla_emitters.pipelines.program_inputs import result_specs
     from xla_emitters.runtime.arrays import save_arrays
 
     arrays, values = program.checked_with_sizes(given)

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xla_emitters.explore.program_listing import LIBRARY, ProgramListing, list_program, result_types
-from xla_emitters.explore.programs import drawn_inputs
-from xla_emitters.pipelines.passes import PROGRAM_STAGES
-from xla_emitters.pipelines.programs import ON_TENSORS, DynamicProgram
+from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM_STAGES
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
 from xla_emitters.trace.explain import remarks_json
+
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.programs import DynamicProgram
 
 
 def report(program: DynamicProgram, values: Mapping[str, int] | None = None) -> str:
@@ -32,18 +34,23 @@ def report(program: DynamicProgram, values: Mapping[str, int] | None = None) -> 
     values  of the symbols, at which the memory of a run is shown; none: it is not, where sizes are unknown
     raises  DataError as `drawn_inputs`, where some values are given and others not
     """
+    lines = [signature(program), program.sizes.report()]
+    lines += _ops(_listing(program))
+    if values or not program.symbols:
+        lines += _memory(program, values or {})
+    lines += [f"{remark}" for remark in program.trace.remarks]
+    return "\n".join(lines)
+
+
+def signature(program: DynamicProgram) -> str:
+    """Name, device, and the types of parameters and results with the program's symbols."""
     guards = program.sizes.guards
     parameters = ", ".join(
         f"{element}[{','.join(str(size).replace(' ', '') for size in parameter.shape)}]"
         for element, parameter in zip(guards.types, guards.parameters, strict=True)
     )
     results = ", ".join(result_types(program.source, program.sizes))
-    lines = [f"{program.name} for {program.target}: ({parameters}) -> ({results})", program.sizes.report()]
-    lines += _ops(_listing(program))
-    if values or not program.symbols:
-        lines += _memory(program, values or {})
-    lines += [f"{remark}" for remark in program.trace.remarks]
-    return "\n".join(lines)
+    return f"{program.name} for {program.target}: ({parameters}) -> ({results})"
 
 
 def report_json(program: DynamicProgram, values: Mapping[str, int] | None = None) -> dict[str, Any]:
