@@ -24,7 +24,6 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
     "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),
     "disc-inliner": ("graph", "disc_inliner"),
-    "disc-legalize-to-lhlo": ("buffers", "disc_legalize_to_lhlo"),
     "disc-loop-invariant": ("graph", "disc_loop_invariant"),
     "disc-placer": ("graph", "disc_placer"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),

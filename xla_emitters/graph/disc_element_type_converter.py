@@ -2,9 +2,9 @@
 
     r = reduce(m: pred[?,?], and), dims {0}           w = convert(m): u32; s = reduce(w, minimum); r = convert(s): pred
 
-Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32, unsigned
-and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and` and `multiply`
-are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
+Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32,
+unsigned and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and`
+and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
 
     fp16_dot, fp16_convolution   dot, convolution of f32 in f16 (sums in f32), and back: less exact, so an option
     sensitive                    rsqrt, tanh and reductions of f16 in f32, and back

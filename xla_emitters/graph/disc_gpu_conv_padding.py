@@ -7,7 +7,7 @@ cuDNN takes one number for both sides of a spatial dimension, which is not negat
 image is dilated by (gradients have that) goes into the pad too, as the numbers of a padding count in the dilated image.
 A negative padding cuts elements off, which the pad does as well; BladeDISC passes it on, and cuDNN refuses it.
 Convolutions of more than two spatial dimensions, and those on the host, are left.
-Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/13-where-the-passes-of-programs-differ.md.
+Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class DiscGpuConvPaddingPass(KernelPass):
             edges = [(int(low), int(high)) for low, high in padding.array()]
             if not is_dilated and all(low == high >= 0 for low, high in edges):
                 return self.skip(conv, "its padding is the same on both sides")
-            common: list[Number] = [max(min(low, high), 0) for low, high in edges]
+            both = [max(min(low, high), 0) for low, high in edges]
+            common: list[Number] = [*both]
             rest: list[tuple[Number, Number]] = [
-                (low - c, high - c) for (low, high), c in zip(edges, map(int, common), strict=True)
+                (low - c, high - c) for (low, high), c in zip(edges, both, strict=True)
             ]
         else:
             common, rest = _at_run_time(code, conv.operands[2])
@@ -77,7 +78,7 @@ class DiscGpuConvPaddingPass(KernelPass):
         for i, (before, after) in enumerate(rest):
             axis = labels.index(str(i))
             low[axis], high[axis], interior[axis] = before, after, dims[i].base_dilation - 1
-        zero = code.constant(0, element_of(image).name, "zero")
+        zero = _zero(code, image)
         padded = _padded(code, image, zero, low, high, interior)
         pairs = [one for number in common for one in (number, number)]
         known = [number for number in pairs if isinstance(number, int)]
@@ -85,15 +86,21 @@ class DiscGpuConvPaddingPass(KernelPass):
             padding = code.constant(np.asarray(known).reshape(-1, 2), "s64", "padding")
         else:
             matrix = array_type(SCALAR.element_type, (len(common), 2))
-            padding = code.add("reshape", [code.shape(pairs)], matrix, name="padding")
+            padding = code.add("reshape", [code.shape(pairs)], matrix, name="padding", of_sizes=True)
         conv.operands = [padded, conv.operands[1], padding]
         conv.properties["window"] = WindowAttr(Window(tuple(replace(dim, base_dilation=1) for dim in dims)))
+
+
+def _zero(code: ShapeCode, image: SSAValue) -> SSAValue:
+    """The padding value, where the image is."""
+    element = element_of(image)
+    return code.insert(ConstantOp.from_array(np.zeros((), element.numpy), element, "zero"))
 
 
 def _at_run_time(code: ShapeCode, padding: SSAValue) -> tuple[list[Number], list[tuple[Number, Number]]]:
     """What both sides have in common, and the rest, of a padding that an operand holds."""
     spatial = dims_of(padding)[0]
-    wide = code.add("convert", [padding], array_type(SCALAR.element_type, (spatial, 2)))
+    wide = code.add("convert", [padding], array_type(SCALAR.element_type, (spatial, 2)), of_sizes=True)
     common, rest = list[Number](), list[tuple[Number, Number]]()
     for i in range(spatial):
         low, high = (_element(code, wide, i, side) for side in (0, 1))
@@ -105,8 +112,8 @@ def _at_run_time(code: ShapeCode, padding: SSAValue) -> tuple[list[Number], list
 
 def _element(code: ShapeCode, matrix: SSAValue, row: int, column: int) -> SSAValue:
     ranges = ArrayAttr([integer_array([row, row + 1, 1]), integer_array([column, column + 1, 1])])
-    one = code.add("slice", [matrix], array_type(SCALAR.element_type, (1, 1)), {"slice": ranges})
-    return code.add("reshape", [one], SCALAR)
+    one = code.add("slice", [matrix], array_type(SCALAR.element_type, (1, 1)), {"slice": ranges}, of_sizes=True)
+    return code.add("reshape", [one], SCALAR, of_sizes=True)
 
 
 def _padded(

@@ -11,7 +11,7 @@
    the loop after the first, and the loop's result is that value. (Later it needs no buffer of its own, and no copy.)
 2. An op of the body or the condition whose operands come from outside is moved before the loop, from nested loops too, until nothing moves.
    A constant moves with an op that needs it; alone it stays.
-A loop may run zero times, so only ops that cannot fail move: no integer division, no slice or reshape whose sizes are not proven, nothing with
+A loop may run zero times, so only ops that cannot fail move: no integer division, no reshape whose sizes are not proven, nothing with
 effects or state (`MOVABLE`; sizes by the analysis of `sizes`). Computations that two loops share are copied first.
 Source: seed document, "DhloLoopInvariant".
 """
@@ -88,7 +88,7 @@ class DiscLoopInvariantPass(KernelPass):
         mover = _Mover(self, loop, code, sizes)
         for called in (body, condition):
             mover.move(called, transparent)
-        if not transparent and not mover.captured:
+        if not transparent and len(mover.captured) == len(loop.operands) - 1:
             return None
         kept = [index for index in range(len(types)) if index not in transparent]
         _shrink(loop, (body, condition), code, kept, init, mover.captured)
@@ -167,7 +167,7 @@ class _Mover:
             number = 1 + list(self.captured).index(value)
             parameter = next((p for p in called.parameters if p.number.value.data == number), None)
             if parameter is None:
-                parameter = ParameterOp(number, value.type, op.instruction_name.data)
+                parameter = ParameterOp(number, value.type, f"same.{number}")
                 self.code.names.add(parameter, first)
                 parameter.location = op.location
             for use in readers:
@@ -223,7 +223,7 @@ def _shrink(
         present = {p.number.value.data for p in computation.parameters}
         for number, value in enumerate(captured, 1):
             if number not in present:
-                unused = ParameterOp(number, value.type, "unused")
+                unused = ParameterOp(number, value.type, f"same.{number}")
                 code.names.add(unused, next(iter(computation.instructions)))
         Rewriter.replace_value_with_new_type(parameter.result, small)
     rest = [root.operands[index] for index in range(len(types)) if index not in kept]

@@ -15,7 +15,8 @@ Parameters and results of the program are on the device. A constant that both si
 
 The second rule is off by default: it moves the arithmetic of token ids and of masks made from them to the host, with a round
 trip for each. Computations of scalars (what reductions and sorts apply) are part of their op and have no place of their own.
-Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_placer.cc; docs/decisions/13-where-the-passes-of-programs-differ.md.
+Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_placer.cc;
+docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import TypeAlias
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -96,6 +98,8 @@ class DiscPlacerPass(KernelPass):
         ]
         if not entries:
             raise self.refuse(op, "no computation is the entry: nothing says what is a parameter of the program")
+        for copy in [inner for inner in op.walk() if isinstance(inner, TransferOp)]:
+            Rewriter.replace_op(copy, (), [copy.operands[0]])  # of an earlier run: places are decided anew
         placement = _Placement(entries[0])
         placement.decide(i32_on_host=self.i32_on_host)
         _Placing(placement, Names(op)).apply()

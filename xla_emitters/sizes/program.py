@@ -135,7 +135,7 @@ class Sizes:
         )
 
     def is_proven(self, op: HloOp) -> bool:
-        """Whether the sizes that `op` needs equal are, whenever the program's guards hold, and its result's sizes are known and not negative."""
+        """Whether `op` cannot fail for its sizes where the program's guards hold: those that it needs equal are, and none is negative."""
         contexts = self.walk.values.get(op.result, [])
         if not contexts or op in self.walk.unproved:
             return False

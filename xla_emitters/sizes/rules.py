@@ -4,7 +4,8 @@
     concatenate %x, %y {dimensions = [0]}            (size of x's axis 0 + size of y's, axis 1 of x, which is that of y)
     dynamic_reshape %x, %shape                       the elements of %shape
 
-A rule answers for each array of the result with one entry an axis: the key of an operand's axis, a `Size`, or None where it depends on data.
+A rule answers for each array of the result with one entry an axis: the key of an operand's axis, a `Size`, or None where it depends on
+data.
 It also joins axes that the op wants equal. An op without a rule has what its type says.
 Source: docs/reference/4 3.1; the ops' shape rules in docs/reference/1 5.5, 6.8.
 """
@@ -154,7 +155,12 @@ def _pad(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
 def _dynamic_pad(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     x, rank = operands[0], operands[0].rank
     edges = zip(*(operands[i].sizes_in(rank) for i in range(2, 5)), strict=True)
-    return [[_padded(known.size(x.axis(axis)), *three, known.facts) for axis, three in enumerate(edges)]]
+    return [
+        [
+            _padded(known.size(x.axis(axis)), low, high, interior, known.facts)
+            for axis, (low, high, interior) in enumerate(edges)
+        ]
+    ]
 
 
 def _real_dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
@@ -357,10 +363,7 @@ def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]
 
 
 def _dynamic_rng(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    return [
-        operands[0].axes,
-        operands[1].sizes_in((operands[1].elements is not None and len(operands[1].elements)) or 0),
-    ]
+    return [operands[0].axes, operands[1].sizes_in(len(operands[1].elements or ()))]
 
 
 def _dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:

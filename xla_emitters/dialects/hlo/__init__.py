@@ -12,7 +12,7 @@
     library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
     comparators     what a sort's comparator compares        backend_configs
     dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its values
-    placement       values on the host and on the device
+    placement       host and device                          implicit_broadcast  of front ends that leave it to us
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
