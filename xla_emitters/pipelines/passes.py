@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
+from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
+from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
+from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
+from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
+from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.inline_calls import InlineCallsPass
@@ -25,6 +31,12 @@ from xla_emitters.graph.split_scatters import SplitScattersPass
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
+from xla_emitters.host.disc_convert_const_to_ral import DiscConvertConstToRalPass
+from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.host.disc_inject_execution_context import DiscInjectExecutionContextPass
+from xla_emitters.host.disc_insert_memory_marker import DiscInsertMemoryMarkerPass
+from xla_emitters.host.disc_legalize_lhlo_control_flow import DiscLegalizeLhloControlFlowPass
+from xla_emitters.host.disc_lower_to_library_calls import DiscLowerToLibraryCallsPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -150,7 +162,20 @@ FOR_TOOLS: tuple[Row, ...] = (
 PROGRAM: tuple[Row, ...] = (
     _row(InlineCallsPass, "JAX writes two functions or more; what follows knows one", "hlo"),
     # Buffers.
-    _row(DiscLegalizeToLhloPass, "every value has a place, so that sizes of results are code", "lmhlo"),
+    _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
+    _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
+    _row(DiscLowerToBufferAliasPass, "what still copies or reshapes alone needs no buffer of its own"),
+    _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),
+    _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
+    _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
+    _row(DiscDeadTempBufferRemovalPass, "and those that are written for nobody", "fused"),
+    # The host program.
+    _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
+    _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
+    _row(DiscInjectExecutionContextPass, "every call of the runtime takes the context"),
+    _row(DiscLowerToLibraryCallsPass, "what no kernel computes; constants are still known by their op"),
+    _row(DiscConvertConstToRalPass, "the last readers of constants are known; allocations are still theirs"),
+    _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
 )
 
 PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
