@@ -8,8 +8,9 @@
     %v = lmhlo.inc_ref %a(%n)                    %v = disc_ral.dispatch "inc_ref" on "gpu" (%ctx, %a, %n, %c4)
 
 A product is one if its batch dimensions are the first ones, in order, on both sides, and it has one free and one contracting dimension on
-each: then the two flags say which operands are transposed. Others stay `lmhlo` ops, which the runtime carries out under their own names,
-as it does sorts, whose comparators are computations of the module. %const says that the right operand is a constant of the program.
+each: then the two flags say which operands are transposed. Rows in several dimensions, with one matrix on the right, are one matrix. Other
+products stay `lmhlo` ops, which the runtime carries out under their own names, as it does sorts, whose comparators are computations of
+the module. %const says that the right operand is a constant of the program.
 The metadata of a convolution: for each dimension (batch, features, spatial ...) where it is in input, kernel (input features first), and
 result; strides; dilations of the kernel; whether the kernel is a constant.
 Source: seed document, "LowerToLibraryCallsV2"; docs/reference/4 1.3, 4.5.
@@ -90,17 +91,19 @@ def _gemm(op: BufferOp) -> str | None:
     if dot.algorithm is not None:
         return f"the algorithm {dot.algorithm.data} is said"
     pairing = dot.pairing
-    rank = tensor_of(op.inputs[0].type).get_num_dims()
-    batch = tuple(range(rank - 2))
-    if tensor_of(op.inputs[1].type).get_num_dims() != rank or rank < 2:
+    lhs, rhs = (tensor_of(buffer.type).get_num_dims() for buffer in op.inputs)
+    batch = tuple(range(rhs - 2))
+    if rhs < 2 or lhs < rhs or (lhs > rhs > 2):
         return "it is no product of two matrices"
     if (pairing.lhs_batch, pairing.rhs_batch) != (batch, batch):
         return "its batch dimensions are not all but the last two"
     if len(pairing.lhs_contracting) != 1:
         return f"it has {len(pairing.lhs_contracting)} contracting dimensions"
+    if lhs > rhs and pairing.lhs_contracting != (lhs - 1,):
+        return "rows in several dimensions are no matrix unless the last one is summed"
     flags = (
-        pairing.lhs_contracting[0] == rank - 2,
-        pairing.rhs_contracting[0] == rank - 1,
+        pairing.lhs_contracting[0] != lhs - 1,
+        pairing.rhs_contracting[0] != rhs - 2,
         _is_constant(op.inputs[1]),
     )
     _call(op, "ral_gemm", [_flag(op, flag) for flag in flags])

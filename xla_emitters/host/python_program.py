@@ -6,7 +6,8 @@
       lmhlo.abs %x -> %y                                               lmhlo_abs_1(x, y)
       return %y                                                        return (y,)
 
-    disc_ral.dispatch "h2d" on "gpu" (%ctx, %st, %a, %b)     ->        h2d___gpu___pvoid_pvoid_m1df32_m1df32___void(ctx, stream, a, b)
+    disc_ral.dispatch "h2d" on "gpu" (%ctx, %st, %a, %b)     ->        h2d_m1df32(ctx, stream, a, b)
+                       before `main`:   h2d_m1df32 = ral("h2d___gpu___pvoid_pvoid_m1df32_m1df32___void")
 
 One statement for each op, in a table by op. An `lmhlo` op is a call of a function that the runtime makes from it (`functions` says which op
 each name means). Loops and branches with regions are Python's; blocks that branch to each other are the states of a loop:
@@ -28,7 +29,15 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects import lmhlo
-from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp, StreamOp, is_marker, is_runtime_value
+from xla_emitters.dialects.disc_ral import (
+    DispatchOp,
+    RalName,
+    RecvInputOp,
+    SendOutputOp,
+    StreamOp,
+    is_marker,
+    is_runtime_value,
+)
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
@@ -36,22 +45,20 @@ from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"
 INDENT = "    "
-TAKEN = frozenset(("ctx", "alloc", "dealloc", "inc_ref", "empty", "block", *keyword.kwlist))
+TAKEN = frozenset(("ctx", "alloc", "dealloc", "inc_ref", "empty", "ral", "main", "block", *keyword.kwlist))
 
 
 @dataclass(frozen=True)
 class PythonProgram:
     """A program as text.
 
-    source     defines `main(ctx, ...)`, which returns a tuple of buffers
+    source     binds the runtime's functions by `ral(full name)`, and defines `main(ctx, ...)`, which returns a tuple of buffers
     functions  name of a global of the source -> the op that it carries out on buffers
-    calls      names of globals that are functions of the runtime (`disc_ral.ral_name`)
     dtypes     name of a global of the source -> HLO's name of an element type: the global is its NumPy type
     """
 
     source: str
     functions: Mapping[str, BufferOp] = field(repr=False)
-    calls: frozenset[str] = field(repr=False)
     dtypes: Mapping[str, str] = field(repr=False)
 
 
@@ -75,7 +82,7 @@ class _Writer:
         self.names = dict[SSAValue, str]()
         self.used = set(TAKEN)
         self.functions = dict[str, BufferOp]()
-        self.calls = set[str]()
+        self.calls = dict[str, str]()
         self.dtypes = dict[str, str]()
 
     def program(self, function: func.FuncOp) -> PythonProgram:
@@ -89,7 +96,9 @@ class _Writer:
             self.block(blocks[0])
         else:
             self.states(blocks)
-        return PythonProgram("\n".join(self.lines) + "\n", self.functions, frozenset(self.calls), self.dtypes)
+        bound = [f'{name} = ral("{full_name}")' for full_name, name in self.calls.items()]
+        text = "\n".join([*bound, *(["", ""] if bound else ()), *self.lines])
+        return PythonProgram(f"{text}\n", self.functions, self.dtypes)
 
     # ---------------------------------------------------------------------------------------------------------- text
 
@@ -150,6 +159,8 @@ class _Writer:
             self.line(f"{self.function(op)}({self.list(op.operands)})")
         elif isinstance(op, arith.ConstantOp) or is_marker(op):
             return
+        elif isinstance(op, arith.IndexCastOp):
+            self.names[op.result] = self[op.input]
         elif isinstance(op, DispatchOp):
             self.dispatch(op)
         elif (expression := EXPRESSIONS.get(type(op))) is not None:
@@ -175,9 +186,12 @@ class _Writer:
             arguments.append(repr(op.config.data))
         elif op.config is not None:
             arguments.append(self.tuple([str(number) for number in op.config.get_values()]))
-        self.calls.add(op.full_name)
+        called = RalName.parse(op.full_name)
+        if op.full_name not in self.calls:
+            kind = [code for code in (*called.ins, *called.outs) if code[0] == "m"][-1:]
+            self.calls[op.full_name] = self.unused("_".join((called.call, *kind)))
         results = "".join(f"{self.define(result, 'buffer')} = " for result in op.res)
-        self.line(f"{results}{op.full_name}({', '.join(arguments)})")
+        self.line(f"{results}{self.calls[op.full_name]}({', '.join(arguments)})")
 
     def region(self, region: Region) -> Operation:
         """The statements of a region but for its terminator, which is returned; one level in."""
@@ -355,7 +369,6 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     arith.CmpiOp: _compare,
     arith.ExtUIOp: _form("int({0})"),
     arith.FloorDivSIOp: _form("{0} // {1}"),
-    arith.IndexCastOp: _form("{0}"),
     arith.MaxSIOp: _form("max({0}, {1})"),
     arith.MinSIOp: _form("min({0}, {1})"),
     arith.MuliOp: _form("{0} * {1}"),

@@ -173,4 +173,4 @@ def _as_declared(array: Array, name: str, number: int) -> Array:
 def load(module: ModuleOp) -> LoadedProgram:
     """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
     made = python_program(module)
-    return LoadedProgram(made.source, made.functions, made.calls, made.dtypes, Constants(constants_of(module)))
+    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(module)))

@@ -113,19 +113,19 @@ def _gemm(name: RalName, constants: Constants) -> Function:
     def run(
         ctx: Call, stream: None, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool, _: bool
     ) -> None:
-        rank = lhs.ndim
-        contracting = rank - 1 - lhs_transposed, rank - 2 + rhs_transposed
-        batch = lhs.shape[:-2]
-        rows, columns = lhs.shape[-1 if lhs_transposed else -2], rhs.shape[-2 if rhs_transposed else -1]
-        if lhs.shape[contracting[0]] != rhs.shape[contracting[1]] or rhs.shape[:-2] != batch:
+        batch = rhs.ndim - 2
+        summed = lhs.ndim - 1 - lhs_transposed, rhs.ndim - 2 + rhs_transposed
+        free = [size for dim, size in enumerate(lhs.shape) if dim != summed[0]]
+        columns = rhs.shape[-2 if rhs_transposed else -1]
+        if lhs.shape[summed[0]] != rhs.shape[summed[1]] or lhs.shape[:batch] != rhs.shape[:batch]:
             raise DataError(
                 f"no product of {list(lhs.shape)} and {list(rhs.shape)}: "
-                f"dimension {contracting[0]} of the one is summed with dimension {contracting[1]} of the other",
+                f"dimension {summed[0]} of the one is summed with dimension {summed[1]} of the other",
                 stage=STAGE,
             )
-        _check_result(out, (*batch, rows, columns))
-        config = {**GEMM, "lhs_contracting": [contracting[0]], "rhs_contracting": [contracting[1]]}
-        config["lhs_batch"] = config["rhs_batch"] = list(range(rank - 2))
+        _check_result(out, (*free, columns))
+        config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
+        config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
         _into([out], "gemm", {**config, "types": types[:2]}, [lhs, rhs], types[2:])
 
     return run

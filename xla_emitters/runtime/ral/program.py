@@ -3,12 +3,13 @@
     run = LoadedProgram(source, functions, dtypes)
     run([x], context)      -> [y]
 
-The globals of the source are the functions that carry out its buffer ops, made here, element types, and `empty` for the stack.
+The globals of the source are the functions that carry out its buffer ops, made here, `ral`, which finds a function of the runtime by
+its full name, element types, and `empty` for the stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ class LoadedProgram:
 
     source     Python that defines `main(ctx, ...)`
     functions  the buffer ops that its globals carry out
-    calls      the full names of the runtime's functions that it calls
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     """
@@ -36,14 +36,13 @@ class LoadedProgram:
         self,
         source: str,
         functions: Mapping[str, BufferOp],
-        calls: Iterable[str],
         dtypes: Mapping[str, str],
         constants: Constants,
     ) -> None:
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
         scope |= {name: function_of(op, call_beside(op)) for name, op in functions.items()}
-        scope |= {name: function_named(name, constants) for name in calls}
+        scope["ral"] = lambda name: function_named(name, constants)
         exec(compile(source, "<host program>", "exec"), scope)
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1
