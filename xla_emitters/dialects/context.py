@@ -34,6 +34,7 @@ def _factory(module: str, name: str) -> DialectFactory:
 
 # Dialects that xDSL does not have.
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
+    "disc_ral": _factory("disc_ral", "DISC_RAL"),
     "hlo": _factory("hlo", "HLO"),
     "index": _factory("mlir.index", "INDEX"),
     "lmhlo": _factory("lmhlo", "LMHLO"),

@@ -16,6 +16,8 @@ Control flow has regions and carries buffers as values, so that a size may chang
     the condition borrows %x; the body owns it: it frees or yields it. Results belong to whoever is around the op.
     the last branch of `case` is taken where no other one has the number %i.
 
+A copy or a reshape may be a second name instead of a second buffer (`lmhlo.inc_ref`).
+
 Not here: tuples, calls, sizes as values (`memref.dim` gives those), and what only XLA's optimized modules have (fusions of HLO, async
 operations, communication).
 Source: docs/reference/4 2.2; MLIR-HLO's lmhlo dialect (https://github.com/tensorflow/mlir-hlo).
@@ -26,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from xdsl.dialects.builtin import FunctionType, MemRefType, NoneAttr, StringAttr, i1, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, IndexType, MemRefType, NoneAttr, StringAttr, i1, i32
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -37,6 +39,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_region_def,
@@ -48,6 +51,7 @@ from xdsl.traits import (
     EffectInstance,
     HasParent,
     IsTerminator,
+    MemoryAllocEffect,
     MemoryEffect,
     MemoryEffectKind,
     RecursiveMemoryEffect,
@@ -296,4 +300,24 @@ class TerminatorOp(IRDLOperation):
     assembly_format = "($values^ `:` type($values))? attr-dict"
 
 
-LMHLO = Dialect("lmhlo", [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp], [])
+@irdl_op_definition
+class IncRefOp(IRDLOperation):
+    """A second name of a buffer, in another shape of as many elements, and one more reference to it: each name is freed for itself."""
+
+    name = "lmhlo.inc_ref"
+
+    source = operand_def(MemRefType)
+    dynamic_sizes = var_operand_def(IndexType)
+    view = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+    assembly_format = "$source `(` $dynamic_sizes `)` attr-dict `:` type($source) `->` type($view)"
+
+    def verify_(self) -> None:
+        source, view = (tensor_of(value.type).element_type for value in (self.source, self.view))
+        if space_of(self.source.type) != space_of(self.view.type) or source != view:
+            raise VerifyException("a second name has the memory and the element type of its buffer")
+        if tensor_of(self.view.type).get_shape().count(DYNAMIC_INDEX) != len(self.dynamic_sizes):
+            raise VerifyException("a second name has one size for each '?' of its type")
+
+
+LMHLO = Dialect("lmhlo", [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp], [])

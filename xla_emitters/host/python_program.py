@@ -6,6 +6,9 @@
       lmhlo.abs %x -> %y                                               lmhlo_abs_1(x, y)
       return %y                                                        return (y,)
 
+    disc_ral.dispatch "h2d" on "gpu" (%ctx, %st, %a, %b)     ->        h2d_m1df32(ctx, stream, a, b)
+                       before `main`:   h2d_m1df32 = ral("h2d___gpu___pvoid_pvoid_m1df32_m1df32___void")
+
 One statement for each op, in a table by op. An `lmhlo` op is a call of a function that the runtime makes from it (`functions` says which op
 each name means). Loops and branches with regions are Python's; blocks that branch to each other are the states of a loop:
 
@@ -22,10 +25,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, cf, func, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.disc_ral import (
+    DispatchOp,
+    RalName,
+    RecvInputOp,
+    SendOutputOp,
+    StreamOp,
+    is_marker,
+    is_runtime_value,
+)
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
@@ -33,14 +45,14 @@ from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"
 INDENT = "    "
-TAKEN = frozenset(("ctx", "alloc", "dealloc", "block", *keyword.kwlist))
+TAKEN = frozenset(("ctx", "alloc", "dealloc", "inc_ref", "empty", "ral", "main", "block", *keyword.kwlist))
 
 
 @dataclass(frozen=True)
 class PythonProgram:
     """A program as text.
 
-    source     defines `main(ctx, ...)`, which returns a tuple of buffers
+    source     binds the runtime's functions by `ral(full name)`, and defines `main(ctx, ...)`, which returns a tuple of buffers
     functions  name of a global of the source -> the op that it carries out on buffers
     dtypes     name of a global of the source -> HLO's name of an element type: the global is its NumPy type
     """
@@ -70,18 +82,23 @@ class _Writer:
         self.names = dict[SSAValue, str]()
         self.used = set(TAKEN)
         self.functions = dict[str, BufferOp]()
+        self.calls = dict[str, str]()
         self.dtypes = dict[str, str]()
 
     def program(self, function: func.FuncOp) -> PythonProgram:
-        arguments = [self.define(argument) for argument in function.args]
+        arguments = [self.define(argument) for argument in function.args if not is_runtime_value(argument)]
+        for argument in function.args:
+            self.names.setdefault(argument, "ctx")
         self.lines.append(f"def main({', '.join(('ctx', *arguments))}):")
-        self.line("alloc, dealloc = ctx.alloc, ctx.dealloc")
+        self.line("alloc, dealloc, inc_ref = ctx.alloc, ctx.dealloc, ctx.inc_ref")
         blocks = list(function.body.blocks)
         if len(blocks) == 1:
             self.block(blocks[0])
         else:
             self.states(blocks)
-        return PythonProgram("\n".join(self.lines) + "\n", self.functions, self.dtypes)
+        bound = [f'{name} = ral("{full_name}")' for full_name, name in self.calls.items()]
+        text = "\n".join([*bound, *(["", ""] if bound else ()), *self.lines])
+        return PythonProgram(f"{text}\n", self.functions, self.dtypes)
 
     # ---------------------------------------------------------------------------------------------------------- text
 
@@ -140,8 +157,12 @@ class _Writer:
     def statement(self, op: Operation) -> None:
         if isinstance(op, BufferOp):
             self.line(f"{self.function(op)}({self.list(op.operands)})")
-        elif isinstance(op, arith.ConstantOp):
+        elif isinstance(op, arith.ConstantOp) or is_marker(op):
             return
+        elif isinstance(op, arith.IndexCastOp):
+            self.names[op.result] = self[op.input]
+        elif isinstance(op, DispatchOp):
+            self.dispatch(op)
         elif (expression := EXPRESSIONS.get(type(op))) is not None:
             text = expression(self, op)
             self.line(f"{self.define(op.results[0], HINTS.get(type(op), 'v'))} = {text}")
@@ -157,6 +178,20 @@ class _Writer:
         found = self.unused(f"lmhlo_{name}")
         self.functions[found] = op
         return found
+
+    def dispatch(self, op: DispatchOp) -> None:
+        """A call of a function of the runtime."""
+        arguments = [self[argument] for argument in op.arguments]
+        if isinstance(op.config, StringAttr):
+            arguments.append(repr(op.config.data))
+        elif op.config is not None:
+            arguments.append(self.tuple([str(number) for number in op.config.get_values()]))
+        called = RalName.parse(op.full_name)
+        if op.full_name not in self.calls:
+            kind = [code for code in (*called.ins, *called.outs) if code[0] == "m"][-1:]
+            self.calls[op.full_name] = self.unused("_".join((called.call, *kind)))
+        results = "".join(f"{self.define(result, 'buffer')} = " for result in op.res)
+        self.line(f"{results}{self.calls[op.full_name]}({', '.join(arguments)})")
 
     def region(self, region: Region) -> Operation:
         """The statements of a region but for its terminator, which is returned; one level in."""
@@ -249,6 +284,16 @@ def _dealloc(w: _Writer, op: Operation) -> None:
     w.line(f"dealloc({w[op.operands[0]]})")
 
 
+def _send(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, SendOutputOp)
+    w.line(f"ctx.send_output({op.number.value.data}, {w[op.buffer]})")
+
+
+def _receive(w: _Writer, op: Operation) -> str:
+    assert isinstance(op, RecvInputOp)
+    return f"ctx.recv_input({op.number.value.data})"
+
+
 def _store(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.StoreOp)
     w.line(f"{w[op.memref]}[{w.list(op.indices) or '()'}] = {w[op.value]}")
@@ -280,6 +325,16 @@ def _switch(w: _Writer, op: Operation) -> None:
 def _alloc(w: _Writer, op: Operation) -> str:
     assert isinstance(op, memref.AllocOp)
     return f"alloc({w.shape(op.memref.type, op.dynamic_sizes)}, {w.dtype(op.memref.type)})"
+
+
+def _alloca(w: _Writer, op: Operation) -> str:
+    assert isinstance(op, memref.AllocaOp)
+    return f"empty({w.shape(op.memref.type, op.dynamic_sizes)}, {w.dtype(op.memref.type)})"
+
+
+def _inc_ref(w: _Writer, op: Operation) -> str:
+    assert isinstance(op, lmhlo.IncRefOp)
+    return f"inc_ref({w[op.source]}, {w.shape(op.view.type, op.dynamic_sizes)})"
 
 
 def _dim(w: _Writer, op: Operation) -> str:
@@ -314,14 +369,17 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     arith.CmpiOp: _compare,
     arith.ExtUIOp: _form("int({0})"),
     arith.FloorDivSIOp: _form("{0} // {1}"),
-    arith.IndexCastOp: _form("{0}"),
     arith.MaxSIOp: _form("max({0}, {1})"),
     arith.MinSIOp: _form("min({0}, {1})"),
     arith.MuliOp: _form("{0} * {1}"),
     arith.OrIOp: _form("{0} | {1}"),
     arith.SelectOp: _form("{1} if {0} else {2}"),
     arith.SubiOp: _form("{0} - {1}"),
+    RecvInputOp: _receive,
+    StreamOp: _form("{0}.stream"),
+    lmhlo.IncRefOp: _inc_ref,
     memref.AllocOp: _alloc,
+    memref.AllocaOp: _alloca,
     memref.DimOp: _dim,
     memref.LoadOp: _load,
 }
@@ -330,6 +388,7 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
 HINTS: Mapping[type[Operation], str] = {memref.DimOp: "d", memref.AllocOp: "buffer", memref.LoadOp: "n"}
 
 STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
+    SendOutputOp: _send,
     cf.BranchOp: _br,
     cf.ConditionalBranchOp: _cond_br,
     cf.SwitchOp: _switch,

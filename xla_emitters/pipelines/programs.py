@@ -28,13 +28,15 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM, PROGRAM_STAGES
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
-from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.ral.buffer_ops import value_of
+from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
@@ -134,7 +136,7 @@ class DynamicProgram:
         arrays = self.checked(inputs)
         stage = stage or self.stage
         if stage in ON_TENSORS:
-            return evaluate(entry_of(self.at(stage)), arrays)
+            return evaluate(entry_of(self.at(stage)), arrays, value_of=value_of)
         loaded = self.loaded if stage == self.stage else load(self.at(stage))
         return loaded.run(arrays)
 
@@ -225,4 +227,4 @@ def _one_or_all(results: Sequence[Array]) -> Any:
 def load(module: ModuleOp) -> LoadedProgram:
     """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
     made = python_program(module)
-    return LoadedProgram(made.source, made.functions, made.dtypes)
+    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(module)))

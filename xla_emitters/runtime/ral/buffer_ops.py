@@ -16,11 +16,28 @@ import numpy as np
 from xdsl.ir import Block
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
-from xla_emitters.dialects.hlo.dynamic_shape_ops import fault
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, fault
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
 from xla_emitters.dialects.hlo.types import array_type, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
+
+
+def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
+    """The value of an op of a program: of products and convolutions what `library` computes, of others what the class says.
+
+    The reference adds the products one after the other, which is what a kernel's bounds need and far slower.
+    """
+    match op:
+        case DotOp() | ConvolutionOp():
+            return evaluated_by_library(op, operands, call)
+        case DynamicConvOp():
+            return evaluated_by_library(op.static(operands), operands[:2], call)
+        case _:
+            return op.evaluate(operands, call)
+
 
 BufferFunction: TypeAlias = Callable[..., None]
 """(inputs ..., outputs ...)"""
@@ -43,7 +60,7 @@ def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
     """The op at sizes that its types know."""
 
     def run(*buffers: Array) -> None:
-        _write(made, made.evaluate(buffers[:count], call), buffers[count:])
+        _write(made, value_of(made, buffers[:count], call), buffers[count:])
 
     return run
 
@@ -75,7 +92,7 @@ def _sized(op: BufferOp, call: Call) -> BufferFunction:
         if held is None or held[0] != sizes:
             held = sizes, _at(op, sizes)
         made = held[1]
-        _write(made, made.evaluate(buffers[:count], call), buffers[count:])
+        _write(made, value_of(made, buffers[:count], call), buffers[count:])
 
     return run
 

@@ -3,7 +3,8 @@
     context = Context()                      lifetime of the program: counters, the first error
     call = Call(context, [x])                lifetime of one call: inputs, outputs, buffers
     y = call.alloc((2, 3), float32)          a buffer of one reference
-    call.inc_ref(y); call.dealloc(y)         two references, then one
+    v = call.inc_ref(y, (6,))                a second name of it: two references
+    call.dealloc(v)                          one reference
     call.send_output(0, y)
 
 A buffer is a NumPy array. Arguments and constants are not counted: they are never freed. A call that ends has no buffer left except
@@ -50,17 +51,33 @@ class Context:
         self.counters = Counters()
 
 
+@dataclass(slots=True)
+class _Memory:
+    """What the names of a buffer share.
+
+    bytes       its size
+    references  how many names it has
+    is_counted  whether the call made it: not an argument or a constant
+    """
+
+    bytes: int
+    is_counted: bool = True
+    references: int = 1
+
+
 class Call:
     """What one call of a program keeps.
 
     inputs   arrays in C order, in the machine's byte order, of the right types
+    stream   the order of what a device does: on the CPU there is none to say
     """
 
     def __init__(self, context: Context, inputs: Sequence[Array]) -> None:
         self.context = context
         self.inputs = inputs
         self.outputs = dict[int, Array]()
-        self._references = dict[int, list[Any]]()
+        self.stream = None
+        self._names = dict[int, tuple[Array, _Memory]]()
         self._bytes = 0
 
     # --------------------------------------------------------------------------------------------- inputs and outputs
@@ -82,7 +99,7 @@ class Call:
             buffer = np.empty(shape, dtype)
         except (ValueError, MemoryError) as error:
             raise self._no_buffer(shape, dtype) from error
-        self._references[id(buffer)] = [buffer, 1]
+        self._names[id(buffer)] = buffer, _Memory(buffer.nbytes)
         self._bytes += buffer.nbytes
         counters = self.context.counters
         counters.allocations += 1
@@ -100,42 +117,51 @@ class Call:
             stage=STAGE,
         )
 
-    def inc_ref(self, buffer: Array) -> Array:
-        """One more reference to a buffer; an argument or a constant is not counted."""
-        if (entry := self._references.get(id(buffer))) is not None:
-            entry[1] += 1
-        return buffer
+    def inc_ref(self, buffer: Array, shape: tuple[int, ...]) -> Array:
+        """A second name of a buffer, in another shape, with a reference of its own.
+
+        The memory of an argument or a constant is not counted: its names can be freed, it cannot.
+        raises DataError where the shape has another number of elements
+        """
+        if prod(shape) != buffer.size or any(size < 0 for size in shape):
+            raise DataError(f"no reshape of {list(buffer.shape)} to {list(shape)}: the elements differ", stage=STAGE)
+        view = buffer.reshape(shape)
+        known = self._names.get(id(buffer))
+        memory = _Memory(0, is_counted=False) if known is None else known[1]
+        memory.references += known is not None
+        self._names[id(view)] = view, memory
+        return view
 
     def dealloc(self, buffer: Array) -> None:
-        """One reference less; the last one frees the buffer. raises InternalError for what is no buffer of this call."""
-        entry = self._references.get(id(buffer))
-        if entry is None:
+        """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
+        known = self._names.pop(id(buffer), None)
+        if known is None:
             raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
-        entry[1] -= 1
-        if not entry[1]:
-            self._forget(buffer)
+        self._drop(known[1])
+
+    def _drop(self, memory: _Memory) -> None:
+        memory.references -= 1
+        if not memory.references:
+            self._bytes -= memory.bytes
+            self.context.counters.live -= memory.is_counted
 
     def release(self, buffer: Array) -> None:
         """Gives the last reference to the caller. raises InternalError for what is no buffer of this call, or is shared."""
-        entry = self._references.get(id(buffer))
-        if entry is None or entry[1] != 1:
+        known = self._names.get(id(buffer))
+        if known is None or known[1].references != 1 or not known[1].is_counted:
             raise InternalError("a result is not a buffer of its own", stage=STAGE)
-        self._forget(buffer)
-
-    def _forget(self, buffer: Array) -> None:
-        del self._references[id(buffer)]
-        self._bytes -= buffer.nbytes
-        self.context.counters.live -= 1
+        self.dealloc(buffer)
 
     def drop_all(self) -> None:
         """Frees every buffer: the call failed."""
-        self.context.counters.live -= len(self._references)
-        self._references.clear()
+        for memory in {id(memory): memory for _, memory in self._names.values()}.values():
+            self.context.counters.live -= memory.is_counted
+        self._names.clear()
 
     def end(self) -> None:
         """raises InternalError where a buffer is left."""
-        if self._references:
-            left = [entry[0].shape for entry in self._references.values()]
+        if self._names:
+            left = [buffer.shape for buffer, _ in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
         self.context.counters.runs += 1
