@@ -19,6 +19,17 @@ from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmal
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
+from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
+from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
+from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
+from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
+from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.graph.disc_placer import DiscPlacerPass
+from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.inline_calls import InlineCallsPass
@@ -163,9 +174,26 @@ FOR_TOOLS: tuple[Row, ...] = (
     ),
 )
 
+# A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
+PROGRAM_GRAPH: tuple[Row, ...] = (
+    _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
+    _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
+    _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
+    _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
+    _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
+    _row(
+        DiscCanonicalizeReductionPass, "kernels know rows and columns of matrices; its reshapes need sizes on the host"
+    ),
+    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op", "graph"),
+    _row(DiscPlacerPass, "all shape arithmetic is there: from here every op says where it runs"),
+    _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
+    Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
+    _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
+)
+
 # Programs with unknown sizes: StableHLO to what runs on the host.
 PROGRAM: tuple[Row, ...] = (
-    _row(InlineCallsPass, "JAX writes two functions or more; what follows knows one", "hlo"),
+    *PROGRAM_GRAPH,
     # Buffers.
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
     _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
@@ -182,6 +210,10 @@ PROGRAM: tuple[Row, ...] = (
     _row(DiscConvertConstToRalPass, "the last readers of constants are known; allocations are still theirs"),
     _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
 )
+
+PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
+ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+"""The stages of programs that are computations of tensors: the NumPy reference runs them."""
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
 STAGES: tuple[str, ...] = (

@@ -35,6 +35,7 @@ from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM, PROGRAM_STAGES
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
