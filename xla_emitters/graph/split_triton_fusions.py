@@ -25,9 +25,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -152,10 +152,9 @@ def _inlined(names: Names, view: HloFusion) -> HloFusion:
             Rewriter.erase_op(op)
     inlining.block.add_op(ReturnOp(root))
     made = ComputationOp(f"{view.computation.sym_name.data}.inlined", inlining.block)
-    names.add_computation(made)
     made.location = view.computation.location
-    Rewriter.insert_op(made, InsertPoint.before(view.computation))
-    view.call.calls = SymbolRefAttr(made.sym_name.data)
+    names.add_computation(made, view.computation)
+    names.call_instead(view.call, made)
     return view_of(view.call)
 
 
