@@ -144,9 +144,7 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
                 yield computation, op
 
 
-def _listed_kernel(
-    alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions
-) -> ListedKernel:
+def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions) -> ListedKernel:
     """What becomes of a fusion; `alone` is a module of it."""
     place = _written(view.place)
     try:

@@ -81,7 +81,9 @@ class Names:
     _calls: Counter[str] | None = None
 
     def __post_init__(self) -> None:
-        self._computations = _Taken(Counter(op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp)))
+        self._computations = _Taken(
+            Counter(op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp))
+        )
 
     def add_computation(self, made: ComputationOp, before: ComputationOp) -> None:
         name = self._computations.take(made.sym_name.data)
