@@ -33,6 +33,7 @@ def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows == [
         f"{NEGATE!s:<{width}}  ok  {count} stages: 20 of 20 elements bit-identical to the NumPy reference",
         f"{TWO_OUTPUTS!s:<{width}}  ok  {count} stages: 1024 of 1024 elements bit-identical to the NumPy reference",
+        "2 of 2 files ok, 0 failed",
     ]
 
 
@@ -72,7 +73,7 @@ def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monk
     assert (code, err) == (0, "")
     assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
     assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
-    assert len(rows) == 4
+    assert len(rows) == 5
     calling_tan_for("math.cbrt", monkeypatch)
     code, rows, err = run(capsys, path, "--stages", "passes")
     assert code == 3
@@ -97,7 +98,8 @@ def test_one_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str
     bad.write_text("ENTRY e {")
     code, rows, err = run(capsys, NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
     assert code == 1
-    assert [row.split()[1:3] for row in rows] == [["ok", "8"], ["not", "run"], ["not", "run"], ["ok", "8"]]
+    assert [row.split()[1:3] for row in rows] == [["ok", "8"], ["not", "run"], ["not", "run"], ["ok", "8"], ["of", "4"]]
+    assert rows[-1] == "2 of 4 files ok, 2 failed"
     assert "error: [file] nowhere.hlo: No such file or directory" in err
     assert f"{bad}:1:" in err
 
