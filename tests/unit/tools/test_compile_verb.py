@@ -141,6 +141,7 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "code",
             "hlo",
             "fusion",
+            "left_out",
         )
     ]
     assert [(step["step"], step["kernel"]) for step in data["steps"]] == [("launch", 0)]
