@@ -85,9 +85,7 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
     if not fusions:
         return
     before, names = _reached(module), Names(module)
-    for view in views:
-        fusion = view.call
-        assert fusion is not None
+    for fusion in fusions:
         view = view_of(fusion)  # its operands may be parts of a fusion that was split before
         if missing := [op for op in without_code(view) if not is_library_call(op)]:
             skip(fusion, f"no code for HLO op '{missing[0].opcode}' (instruction %{missing[0].instruction_name.data})")
