@@ -20,6 +20,9 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.runtime.ral.buffer_ops import value_of
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 
@@ -31,10 +34,16 @@ def compile_text(
 
 
 def reference_of(
-    program: DynamicProgram, inputs: Sequence[Array], atol: float | None = None, rtol: float | None = None
+    program: DynamicProgram,
+    inputs: Sequence[Array],
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
 ) -> Reference:
-    """The NumPy reference of the module as it was read, on arguments that fit."""
-    return Reference(entry_of(program.source), inputs, atol, rtol)
+    """The NumPy reference of the module as it was read, on arguments that fit; products are those of the runtime's library."""
+    entry = entry_of(program.source)
+    values = evaluate(entry, inputs, most_iterations=most_iterations, value_of=value_of)
+    return Reference(entry, inputs, atol, rtol, values, most_iterations=most_iterations)
 
 
 def check_program(
@@ -43,6 +52,7 @@ def check_program(
     stages: Sequence[str] = (),
     atol: float | None = None,
     rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
 ) -> Verdict:
     """Every stage against the NumPy reference.
 
@@ -50,7 +60,7 @@ def check_program(
     raises  DataError for arguments that do not fit; UsageError for a stage that is not recorded
     """
     arrays = program.checked(inputs)
-    reference = reference_of(program, arrays, atol, rtol)
+    reference = reference_of(program, arrays, atol, rtol, most_iterations)
     stages = stages or [stage for stage in program.stages if stage != PROGRAM_STAGES[0]]
     verdicts: list[Verdict] = []
     for stage in stages:

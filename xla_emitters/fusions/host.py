@@ -55,19 +55,18 @@ def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
 
 def _run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
     found = dict[ComputationOp, None]()
-    running = dict[ComputationOp, None]()
-
-    def visit(computation: ComputationOp) -> None:
-        if computation in running:
-            raise runs_itself((*running, computation))
-        running[computation] = None
-        for callee in called_on_host(computation):
-            if callee not in found:
-                visit(callee)
-        del running[computation]
-        found[computation] = None
-
-    visit(entry)
+    # The way from ENTRY to what is looked at now, which may be longer than Python's stack.
+    running = {entry: called_on_host(entry)}
+    while running:
+        current, callees = next(reversed(running.items()))
+        callee = next((other for other in callees if other not in found), None)
+        if callee is None:
+            found[current] = None
+            del running[current]
+        elif callee in running:
+            raise runs_itself((*running, callee))
+        else:
+            running[callee] = called_on_host(callee)
     return tuple(found)
 
 

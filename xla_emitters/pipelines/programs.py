@@ -119,6 +119,11 @@ class DynamicProgram:
         return Trace()
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Empty: StableHLO text without its constants is not read."""
+        return ()
+
+    @property
     def traces(self) -> tuple[Trace, ...]:
         """The one trace, as of a program that XLA optimized."""
         return (self.trace,)

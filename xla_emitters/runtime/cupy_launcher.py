@@ -28,7 +28,7 @@ from xla_emitters.extras import install_command
 from xla_emitters.program import ArraySpec, Kernel, LibraryCall, Program, Slot
 from xla_emitters.runtime.arrays import checked, from_buffer, to_buffer
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
-from xla_emitters.runtime.steps import Platform, run_steps
+from xla_emitters.runtime.steps import MOST_ITERATIONS, Platform, run_steps
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"
 
@@ -63,12 +63,15 @@ def describe_gpu() -> str:
     return f"{name}, sm_{device.compute_capability}, driver {major}.{minor}, CuPy {cupy.__version__}"
 
 
-def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
+def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS) -> list[Any]:
     """Runs all kernels in order; returns one array per result: NumPy's if all inputs are, else CuPy's.
 
-    inputs   one array per parameter, of the shapes in `program.parameters`
-    raises   DataError for a wrong number, shape or type, ToolError without CuPy or a device, or when the driver rejects the PTX
+    inputs           one array per parameter, of the shapes in `program.parameters`
+    most_iterations  the limit of every single loop
+    raises           Unsupported for a program whose text left out data; DataError for a wrong number, shape or type; ToolError without
+                     CuPy or a device, or when the driver rejects the PTX
     """
+    program.refuse_left_out()
     cupy: Any = _cupy()
     on_host = all(isinstance(array, np.ndarray) for array in inputs)
     if len(inputs) != len(program.parameters):
@@ -80,7 +83,7 @@ def launch_program(program: Program, inputs: Sequence[Any]) -> list[Any]:
         buffers["parameter", number] = _parameter(cupy, array, spec, number)
     for number, spec in enumerate(program.results):
         buffers["result", number] = _empty(cupy, spec)
-    run_steps(program.steps, Gpu(cupy, program, buffers))
+    run_steps(program.steps, Gpu(cupy, program, buffers), most_iterations=most_iterations)
     results: list[Any] = []
     for number, spec in enumerate(program.results):
         buffer = buffers["result", number]

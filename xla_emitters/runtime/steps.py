@@ -14,6 +14,8 @@ from xla_emitters.program import Allocation, Branch, Copy, Kernel, LibraryCall, 
 MOST_ITERATIONS = 100_000
 """A loop of a program that runs longer is taken to be endless."""
 
+LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations"
+
 
 class Platform(Protocol):
     """Where steps run."""
@@ -69,7 +71,11 @@ def _run_loop(loop: Loop, platform: Platform, most_iterations: int) -> None:
     run_steps(loop.condition, platform, most_iterations=most_iterations)
     while platform.read(loop.proceeds):
         if iterations == most_iterations:
-            raise ExecutionError(f"a loop of the program does not end within {most_iterations} iterations", stage="run")
+            raise ExecutionError(
+                f"loop %{loop.name} does not end within {most_iterations} iterations",
+                stage="run",
+                help=LARGER_LIMIT,
+            )
         iterations += 1
         run_steps(loop.body, platform, most_iterations=most_iterations)
         run_steps(loop.condition, platform, most_iterations=most_iterations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
@@ -62,6 +64,40 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
     return CompileOptions(
         target=options.target, fusion=options.fusion, hero_rules=options.hero_rules, triton=options.triton
     )
+
+
+def add_keep_going(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="where the whole cannot be compiled, take the fusions that can be, and say at the end what was left out",
+    )
+
+
+def add_max_iterations(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-iterations",
+        type=int,
+        metavar="N",
+        help="a loop of the program that runs longer is an error; default 100000",
+    )
+
+
+def max_iterations(options: argparse.Namespace, stage: str) -> int:
+    """The value of `--max-iterations`. raises UsageError for a negative one."""
+    from xla_emitters.explore.check import refuse_limit
+    from xla_emitters.runtime.steps import MOST_ITERATIONS
+
+    limit = MOST_ITERATIONS if options.max_iterations is None else options.max_iterations
+    refuse_limit(limit, stage)
+    return limit
+
+
+def print_left_out(left_out: Sequence[LeftOut]) -> int:
+    """Prints what was not compiled to standard error; returns the exit code: 1 if there is any."""
+    for each in left_out:
+        print(each, file=sys.stderr)
+    return 1 if left_out else 0
 
 
 def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -186,7 +222,13 @@ def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) 
 
 
 def print_warnings(program: Program | DynamicProgram) -> None:
-    """Prints what the passes warned of, to standard error."""
+    """Prints what the passes warned of, and what the text left out, to standard error."""
+    if program.left_out:
+        names = ", ".join(program.left_out)
+        print(
+            f"warning: the text leaves out the data of {names}; the code has zeros for it, and does not run",
+            file=sys.stderr,
+        )
     for remark in program.graph.remarks:
         if remark.help:
             place = f" at {remark.place}" if remark.place else ""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_compilation(parser)
+    parser.set_defaults(fusion=None)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 

@@ -24,6 +24,7 @@ from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.common import (
     arrays_source,
     counted,
+    max_iterations,
     print_dumps,
     print_warnings,
     record_wanted,
@@ -36,6 +37,7 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.pipelines.programs import DynamicProgram
+    from xla_emitters.tools.check_verb import Row
 
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
@@ -200,8 +202,8 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 # ----------------------------------------------------------------------------------------------------------------- check
 
 
-def check_program(options: argparse.Namespace, text: str, name: str, row: list[str]) -> int:
-    """Runs every stage and compares with the NumPy reference; appends a summary, and one for each stage."""
+def check_program(options: argparse.Namespace, text: str, name: str, row: Row) -> int:
+    """Runs every stage and compares with the NumPy reference; fills in the row of `check`."""
     from xla_emitters.explore.programs import check_program, wanted_stages
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
@@ -216,8 +218,10 @@ def check_program(options: argparse.Namespace, text: str, name: str, row: list[s
     else:
         refuse_sizes_with_inputs(options)
         inputs = load_given(given, "p", len(program.sizes.guards.types))
-    report = check_program(program, inputs, stages, options.atol, options.rtol)
-    row += [report.summary, *(f"stage {stage.name}: {stage.summary}" for stage in report.kernels)]
+    report = check_program(
+        program, inputs, stages, options.atol, options.rtol, most_iterations=max_iterations(options, "check")
+    )
+    row.ok, row.summary, row.details = report.ok, report.summary, report.details
     for detail in report.details:
         print(f"    {detail}", file=sys.stderr)
     return 0 if report.ok else NumbersDiffer.exit_code
@@ -327,7 +331,7 @@ def _run_once(
     different = ""
     if not options.no_reference:
         with progress("evaluating the reference"):
-            verdict = reference_of(program, arrays).compare(results)
+            verdict = reference_of(program, arrays, most_iterations=max_iterations(options, "run")).compare(results)
         row |= {"ok": verdict.ok, "summary": verdict.summary}
         different = "" if verdict.ok else verdict.summary
         said.append(verdict.summary)

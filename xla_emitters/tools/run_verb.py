@@ -17,8 +17,10 @@ from xla_emitters.tools.common import (
     add_compilation,
     add_dumps,
     add_input,
+    add_max_iterations,
     arrays_source,
     compile_options,
+    max_iterations,
     print_dumps,
     print_warnings,
     read_source,
@@ -71,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="of a program: compiles, kernels, library calls and runs, on one line"
     )
+    add_max_iterations(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
 
 
@@ -111,6 +114,7 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
     refuse_second_reader("run", options.file, options.inputs)
+    limit = max_iterations(options, "run")
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")
     watched = ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
@@ -163,6 +167,7 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
     print_warnings(program)
     if options.print_ir_tree_dir:
         print(f"IR of every pass{' and the PTX' if wanted == 'ptx' else ''}: {options.print_ir_tree_dir}")
+    program.refuse_left_out()
     given = arrays_source(options.inputs)
     inputs = (
         draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
@@ -182,7 +187,10 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
 
     start = time.perf_counter()
     with progress(f"running {options.file}"):
-        results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage, watchers, kept)
+        if on_gpu:
+            results = launch_program(program, inputs, most_iterations=limit)
+        else:
+            results = run_program(program, inputs, stage, watchers, kept, most_iterations=limit)
     seconds = time.perf_counter() - start
     where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
     for number, spec in enumerate(program.results):
@@ -198,7 +206,7 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
         print(f"results: {options.outputs}")
     if not options.no_reference:
         with progress("evaluating the reference"):
-            verdict = reference_for(module, inputs, options.fusion).compare(results)
+            verdict = reference_for(module, inputs, options.fusion, most_iterations=limit).compare(results)
         if not verdict.ok:
             raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
         print(verdict.summary)
