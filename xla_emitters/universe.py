@@ -39,6 +39,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-placement-fixer": ("buffers", "disc_placement_fixer"),
     "disc-placer": ("graph", "disc_placer"),
     "disc-remove-dead-buffer": ("buffers", "disc_remove_dead_buffer"),
+    "disc-shape-optimization": ("graph", "disc_shape_optimization"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),

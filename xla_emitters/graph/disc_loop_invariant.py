@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -36,6 +36,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.host import CAPTURES
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of, has_dynamic_dims, tuple_type, tuple_types
 from xla_emitters.graph.inlining import erase_unused
@@ -59,10 +60,11 @@ class DiscLoopInvariantPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         has_entry = any(isinstance(inner, ComputationOp) and inner.is_entry for inner in op.ops)
-        names, sizes = Names(op), sizes_of(op) if has_entry else None
+        names = Names(op)
         for loop in _inner_first(op):
             _own_computations(loop, names)
-            self._simplify(loop, names, sizes)
+            # Again for each loop: what an inner one lost is new where it is now.
+            self._simplify(loop, names, sizes_of(op) if has_entry else None)
         erase_unused(op, [inner for inner in op.ops if isinstance(inner, ComputationOp)] if has_entry else [])
 
     def _simplify(self, loop: RuleOp, names: Names, sizes: Sizes | None) -> None:
@@ -237,7 +239,7 @@ def _shrink(
     start = code.names.add(TupleOp([init[index] for index in kept], small, f"{name}.init"), loop)
     properties = {key: value for key, value in loop.properties.items() if key != "name"}
     made = type(loop)([start, *captured], small, name, properties)
-    made.attributes |= loop.attributes
+    made.attributes |= loop.attributes | ({CAPTURES: UnitAttr()} if captured else {})
     result = code.names.add(made, loop)
     values = [
         code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}")
