@@ -32,7 +32,7 @@ def test_peak_bytes_are_those_of_buffers_that_are_there_together() -> None:
     for _ in range(3):
         call.dealloc(call.alloc((10,), F32))
     one, other = call.alloc((10,), F32), call.alloc((5,), F32)
-    assert call.context.counters.peak_bytes == 60
+    assert call.peak_bytes == 60
     call.dealloc(one)
     call.dealloc(other)
 
