@@ -3,7 +3,7 @@
     func.func @main(%ctx: !disc_ral.context) {
       %st = disc_ral.stream %ctx
       %x = disc_ral.recv_input %ctx, 0 : memref<?x4xf32, "gpu">
-      disc_ral.dispatch "ral_gemm" on "gpu" (%ctx, %st, %x, %w, %o, %f, %f, %f) : (...) -> ()
+      disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %st, %x, %w, %o, %f, %f, %f) : (...) -> ()
       disc_ral.send_output %ctx, 0, %o : memref<?x4xf32, "gpu">
 
 A function is found by a name made of what it is called, the device, and the types that go in and out (`ral_name`):

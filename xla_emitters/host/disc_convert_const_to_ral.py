@@ -1,6 +1,6 @@
 """Constants leave the program: what reads one asks the runtime for it by name, and the data are in a file beside the program.
 
-    %o = memref.alloc() : memref<2xi32, "cpu">                  %o = disc_ral.dispatch "ral_const" on "cpu" (%ctx, %stream, %c0)
+    %o = memref.alloc() : memref<2xi32, "cpu">                  %o = disc_ral.dispatch "ral_const" on "cpu"(%ctx, %stream, %c0)
     lmhlo.constant -> %o {value = dense<[1, 2]>}         ->          config "<MD5 of the data>_i32_2"
     ... memref.dealloc %o                                       ...
 

@@ -1,8 +1,8 @@
 """Allocations in a GPU's memory become calls of the runtime, which has the device's allocator; so do deallocations.
 
-    %o = memref.alloc(%n) : memref<?x4xf32, "gpu">             %o = disc_ral.dispatch "alloc" on "gpu" (%ctx, %n, %c4)
+    %o = memref.alloc(%n) : memref<?x4xf32, "gpu">             %o = disc_ral.dispatch "alloc" on "gpu"(%ctx, %n, %c4)
     func.call @gpu_mem_marker_2df32_x_4(%o)             ->
-    memref.dealloc %o                                          disc_ral.dispatch "dealloc" on "gpu" (%ctx, %o)
+    memref.dealloc %o                                          disc_ral.dispatch "dealloc" on "gpu"(%ctx, %o)
 
 What is marked by a call (`disc-insert-memory-marker`) or by its type is a GPU's; a buffer that was passed from block to block is known by
 its type alone. All sizes are the call's arguments. With `cpu-too` the host's allocations are calls as well,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import CONTEXT, ContextType, RecvInputOp, SendOutputOp
@@ -39,8 +39,11 @@ class DiscInjectExecutionContextPass(KernelPass):
                 continue
             if any(isinstance(ir_type, ContextType) for ir_type in function.function_type.inputs):
                 self.skip(function, "it takes a context")
-            else:
-                _inject(function)
+                continue
+            for argument in function.args:
+                if not isinstance(argument.type, MemRefType):
+                    raise self.refuse(function, f"function @{function.sym_name.data} takes {argument.type}, no buffer")
+            _inject(function)
 
 
 def _inject(function: func.FuncOp) -> None:

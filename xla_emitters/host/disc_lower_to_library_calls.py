@@ -1,11 +1,11 @@
 """Products, convolutions, copies and the like become calls of the runtime's functions; a reference is counted by one too.
 
-    lmhlo.dot %a, %b -> %o                       disc_ral.dispatch "ral_gemm" on "gpu" (%ctx, %stream, %a, %b, %o, %ta, %tb, %const)
-    lmhlo.dynamic_conv %x, %w, %p -> %o          disc_ral.dispatch "ral_conv" on "gpu" (..., %x, %w, %p, %o) config array<i64: ...>
-    lmhlo.copy %a -> %b                          disc_ral.dispatch "d2d" on "gpu" (..., %a, %b)
-    lmhlo.copy or lmhlo.h2d, cpu to gpu          disc_ral.dispatch "h2d" on "gpu" (...), then "sync_on_stream"; likewise d2h
+    lmhlo.dot %a, %b -> %o                       disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %stream, %a, %b, %o, %ta, %tb, %const)
+    lmhlo.dynamic_conv %x, %w, %p -> %o          disc_ral.dispatch "ral_conv" on "gpu"(..., %x, %w, %p, %o) config array<i64: ...>
+    lmhlo.copy %a -> %b                          disc_ral.dispatch "d2d" on "gpu"(..., %a, %b)
+    lmhlo.copy or lmhlo.h2d, cpu to gpu          disc_ral.dispatch "h2d" on "gpu"(...), then "sync_on_stream"; likewise d2h
     lmhlo.topk, lmhlo.rng_bit_generator          disc_ral.dispatch "topk", "ral_rng" on their device
-    %v = lmhlo.inc_ref %a(%n)                    %v = disc_ral.dispatch "inc_ref" on "gpu" (%ctx, %a, %n, %c4)
+    %v = lmhlo.inc_ref %a(%n)                    %v = disc_ral.dispatch "inc_ref" on "gpu"(%ctx, %a, %n, %c4)
 
 A product is one if its batch dimensions are the first ones, in order, on both sides, and it has one free and one contracting dimension on
 each: then the two flags say which operands are transposed. Rows in several dimensions, with one matrix on the right, are one matrix. Other

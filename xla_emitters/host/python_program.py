@@ -6,7 +6,7 @@
       lmhlo.abs %x -> %y                                               lmhlo_abs_1(x, y)
       return %y                                                        return (y,)
 
-    disc_ral.dispatch "h2d" on "gpu" (%ctx, %st, %a, %b)     ->        h2d_m1df32(ctx, stream, a, b)
+    disc_ral.dispatch "h2d" on "gpu"(%ctx, %st, %a, %b)     ->        h2d_m1df32(ctx, stream, a, b)
                        before `main`:   h2d_m1df32 = ral("h2d___gpu___pvoid_pvoid_m1df32_m1df32___void")
 
 One statement for each op, in a table by op. An `lmhlo` op is a call of a function that the runtime makes from it (`functions` says which op
@@ -39,13 +39,26 @@ from xla_emitters.dialects.disc_ral import (
     is_runtime_value,
 )
 from xla_emitters.dialects.lmhlo import BufferOp
-from xla_emitters.dtypes import dtype_of
+from xla_emitters.dtypes import DTYPES, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"
 INDENT = "    "
-TAKEN = frozenset(("ctx", "alloc", "dealloc", "inc_ref", "empty", "ral", "main", "block", *keyword.kwlist))
+TAKEN = frozenset(
+    (
+        "ctx",
+        "alloc",
+        "dealloc",
+        "inc_ref",
+        "empty",
+        "ral",
+        "main",
+        "block",
+        *keyword.kwlist,
+        *(row.name for row in DTYPES),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +158,6 @@ class _Writer:
         assert isinstance(ir_type, MemRefType)
         name = dtype_of(ir_type.element_type).name
         self.dtypes[name] = name
-        self.used.add(name)
         return name
 
     # ------------------------------------------------------------------------------------------------------ statements

@@ -2,9 +2,10 @@
 
     function_of(lmhlo.dot %x, %y -> %o)      f(x, y, o): o[...] = dot(x, y), at the sizes that x, y and o have
 
-An op is carried out at the sizes of its buffers. When they are new, the op is made anew with those sizes in its types and its shape rule
-is checked: 1 against n is no broadcast, and a product of sizes that differ has no value. Then, and where NumPy refuses, the run ends with
-a DataError that names the op. Ops of elements compare shapes at each call instead, which is cheaper than making an op.
+An op is carried out at the sizes of its buffers. Where its value depends on them and they are new, the op is made anew with those sizes in
+its types and its shape rule is checked: 1 against n is no broadcast, and a product of sizes that differ has no value. Then, and where
+NumPy refuses, the run ends with a DataError that names the op. Ops of elements compare shapes at each call, which is cheaper than making
+an op; ops that take sizes as values, transposes, concatenations, and reductions that NumPy folds check what they are given themselves.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import numpy as np
 from xdsl.ir import Block
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, fault
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, SizeOp, fault
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
-from xla_emitters.dialects.hlo.types import array_type, has_dynamic_dims, tuple_type
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
+from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
 
@@ -53,14 +57,32 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
         return _writing(made, len(op.inputs), call)
     if is_elementwise(made):
         return _elementwise(made, len(op.inputs), call)
+    if _needs_no_sizes(made):
+        return _writing(made, len(op.inputs), call)
     return _sized(op, call)
 
 
+def _needs_no_sizes(made: HloOp) -> bool:
+    """Whether an op has its value, and refuses operands that do not fit, whatever sizes its types leave open."""
+    match made:
+        case SizeOp() | TransposeOp() | ConcatenateOp():
+            return True
+        case ReduceOp() if len(made.operands) == 2:
+            held = element_of(made.operands[0]).numpy
+            return fold(made, made.to_apply, np.zeros((), held), np.zeros(1, held)) is not None
+        case _:
+            return False
+
+
 def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
-    """The op at sizes that its types know."""
+    """The op as its types are."""
 
     def run(*buffers: Array) -> None:
-        _write(made, value_of(made, buffers[:count], call), buffers[count:])
+        try:
+            value = value_of(made, buffers[:count], call)
+        except ValueError as error:
+            raise fault(made, str(error)) from error
+        _write(made, value, buffers[count:])
 
     return run
 

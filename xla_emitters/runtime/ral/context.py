@@ -15,7 +15,7 @@ Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://git
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -28,32 +28,49 @@ from xla_emitters.runtime.arrays import memory_bytes
 STAGE = "run"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counters:
     """What was done since the program was loaded.
 
     runs         calls that ended well
-    allocations  buffers made
-    live         buffers that are there now
-    peak_bytes   the most that buffers of one call took at once
+    allocations  buffers that they made
+    peak_bytes   the most that the buffers of one call took at once
+    live         buffers that are there now, of calls that go on
     """
 
     runs: int = 0
     allocations: int = 0
-    live: int = 0
     peak_bytes: int = 0
+    live: int = 0
 
 
 class Context:
     """What a loaded program keeps."""
 
     def __init__(self) -> None:
-        self.counters = Counters()
+        self._ended = Counters()
+        self._going_on = set[Call]()
+
+    @property
+    def counters(self) -> Counters:
+        """The counters now."""
+        return replace(self._ended, live=sum(call.live for call in list(self._going_on)))
+
+    def begun(self, call: Call) -> None:
+        self._going_on.add(call)
+
+    def ended(self, call: Call, *, well: bool) -> None:
+        """Counts a call that ended."""
+        self._going_on.discard(call)
+        so_far = self._ended
+        self._ended = Counters(
+            so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
+        )
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What the names of a buffer share.
+    """What several names of a buffer share.
 
     bytes       its size
     references  how many names it has
@@ -61,24 +78,46 @@ class _Memory:
     """
 
     bytes: int
-    is_counted: bool = True
-    references: int = 1
+    references: int
+    is_counted: bool
 
 
 class Call:
     """What one call of a program keeps.
 
-    inputs   arrays in C order, in the machine's byte order, of the right types
-    stream   the order of what a device does: on the CPU there is none to say
+    inputs       arrays in C order, in the machine's byte order, of the right types
+    stream       the order of what a device does: on the CPU there is none to say
+    allocations  buffers made, peak_bytes the most that they took at once
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "_names",
+        "_shared",
+        "allocations",
+        "context",
+        "inputs",
+        "outputs",
+        "peak_bytes",
+        "stream",
+    )
 
     def __init__(self, context: Context, inputs: Sequence[Array]) -> None:
         self.context = context
         self.inputs = inputs
         self.outputs = dict[int, Array]()
         self.stream = None
-        self._names = dict[int, tuple[Array, _Memory]]()
-        self._bytes = 0
+        self.allocations = self.peak_bytes = self._bytes = 0
+        self._names = dict[int, Array]()
+        self._shared = dict[int, _Memory]()
+        context.begun(self)
+
+    @property
+    def live(self) -> int:
+        """How many buffers there are."""
+        shared = {id(memory): memory for memory in self._shared.values()}
+        return len(self._names) - len(self._shared) + sum(memory.is_counted for memory in shared.values())
 
     # --------------------------------------------------------------------------------------------- inputs and outputs
 
@@ -99,13 +138,11 @@ class Call:
             buffer = np.empty(shape, dtype)
         except (ValueError, MemoryError) as error:
             raise self._no_buffer(shape, dtype) from error
-        self._names[id(buffer)] = buffer, _Memory(buffer.nbytes)
+        self._names[id(buffer)] = buffer
+        self.allocations += 1
         self._bytes += buffer.nbytes
-        counters = self.context.counters
-        counters.allocations += 1
-        counters.live += 1
-        if self._bytes > counters.peak_bytes:
-            counters.peak_bytes = self._bytes
+        if self._bytes > self.peak_bytes:
+            self.peak_bytes = self._bytes
         return buffer
 
     def _no_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DataError:
@@ -126,42 +163,44 @@ class Call:
         if prod(shape) != buffer.size or any(size < 0 for size in shape):
             raise DataError(f"no reshape of {list(buffer.shape)} to {list(shape)}: the elements differ", stage=STAGE)
         view = buffer.reshape(shape)
-        known = self._names.get(id(buffer))
-        memory = _Memory(0, is_counted=False) if known is None else known[1]
-        memory.references += known is not None
-        self._names[id(view)] = view, memory
+        memory = self._shared.get(id(buffer))
+        if memory is None and id(buffer) in self._names:
+            memory = self._shared[id(buffer)] = _Memory(buffer.nbytes, references=1, is_counted=True)
+        elif memory is None:
+            memory = _Memory(0, references=0, is_counted=False)
+        memory.references += 1
+        self._names[id(view)], self._shared[id(view)] = view, memory
         return view
 
     def dealloc(self, buffer: Array) -> None:
         """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
-        known = self._names.pop(id(buffer), None)
-        if known is None:
+        if self._names.pop(id(buffer), None) is None:
             raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
-        self._drop(known[1])
-
-    def _drop(self, memory: _Memory) -> None:
-        memory.references -= 1
-        if not memory.references:
-            self._bytes -= memory.bytes
-            self.context.counters.live -= memory.is_counted
+        if (memory := self._shared.pop(id(buffer), None)) is None:
+            self._bytes -= buffer.nbytes
+        else:
+            memory.references -= 1
+            if not memory.references:
+                self._bytes -= memory.bytes
 
     def release(self, buffer: Array) -> None:
         """Gives the last reference to the caller. raises InternalError for what is no buffer of this call, or is shared."""
-        known = self._names.get(id(buffer))
-        if known is None or known[1].references != 1 or not known[1].is_counted:
+        memory = self._shared.get(id(buffer))
+        is_shared = memory is not None and (memory.references != 1 or not memory.is_counted)
+        if id(buffer) not in self._names or is_shared:
             raise InternalError("a result is not a buffer of its own", stage=STAGE)
         self.dealloc(buffer)
 
     def drop_all(self) -> None:
         """Frees every buffer: the call failed."""
-        for memory in {id(memory): memory for _, memory in self._names.values()}.values():
-            self.context.counters.live -= memory.is_counted
         self._names.clear()
+        self._shared.clear()
+        self.context.ended(self, well=False)
 
     def end(self) -> None:
         """raises InternalError where a buffer is left."""
         if self._names:
-            left = [buffer.shape for buffer, _ in self._names.values()]
+            left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
-        self.context.counters.runs += 1
+        self.context.ended(self, well=True)
