@@ -8,22 +8,36 @@ Indices are mostly in range: a copy of the program at these sizes says what thei
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.inputs import draw_inputs
-from xla_emitters.sizes import Argument, specialize
-
-if TYPE_CHECKING:
-    from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.sizes import Argument, Sizes, specialize
 
 STAGE = "run"
 
 
-def drawn_inputs(program: DynamicProgram, values: Mapping[str, int], seed: int) -> list[Array]:
+class Described(Protocol):
+    """What is asked here of a `DynamicProgram`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+    @property
+    def source(self) -> ModuleOp: ...
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
+
+
+def drawn_inputs(program: Described, values: Mapping[str, int], seed: int) -> list[Array]:
     """Arrays for the parameters, drawn from the seed; indices are mostly in range.
 
     values  of the program's symbols
@@ -52,7 +66,7 @@ def drawn_inputs(program: DynamicProgram, values: Mapping[str, int], seed: int) 
     return draw_inputs(entry_of(module), specs, seed)
 
 
-def result_specs(program: DynamicProgram, results: Sequence[Array]) -> list[ArraySpec]:
+def result_specs(program: Described, results: Sequence[Array]) -> list[ArraySpec]:
     """What is in these results of a run."""
     return [
         ArraySpec(element, array.shape, _row_major(array.ndim))

@@ -15,20 +15,38 @@ Source: docs/reference/4 2.1, 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dtypes import Array
 
 from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM_STAGES
-from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
+from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
 from xla_emitters.trace.explain import remarks_json
-
-if TYPE_CHECKING:
-    from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.trace import Trace
 
 
-def report(program: DynamicProgram, values: Mapping[str, int] | None = None) -> str:
+class Compiled(Described, Protocol):
+    """What is asked here of a `DynamicProgram`."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def stages(self) -> tuple[str, ...]: ...
+    @property
+    def trace(self) -> Trace: ...
+    @property
+    def counters(self) -> Counters: ...
+    def at(self, stage: str) -> ModuleOp: ...
+    def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]: ...
+
+
+def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     """The whole explanation as text.
 
     values  of the symbols, at which the memory of a run is shown; none: it is not, where sizes are unknown
@@ -42,7 +60,7 @@ def report(program: DynamicProgram, values: Mapping[str, int] | None = None) -> 
     return "\n".join(lines)
 
 
-def signature(program: DynamicProgram) -> str:
+def signature(program: Compiled) -> str:
     """Name, device, and the types of parameters and results with the program's symbols."""
     guards = program.sizes.guards
     parameters = ", ".join(
@@ -53,7 +71,7 @@ def signature(program: DynamicProgram) -> str:
     return f"{program.name} for {program.target}: ({parameters}) -> ({results})"
 
 
-def report_json(program: DynamicProgram, values: Mapping[str, int] | None = None) -> dict[str, Any]:
+def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> dict[str, Any]:
     """The same as plain data: see docs/json.md."""
     guards = program.sizes.guards
     data: dict[str, Any] = {
@@ -78,7 +96,7 @@ def report_json(program: DynamicProgram, values: Mapping[str, int] | None = None
     return data
 
 
-def _listing(program: DynamicProgram) -> ProgramListing:
+def _listing(program: Compiled) -> ProgramListing:
     """Of the last stage on tensors, which knows most."""
     stage = [stage for stage in program.stages if stage in ON_TENSORS][-1]
     return list_program(program.at(stage))
@@ -97,7 +115,7 @@ def _ops(listing: ProgramListing) -> list[str]:
     return lines
 
 
-def _measured(program: DynamicProgram, values: Mapping[str, int]) -> dict[str, Any]:
+def _measured(program: Compiled, values: Mapping[str, int]) -> dict[str, Any]:
     """What one run takes at these sizes."""
     inputs = drawn_inputs(program, values, 0)
     results = program.run(inputs, PROGRAM_STAGES[-1])
@@ -111,7 +129,7 @@ def _measured(program: DynamicProgram, values: Mapping[str, int]) -> dict[str, A
     }
 
 
-def _memory(program: DynamicProgram, values: Mapping[str, int]) -> list[str]:
+def _memory(program: Compiled, values: Mapping[str, int]) -> list[str]:
     found = _measured(program, values)
     at = ", ".join(f"{name} = {value}" for name, value in values.items())
     return [

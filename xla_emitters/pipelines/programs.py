@@ -33,6 +33,7 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM, PROGRAM_STAGES
 from xla_emitters.pipelines.program_report import report, signature
+from xla_emitters.program import Kernel
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
@@ -112,6 +113,32 @@ class DynamicProgram:
         raises  DataError for sizes that the program has not, or refuses
         """
         return report(self, sizes)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """None yet: ops run by NumPy and by the library."""
+        return ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says; without the trace."""
+        guards = self.sizes.guards
+        return {
+            "name": self.name,
+            "target": self.target,
+            "symbols": list(self.symbols),
+            "parameters": [
+                {"dtype": element, "shape": [str(size) for size in parameter.shape], "name": parameter.name}
+                for element, parameter in zip(guards.types, guards.parameters, strict=True)
+            ],
+            "results": [
+                {"dtype": element, "shape": [size if size >= 0 else None for size in shape]}
+                for element, shape in self.results
+            ],
+            "guards": list(guards.lines()),
+            "kernels": [],
+            "stage": self.stage,
+            "code": self.code,
+        }
 
     @property
     def graph(self) -> Trace:

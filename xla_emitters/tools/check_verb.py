@@ -183,7 +183,11 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
 
     source = read_source(name)
     if found := program_text(source):
-        return check_program(options, *found, row)
+        verdict = check_program(options, *found)
+        row.ok, row.summary, row.details = verdict.ok, verdict.summary, verdict.details
+        for detail in verdict.details:
+            print(f"    {detail}", file=sys.stderr)
+        return 0 if verdict.ok else NumbersDiffer.exit_code
     refuse_sizes(options)
     report = check(
         source,

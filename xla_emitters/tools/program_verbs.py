@@ -36,8 +36,8 @@ from xla_emitters.trace.text import stage_table
 
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
+    from xla_emitters.explore.check import Verdict
     from xla_emitters.pipelines.programs import DynamicProgram
-    from xla_emitters.tools.check_verb import Row
 
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
@@ -124,7 +124,7 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
         options, text, name, options.stage, "passes" if options.diff else record_wanted(options, "stages")
     )
     if options.json:
-        printed = json.dumps(as_json(program), indent=2)
+        printed = json.dumps(program.to_json(), indent=2)
     elif options.diff:
         points = [int(point) if point.isdecimal() else point for point in options.diff]
         try:
@@ -141,27 +141,6 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     print_dumps(options, program)
     print_warnings(program)
     return 0
-
-
-def as_json(program: DynamicProgram) -> dict[str, Any]:
-    """The program as plain data: see docs/json.md."""
-    guards = program.sizes.guards
-    return {
-        "name": program.name,
-        "target": program.target,
-        "symbols": list(program.symbols),
-        "parameters": [
-            {"dtype": element, "shape": [str(size) for size in parameter.shape], "name": parameter.name}
-            for element, parameter in zip(guards.types, guards.parameters, strict=True)
-        ],
-        "results": [
-            {"dtype": element, "shape": [size if size >= 0 else None for size in shape]}
-            for element, shape in program.results
-        ],
-        "guards": list(guards.lines()),
-        "stage": program.stage,
-        "code": program.code,
-    }
 
 
 # -------------------------------------------------------------------------------------------------------- list, explain
@@ -202,8 +181,8 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 # ----------------------------------------------------------------------------------------------------------------- check
 
 
-def check_program(options: argparse.Namespace, text: str, name: str, row: Row) -> int:
-    """Runs every stage and compares with the NumPy reference; fills in the row of `check`."""
+def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
+    """Runs every stage and compares with the NumPy reference."""
     from xla_emitters.explore.programs import check_program, wanted_stages
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
@@ -218,13 +197,9 @@ def check_program(options: argparse.Namespace, text: str, name: str, row: Row) -
     else:
         refuse_sizes_with_inputs(options)
         inputs = load_given(given, "p", len(program.sizes.guards.types))
-    report = check_program(
+    return check_program(
         program, inputs, stages, options.atol, options.rtol, most_iterations=max_iterations(options, "check")
     )
-    row.ok, row.summary, row.details = report.ok, report.summary, report.details
-    for detail in report.details:
-        print(f"    {detail}", file=sys.stderr)
-    return 0 if report.ok else NumbersDiffer.exit_code
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
