@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -68,6 +68,9 @@ corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at eve
 
 modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optimizes them, whole: steps, bytes, peak memory, numbers (MODULES="softmax rnn")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.modules_table $(MODULES) --jobs 2
+
+programs: install $(TESTS_STAMP)  ## 77 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
 
 bounds: install $(TESTS_STAMP)  ## are right kernels within the bounds, and wrong ones not? 1,000 random chains (BOUNDS="--chains 100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.bounds $(BOUNDS)

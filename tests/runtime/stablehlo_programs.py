@@ -98,17 +98,21 @@ NUMPY = {
     "u32": "uint32",
     "pred": "bool",
     "s8": "int8",
+    "u8": "uint8",
 }
 
 
-def inputs_of(name: str, sizes: Mapping[str, int]) -> list[Any]:
-    """The arrays on which a program is evaluated, drawn by NumPy from a seed made of the name's letters."""
+def inputs_of(name: str, sizes: Mapping[str, int], case: Case | None = None) -> list[Any]:
+    """The arrays on which a program is evaluated, drawn by NumPy from a seed made of the name's letters.
+
+    case  of the program; None: that of CASES
+    """
     import ml_dtypes
 
     narrow = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
     random = np.random.default_rng([*name.encode(), *sizes.values()])
     found = list[Any]()
-    for element, shape, limit in specs(CASES[name], sizes):
+    for element, shape, limit in specs(case or CASES[name], sizes):
         kind = narrow.get(element) or np.dtype(NUMPY[element])
         if element == "pred":
             found.append(random.integers(0, 2, shape).astype(kind))
@@ -295,22 +299,26 @@ def text_of(function: Callable[..., Any], case: Case) -> str:
 
 
 def write(name: str) -> None:
+    write_case(CORPUS, name, CASES[name], functions()[name])
+
+
+def write_case(folder: Path, name: str, case: Case, function: Callable[..., Any]) -> None:
+    """Writes the program's text, and JAX's results at all its sizes."""
     import re
 
     import jax
 
-    case, function = CASES[name], functions()[name]
     jax.config.update("jax_enable_x64", "f64" in str(case.inputs))
     # Paths of the machine that made the text say nothing about the program.
     text = re.sub(r'loc\("(?:/[^"]*/)?([\w.]+\.py)"', r'loc("\1"', text_of(function, case))
-    (CORPUS / f"{name}.mlir").write_text(text)
+    (folder / f"{name}.mlir").write_text(text)
     found = dict[str, Any]()
     for number, sizes in enumerate(case.sizes):
-        results = jax.tree.leaves(jax.jit(function)(*inputs_of(name, sizes)))
+        results = jax.tree.leaves(jax.jit(function)(*inputs_of(name, sizes, case)))
         for i, result in enumerate(results):
             array = np.asarray(result)
             found[f"{number}/r{i}"] = array if array.dtype.kind in "biufc" else array.astype(np.float32)
-    np.savez_compressed(CORPUS / f"{name}.npz", **found)
+    np.savez_compressed(folder / f"{name}.npz", **found)
 
 
 def run(name: str, text: str) -> float:
