@@ -26,8 +26,7 @@ from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM_STAGES
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
 from xla_emitters.runtime.ral.context import Counters
-from xla_emitters.trace import Trace
-from xla_emitters.trace.explain import remarks_json
+from xla_emitters.trace import Remark, Trace
 
 
 class Compiled(Described, Protocol):
@@ -55,7 +54,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines += _ops(_listing(program))
     if values or not program.symbols:
         lines += _memory(program, values or {})
-    lines += [f"{remark}" for remark in program.trace.remarks]
+    lines += [str(remark) for remark in _remarks(program)]
     return "\n".join(lines)
 
 
@@ -88,11 +87,21 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "guards": list(guards.lines()),
         "unresolved": len(program.sizes.unresolved),
         "ops": [asdict(op) for op in _listing(program).ops],
-        "remarks": remarks_json(program.trace),
+        "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:
         data["memory"] = _measured(program, values or {})
     return data
+
+
+def _remarks(program: Compiled) -> list[Remark]:
+    """Those of the passes on tensors; what the passes on buffers say of each buffer is shown by `--remarks`."""
+    found = list[Remark]()
+    for step in program.trace.steps:
+        found += step.remarks
+        if step.stage == "placed":
+            break
+    return found
 
 
 def _listing(program: Compiled) -> ProgramListing:
