@@ -48,7 +48,8 @@ def run_program(
     watchers  returns the observers of a kernel's memory accesses (see `simt/memory`)
     modules   the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
     most_iterations  the limit of every single loop
-    raises    Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type; UsageError when the trace does not hold that stage
+    raises    Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type; UsageError when
+              the trace does not hold that stage
     """
     program.refuse_left_out()
     slots = allocate(program, inputs)

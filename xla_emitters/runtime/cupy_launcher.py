@@ -68,7 +68,8 @@ def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: 
 
     inputs   one array per parameter, of the shapes in `program.parameters`
     most_iterations  the limit of every single loop
-    raises   Unsupported for a program whose text left out data; DataError for a wrong number, shape or type, ToolError without CuPy or a device, or when the driver rejects the PTX
+    raises   Unsupported for a program whose text left out data; DataError for a wrong number, shape or type; ToolError without CuPy or a
+             device, or when the driver rejects the PTX
     """
     program.refuse_left_out()
     cupy: Any = _cupy()
