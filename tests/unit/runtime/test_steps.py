@@ -187,7 +187,7 @@ def test_a_loop_that_does_not_end(run: Runner, monkeypatch: pytest.MonkeyPatch) 
     made = program(Copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
     (result,) = run(made, inputs(5))
     assert result.tolist() == (32 * X).tolist()
-    with pytest.raises(ExecutionError, match="loop %[^ ]* does not end within 5 iterations"):
+    with pytest.raises(ExecutionError, match=r"loop %[^ ]* does not end within 5 iterations"):
         run(made, inputs(6))
     # An inner loop too.
     inner = times(p(2), t(1), t(2), t(4), *DOUBLE)
