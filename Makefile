@@ -67,7 +67,7 @@ corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at eve
 	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus
 
 modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optimizes them, whole: steps, bytes, peak memory, numbers (MODULES="softmax rnn")
-	@PYTHONPATH=.:tests $(BIN)/python -m runtime.modules_table $(MODULES) --jobs 2
+	@PYTHONPATH=tests $(BIN)/python -m runtime.modules_table $(MODULES) --jobs 2
 
 bounds: install $(TESTS_STAMP)  ## are right kernels within the bounds, and wrong ones not? 1,000 random chains (BOUNDS="--chains 100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.bounds $(BOUNDS)

@@ -1,7 +1,7 @@
 """A row for each module of `tests/corpus/modules`: what it is made of, how many bytes it moves, and whether the numbers are right.
 
     make modules                                          all of them; ends with 1 where one is refused or wrong
-    PYTHONPATH=.:tests python -m runtime.modules_table softmax rnn --jobs 2
+    PYTHONPATH=tests python -m runtime.modules_table softmax rnn --jobs 2
 
     module            kernels  calls  triton  loops  branches    bytes  XLA's  peak  numbers
     softmax.triton          3      0       1      0         0    15552   3840  5856  ok

@@ -22,8 +22,20 @@ from runtime.modules_table import bytes_by_xla
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipelines.compiler import read_module
 
-# These take seconds each: fusions of a thousand instructions.
-SLOW = frozenset({"random_choices", "random_permutation", "cumulative", "batch_norm_gradient"})
+# Each takes a second or more, of what others show too.
+SLOW = frozenset(
+    {
+        "batch_norm_gradient",
+        "batch_norm_training",
+        "cumulative",
+        "fori_power_iteration",
+        "random_choices",
+        "random_permutation",
+        "transformer_block",
+        "unique_values",
+        "wide_matmul_and_statistics",
+    }
+)
 
 REFUSED: dict[str, str] = {}
 """Modules that are refused, with the words of the message."""

@@ -44,9 +44,9 @@ from xla_emitters.dialects.hlo.shape_ops import (
     SliceOp,
     TransposeOp,
 )
-from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.fusions.heroes import is_bitcast, keeps_places
-from xla_emitters.fusions.reductions import Reduction, shared_reduction
+from xla_emitters.fusions.reductions import Reduction, narrowest_bits, shared_reduction
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import FusionView, once_per_view, view_of
 
@@ -82,9 +82,13 @@ def cut_bodies(module: ModuleOp) -> frozenset[ComputationOp]:
 
 
 def chains_of_cuts(body: ComputationOp) -> dict[ReduceOp, int]:
-    """As `chains_of_heroes`, for a computation that is cut: each reduction that pays becomes a hero of its own."""
+    """As `chains_of_heroes`, for a computation that is cut: each reduction that pays becomes a hero of its own.
+
+    What its part reads and writes is among the body's arrays: the narrowest of these gives the longest chain.
+    """
     reductions = [op for op in body.instructions if isinstance(op, ReduceOp)]
-    return {op: shape.longest_chain for op in reductions if (shape := shared_reduction(op)) is not None}
+    bits = narrowest_bits([op.result.type for op in body.instructions if is_array(op.result.type)])
+    return {op: shape.longest_chain(bits) for op in reductions if (shape := shared_reduction(op)) is not None}
 
 
 def cut_before(value: SSAValue) -> SSAValue:

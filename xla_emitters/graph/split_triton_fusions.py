@@ -81,13 +81,11 @@ def _silently(op: Operation, text: str) -> None:
 def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell = _silently) -> None:
     """See the file's head. `skip` is told which of these fusions stay, and why; `remark` what became of the others."""
     instructions = [op for computation in host_computations(module) for op in computation.instructions]
-    views = [view_of(op) for op in instructions if isinstance(op, FusionOp)]
-    if not (views := [view for view in views if is_splittable_kind(view.other_compiler) or _calls_library(view)]):
+    fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
+    if not fusions:
         return
     before, names = _reached(module), Names(module)
-    for view in views:
-        fusion = view.call
-        assert fusion is not None
+    for fusion in fusions:
         view = view_of(fusion)  # its operands may be parts of a fusion that was split before
         if missing := [op for op in without_code(view) if not is_library_call(op)]:
             skip(fusion, f"no code for HLO op '{missing[0].opcode}' (instruction %{missing[0].instruction_name.data})")
@@ -105,11 +103,11 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
             Rewriter.erase_op(computation)
 
 
-def _calls_library(view: HloFusion) -> bool:
-    """Whether a fusion that is for no other compiler holds what a library computes, and no kernel: a sort."""
-    return view.other_compiler is None and any(
-        isinstance(op, RuleOp) and is_library_call(op) for op in view.instructions
-    )
+def _is_split(view: HloFusion) -> bool:
+    """Whether a fusion is for Triton or cuDNN; or for no other compiler, and holds what a library computes and no kernel: a sort."""
+    if view.other_compiler is not None:
+        return is_splittable_kind(view.other_compiler)
+    return any(isinstance(op, RuleOp) and is_library_call(op) for op in view.instructions)
 
 
 def _told(view: HloFusion, parts: Sequence[CutPart]) -> str:

@@ -66,10 +66,10 @@ def describe_gpu() -> str:
 def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS) -> list[Any]:
     """Runs all kernels in order; returns one array per result: NumPy's if all inputs are, else CuPy's.
 
-    inputs   one array per parameter, of the shapes in `program.parameters`
+    inputs           one array per parameter, of the shapes in `program.parameters`
     most_iterations  the limit of every single loop
-    raises   Unsupported for a program whose text left out data; DataError for a wrong number, shape or type; ToolError without CuPy or a
-             device, or when the driver rejects the PTX
+    raises           Unsupported for a program whose text left out data; DataError for a wrong number, shape or type; ToolError without
+                     CuPy or a device, or when the driver rejects the PTX
     """
     program.refuse_left_out()
     cupy: Any = _cupy()
@@ -123,7 +123,8 @@ class Gpu(Platform):
         del self.buffers[slot.kind, slot.index]
 
     def copy(self, source: Slot, target: Slot) -> None:
-        self.buffers[target.kind, target.index][...] = self.buffers[source.kind, source.index]
+        buffer = self.buffers[target.kind, target.index]
+        buffer[...] = self.buffers[source.kind, source.index].view(buffer.dtype)
 
     def read(self, slot: Slot) -> int:
         return int(self.cupy.asnumpy(self.buffers[slot.kind, slot.index])[0])

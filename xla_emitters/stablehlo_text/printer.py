@@ -6,9 +6,9 @@
         %2 = "stablehlo.reduce"(%0, %1) <{dimensions = array<i64: 1>}> ({
           ^bb0(%3: tensor<f32>, %4: tensor<f32>): ...
 
-StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and `get-tuple-element` print
-nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts are not printed: a module whose
-meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
+StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and `get-tuple-element`
+print nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts are not printed: a
+module whose meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 """
 
@@ -34,11 +34,11 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.shape_ops import rows
-from xla_emitters.dialects.hlo.types import array_type, element_of, leaf_types, tuple_type
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, leaf_types, tuple_type
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.errors import InternalError
-from xla_emitters.stablehlo_text.rules import ELEMENTWISE, GENERATORS
+from xla_emitters.stablehlo_text.rules import API_VERSIONS, CHLO_OPCODES, ELEMENTWISE, GENERATORS
 from xla_emitters.stablehlo_text.types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
@@ -109,7 +109,7 @@ class _Function:
             said = ", ".join(
                 f"{key} = {value.data}"
                 for key, value in parameter.attributes.items()
-                if isinstance(value, StringAttr) and key not in ("metadata", "jax.arg_name")
+                if isinstance(value, StringAttr) and _is_kept_attribute(key) and key != "jax.arg_name"
             )
             known = parameter.attributes.get("jax.arg_name")
             where = f" loc({json.dumps(known.data)})" if isinstance(known, StringAttr) else ""
@@ -168,6 +168,8 @@ class _Function:
                 self._while(op)
             case "conditional":
                 self._conditional(op)
+            case "rng":
+                self._rng(op)
             case "call" | "fusion":
                 key = "to_apply" if op.opcode == "call" else "calls"
                 callee = self.module.name_of(_computation(op, key))
@@ -289,6 +291,21 @@ class _Function:
         of_changed = dict(zip(changed, results, strict=True))
         self.names[op.result] = tuple(of_changed.get(i, names) for i, names in enumerate(given))
 
+    def _rng(self, op: HloOp) -> None:
+        """StableHLO gives the sizes as an operand too."""
+        sizes = np.asarray(dims_of(op.result), np.int64)
+        shape = self._fresh(op.operands[0].type)
+        ir_type = f"tensor<{sizes.size}xi64>"
+        self._line(f'{shape} = "stablehlo.constant"() <{{value = {_numbers(sizes)}}}> : () -> {ir_type}')
+        low, high = (self.names[operand] for operand in op.operands)
+        scalar = stablehlo_type(op.operands[0].type)
+        word = _enum("rng_distribution", _word(op, "distribution").removeprefix("rng_").upper())
+        result = self.names[op.result] = self._fresh(op.result.type)
+        self._line(
+            f'{result} = "stablehlo.rng"({low}, {high}, {shape}) <{{rng_distribution = {word}}}> : '
+            f"({scalar}, {scalar}, {ir_type}) -> {stablehlo_type(op.result.type)}{_location(op)}"
+        )
+
     def _conditional(self, op: HloOp) -> None:
         """The branches' operands are not printed: their regions use the values."""
         chosen, *given = op.operands
@@ -302,6 +319,11 @@ class _Function:
         bound = [self.names[value] for value in given]
         name = "stablehlo.if" if is_if else "stablehlo.case"
         self.names[op.result] = self._emit(op, name, [chosen], {}, regions, bound)
+
+
+def _is_kept_attribute(key: str) -> bool:
+    """Whether an attribute is one of a dialect that we print; shardings name meshes, which are not."""
+    return "." in key and not key.startswith("sdy.")
 
 
 def _is_kept(body: ComputationOp, element: int) -> bool:
@@ -615,23 +637,55 @@ def _escaped(text: str) -> str:
     return f'"{shown}"'
 
 
-_API_VERSIONS = {"": 1, "API_VERSION_ORIGINAL": 1, "API_VERSION_STATUS_RETURNING": 2}
-_API_VERSIONS |= {"API_VERSION_STATUS_RETURNING_UNIFIED": 3, "API_VERSION_TYPED_FFI": 4}
-
-
 def _custom_call(op: HloOp) -> dict[str, str]:
     found = {
         "call_target_name": _word(op, "custom_call_target"),
-        "api_version": f"{_API_VERSIONS.get(_word(op, 'api_version'), 1)} : i32",
+        "api_version": f"{API_VERSIONS.index(word) + 1 if (word := _word(op, 'api_version')) else 1} : i32",
         "has_side_effect": _flag(op, "custom_call_has_side_effect"),
     }
     config = op.attributes.get("backend_config")
     if isinstance(config, StringAttr):
         found["backend_config"] = _escaped(str(json.loads(config.data)) if config.data.startswith('"') else config.data)
     for key, value in op.attributes.items():
-        if isinstance(value, StringAttr) and ("." in key or key in (*_LAYOUTS, "indices_of_shape_operands")):
+        if isinstance(value, StringAttr) and (
+            _is_kept_attribute(key) or key in (*_LAYOUTS, "indices_of_shape_operands")
+        ):
             found[key] = value.data
     return found
+
+
+def _pairs(op: HloOp, key: str) -> str:
+    """Lists of devices, all as long as the longest, with -1 at the end of shorter ones."""
+    found = op.properties.get(key)
+    lists = [integers(row) for row in found] if isa(found, ArrayAttr[DenseArrayBase]) else []
+    if isinstance(found, StringAttr):
+        raise op.unsupported(f"no StableHLO for {key}={found.data}")
+    longest = max(map(len, lists), default=0)
+    padded = [[*row, *[-1] * (longest - len(row))] for row in lists]
+    return _numbers(np.asarray(padded, np.int64).reshape(len(lists), longest))
+
+
+def _devices(*along: str) -> Attributes:
+    """Groups of devices, their channel, and the attributes that are the only one of `dimensions`."""
+
+    def found(op: HloOp) -> dict[str, str]:
+        attributes = {"replica_groups": _pairs(op, "replica_groups")} | _channel(op)
+        if _number(op, "use_global_device_ids"):
+            attributes["use_global_device_ids"] = "unit"
+        return attributes | {key: f"{_list(op, 'dimensions')[0]} : i64" for key in along}
+
+    return found
+
+
+def _channel(op: HloOp) -> dict[str, str]:
+    handle = _number(op, "channel_id")
+    return {"channel_handle": f"#stablehlo.channel_handle<handle = {handle}, type = 1>"} if handle else {}
+
+
+def _all_to_all(op: HloOp) -> dict[str, str]:
+    groups = op.properties.get("replica_groups")
+    count = len(integers(groups.data[0])) if isa(groups, ArrayAttr[DenseArrayBase]) and groups.data else 1
+    return _devices("split_dimension", "concat_dimension")(op) | {"split_count": f"{count} : i64"}
 
 
 Row: TypeAlias = tuple[str, Attributes, tuple[str, ...]]
@@ -642,11 +696,9 @@ def _row(name: str, attributes: Attributes = _none, *regions: str) -> Row:
     return f"stablehlo.{name}", attributes, regions
 
 
-_CHLO = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
-
 PRINTED: dict[str, Row] = {
     **{opcode: _row(name) for name, opcode in ELEMENTWISE.items()},
-    **{name: (f"chlo.{name}", _none, ()) for name in _CHLO},
+    **{name: (f"chlo.{name}", _none, ()) for name in CHLO_OPCODES},
     "clamp": _row("clamp"),
     "compare": _row("compare", _compare),
     "reduce-precision": _row(
@@ -677,6 +729,14 @@ PRINTED: dict[str, Row] = {
     "after-all": _row("after_all"),
     "partition-id": _row("partition_id"),
     "replica-id": _row("replica_id"),
+    "all-reduce": _row("all_reduce", _devices(), "to_apply"),
+    "all-gather": _row("all_gather", _devices("all_gather_dim")),
+    "reduce-scatter": _row("reduce_scatter", _devices("scatter_dimension"), "to_apply"),
+    "all-to-all": _row("all_to_all", _all_to_all),
+    "collective-broadcast": _row("collective_broadcast", _devices()),
+    "collective-permute": _row(
+        "collective_permute", lambda op: {"source_target_pairs": _pairs(op, "source_target_pairs")} | _channel(op)
+    ),
     "rng-bit-generator": _row("rng_bit_generator", _generator),
     "fft": _row("fft", _fft),
     "cholesky": _row("cholesky", lambda op: {"lower": _flag(op, "lower")}),

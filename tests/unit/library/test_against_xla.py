@@ -19,7 +19,7 @@ from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.runtime.reference import evaluate
 
 RECORDED = Path(__file__).with_name("xla_cpu.npz")
-EXACT = ("rng", "total", "descending", "pair", "abs", "topk")
+EXACT = ("rng", "total", "descending", "pair", "abs", "topk", "select")
 
 
 @cache
@@ -54,5 +54,19 @@ def test_as_xla_on_a_cpu(name: str) -> None:
 
 def test_every_kind_of_case_is_there() -> None:
     kinds = {name.split("_")[0] for name in names()}
-    assert kinds >= {"rng", "total", "pair", "abs", "cholesky", "solve", "fft", "ifft", "rfft", "irfft5", "topk"}
+    assert kinds >= {
+        "rng",
+        "total",
+        "pair",
+        "abs",
+        "cholesky",
+        "solve",
+        "fft",
+        "ifft",
+        "rfft",
+        "irfft5",
+        "topk",
+        "norm",
+        "select",
+    }
     assert len(names()) > 40

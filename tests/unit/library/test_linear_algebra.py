@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ def test_lu_with_pivots_counted_from_1(kind: Any, rows: int, columns: int) -> No
         lower = np.tril(factors[:, :least], -1) + np.eye(rows, least)
         order = rows_exchanged(rows, pivots)
         assert np.allclose(lower @ np.triu(factors[:least]), matrix[order])
+        # The largest of each column was taken: of complex ones by the sum of the parts' sizes, as LAPACK does.
+        assert np.abs(lower).max() <= (1 if kind is np.float64 else math.sqrt(2))
         permutation = call("permutation_of_pivots", {"types": ["s32"]}, [pivots - 1], [("s32", (rows,))])[0]
         assert permutation.tolist() == order
     assert not found["info"].any()

@@ -7,10 +7,11 @@ import numpy as np
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.parser import parse_hlo
 from xla_emitters.library import call
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.runtime.scalar_computations import on_elements, text_of
+from xla_emitters.runtime.scalar_computations import on_elements
 
 TEXT = """HloModule m
 
@@ -44,7 +45,7 @@ def test_a_sort_by_a_comparator_as_text_and_in_the_reference() -> None:
     wanted = np.argsort(np.abs(numbers), axis=1, kind="stable")
     module = parse_hlo(TEXT)
     (op,) = (op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "sort")
-    name, config = library_call_of(op, text_of)
+    name, config = library_call_of(op, print_alone)
     assert config["keys"] is None
     assert "abs(" in config["comparator"]
     results = [("f32", (3, 40)), ("s32", (3, 40))]

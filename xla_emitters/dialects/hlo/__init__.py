@@ -6,10 +6,12 @@
     reductions      reduce, reduce-window                    contractions  dot, convolution
     gather_scatter  windows with starts known at run time    windows       sliding windows
     called          map, and computations called per element
-    rule_ops        ops that are a shape rule alone, in      host          order, effects, control flow
-                    three families: parsed, not compiled     collectives   several devices
-    dynamic_shape_ops  sizes that are values                 routines      sort, FFT, linear algebra ...
-    sized           an op at the sizes of its values
+    rule_ops        ops without code of their own, in        host          order, effects, control flow
+                    three families                           collectives   several devices
+                                                             routines      sort, FFT, linear algebra ...
+    library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
+    comparators     what a sort's comparator compares        backend_configs
+    dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its values
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """

@@ -71,6 +71,11 @@ SCALED = "(f8e4m3fn[8,4], f32[], s8[64])"
         (gemm(f"{A} {B} bf16[8,4] bf16[4]", D, beta=1, epilogue="BIAS_RELU"), "lhs rhs c bias", "d workspace"),
         (gemm(f"{A} {B} bf16[4]", "(bf16[8,4], bf16[8,4], s8[64])", epilogue="BIAS_GELU_AUX"), "lhs rhs bias", "d aux workspace"),
         (gemm(f"{F8} f32[] f32[]", D, "__cublas$lt$matmul$f8", scale_mode=1), "lhs rhs lhs_scale rhs_scale", "d workspace"),
+        (
+            gemm(f"{F8} f32[] f32[] f32[] bf16[4]", "f8e4m3fn[8,4]", "__cublas$lt$matmul$f8", epilogue="BIAS"),
+            "lhs rhs lhs_scale rhs_scale d_scale bias",
+            "d",
+        ),
         (gemm(f"{F8} bf16[8,4] f32[] f32[]", D, "__cublas$lt$matmul$f8", beta=1), "lhs rhs c lhs_scale rhs_scale", "d workspace"),
         (
             gemm(f"{F8} f32[] f32[] bf16[4] f32[]", SCALED, "__cublas$lt$matmul$f8", epilogue="BIAS", damax_output=True),

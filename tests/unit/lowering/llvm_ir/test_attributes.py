@@ -30,6 +30,7 @@ def parameter(attributes: str) -> DictionaryAttr:
         ("llvm.noalias", "noalias "),
         ("llvm.align = 16 : index", "align 16 "),
         ("llvm.dereferenceable = 64 : i64, llvm.noalias", "dereferenceable(64) noalias "),
+        ("llvm.dereferenceable = 0 : index, llvm.noalias", "noalias "),
         ("llvm.byval = !llvm.array<4 x f32>", "byval([4 x float]) "),
         ("llvm.nocapture", "captures(none) "),
         ("llvm.range = #llvm.constant_range<i8, -1, 9>", "range(i8 -1, 9) "),

@@ -7,6 +7,7 @@ Source: Higham, "Accuracy and Stability of Numerical Algorithms", 3.1 and 4.2.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,3 +113,78 @@ def within_sign(bounds: Bounds, is_positive: Array, is_negative: Array) -> Bound
     zero, known = bounds.low.dtype.type(0), ~bounds.is_unknown
     low = np.where(is_positive & known & (bounds.low < 0), zero, bounds.low)
     return Bounds(low, np.where(is_negative & known & (bounds.high > 0), zero, bounds.high))
+
+
+# ---------------------------------------------------------------------------------------------------- by the spacing of numbers
+
+
+def half_spacing(sizes: Array, kind: NumpyType) -> Array:
+    """How far rounding to nearest takes a number of that size, or less: half the distance between the numbers of the type there."""
+    limits = info(kind)
+    _, exponents = np.frexp(np.maximum(sizes, float(limits.smallest_normal)))
+    return np.ldexp(float(limits.eps), exponents - 2)
+
+
+@dataclass(frozen=True)
+class RunningSum:
+    """A sum in sequence, and what a kernel's may be.
+
+    center  the sum of the center's terms
+    share   0 where the rounding takes all that may come of a term, else 1
+    own     how far a kernel's sum may be from the center's and the differences of the terms that have a share
+    """
+
+    center: Array
+    share: Array
+    own: tuple[Array, Array]
+
+
+def running_sum(low: Array, high: Array, terms: Array, init: Array, kind: NumpyType) -> RunningSum:
+    """Sums one after the other, along the first dimension, each rounded to the type.
+
+    low, high  the interval of each term; all arrays hold numbers of the type as float64
+    terms      the center's terms
+    init       known; where sums start
+
+    A partial sum S + x is rounded to a multiple of g, the distance between the numbers there.
+        S and x are multiples of g                nothing is lost
+        S is one, and all S + x have this g       S + round(x), whatever S is: where round(x) is one number, x has no share
+        otherwise                                 up to g / 2 is lost
+    Sums rise with their terms, so the sums of the lows and of the highs are the ends of what a partial sum may be: where they are nearer to
+    each other than what has been lost so far, they are used instead, and the terms so far have no share.
+    """
+    shape = terms.shape[1:]
+    least = most = center = np.broadcast_to(init, shape).astype(np.float64)
+    own_low, own_high = np.zeros(shape), np.zeros(shape)
+    share = np.ones(terms.shape)
+    inexact, eps = np.zeros(shape), float(np.finfo(np.float64).eps)
+    for number, (a, b, x) in enumerate(zip(low, high, terms, strict=True)):
+        half = half_spacing(np.maximum(np.abs(least + a), np.abs(most + b)), kind)
+        half = np.maximum(half, half_spacing(np.abs(center + x), kind))
+        is_coarse = half_spacing(nearest_to_zero(least, most), kind) >= half
+        is_exact = is_coarse & (half_spacing(nearest_to_zero(a, b), kind) >= half)
+        exact = center + x
+        after = exact.astype(kind).astype(np.float64)
+        missed = after - exact
+        lost = np.where(is_exact, 0, -half - missed), np.where(is_exact, 0, half - missed)
+        # All of one spacing: the rounding of x alone decides, unless it is half way, where the last digit of S does.
+        is_alone = is_coarse & ~is_exact & (half_spacing(nearest_to_zero(least + a, most + b), kind) == half)
+        spacing = 2 * half
+        given = np.rint((after - center) / spacing)
+        taken = (np.ceil(a / spacing - 0.5) - given) * spacing, (np.floor(b / spacing + 0.5) - given) * spacing
+        is_taken = is_alone & (taken[1] - taken[0] <= lost[1] - lost[0])
+        share[number] = np.where(is_taken, 0, 1)
+        own_low = own_low + np.where(is_taken, taken[0], lost[0])
+        own_high = own_high + np.where(is_taken, taken[1], lost[1])
+        least, most = ((end + part).astype(kind).astype(np.float64) for end, part in ((least, a), (most, b)))
+        center, inexact = after, inexact + eps * np.abs(exact)
+        is_nearer = most - least <= own_high - own_low
+        share[: number + 1] = np.where(is_nearer, 0, share[: number + 1])
+        own_low, own_high = np.where(is_nearer, least - center, own_low), np.where(is_nearer, most - center, own_high)
+    # float64 adds numbers of 16 bits without a rounding, but not always those of 32.
+    return RunningSum(center, share, (own_low - inexact, own_high + inexact))
+
+
+def nearest_to_zero(low: Array, high: Array) -> Array:
+    """The least size of a number between."""
+    return np.where((low <= 0) & (high >= 0), 0, np.minimum(np.abs(low), np.abs(high)))

@@ -8,13 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseOp, Row
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.elementwise_bounds import bounds_after
-from xla_emitters.runtime.tolerance import Bounds, extremes, point
+from xla_emitters.runtime.bounds.elementwise import bounds_after
+from xla_emitters.runtime.tolerance import Bounds, extremes, point, ulps_of
 
 F32 = np.float32
 
@@ -214,3 +216,25 @@ def test_what_is_never_negative_is_not_given_as_negative() -> None:
     found = after(op_of("exponential", "f32", result="f32", size=1), point(np.array([-200], F32)))
     assert found.low[0] == 0
     assert found.high[0] > 0
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(st.sampled_from(FLOATS), st.sampled_from(["f32", "f16", "bf16"]), st.data())
+def test_float64_is_within(row: Row, type: str, data: st.DataObject) -> None:
+    """Any op, any intervals, any numbers in them: float64's value of these, rounded once, and what the op's ulps make of it."""
+    kind = dtype(type).numpy
+    numbers = st.floats(-1e4, 1e4, width=16)
+    operands, points = list[Bounds](), list[Array]()
+    for _ in row.operands:
+        least, inside, most = sorted(data.draw(st.tuples(numbers, numbers, numbers)))
+        operands.append(interval([least], [most], kind))
+        points.append(np.array([inside]).astype(kind))
+    result = "pred" if row.opcode == "is-finite" else type
+    op = op_of(row.opcode, *[type] * len(operands), result=result, size=1)
+    found = after(op, *operands)
+    with np.errstate(all="ignore"):
+        value = np.asarray(row.means(dtype("f64"), *(x.astype(np.float64) for x in points))).astype(dtype(result).numpy)
+        assert found.admits(value).all(), (points, value, found)
+        for _ in range(ulps_of(row.opcode, Kind.FLOAT.value, kind.itemsize * 8) if result == type else 0):
+            value = np.nextafter(value, np.array(np.inf).astype(kind))
+        assert found.admits(value).all(), (points, value, found)

@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.contractions import DotOp
-from xla_emitters.dialects.hlo.elementwise import ROWS
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime import reference
-from xla_emitters.runtime.contraction_bounds import transposed_products
+from xla_emitters.runtime.bounds.contraction import transposed_products
+from xla_emitters.runtime.bounds.sensitivity import Tape, intersected
 from xla_emitters.runtime.reference import evaluate_bounds
-from xla_emitters.runtime.sensitivity_bounds import SLOPES, Tape, intersected
 from xla_emitters.runtime.tolerance import Bounds, point
 
 F32 = np.float32
-
-
-@pytest.mark.parametrize("opcode", sorted(set(SLOPES) - {"copy"}))
-def test_derivatives_are_within(opcode: str) -> None:
-    """Drawn from boxes of many sizes: central differences of float64 lie in the interval of the derivative, unless that is unbounded."""
-    row = next(row for row in ROWS if row.opcode == opcode)
-    rng = np.random.default_rng(11)
-    count = 500
-    low = [rng.standard_normal(count) * 2 + 0.5 for _ in row.operands]
-    ends = [(x, x + 10 ** rng.uniform(-6, 0, count)) for x in low]
-    slopes = SLOPES[opcode](*ends)
-    with np.errstate(all="ignore"):
-        for _ in range(40):
-            at = [a + (b - a) * rng.uniform(0.01, 0.99, count) for a, b in ends]
-            for number, (least, most) in enumerate(slopes):
-                step = 1e-6
-                values = [
-                    row.means(dtype("f64"), *(x + sign * step * (place == number) for place, x in enumerate(at)))
-                    for sign in (1, -1)
-                ]
-                found = (values[0] - values[1]) / (2 * step)
-                slack = 1e-3 * (1 + np.abs(found))
-                # Beside a corner (abs, maximum) a difference is a mean of both slopes, which are both in the interval.
-                inside = (found >= least - slack) & (found <= most + slack)
-                beside_pole = ~np.isfinite(found) | (np.abs(found) > 1e4)
-                assert (inside | beside_pole).all(), (found[~inside][:3], least[~inside][:3], most[~inside][:3])
-                assert (least <= most).all()
 
 
 @pytest.mark.parametrize(
@@ -75,20 +48,18 @@ def test_dots_backwards(lhs: tuple[int, ...], rhs: tuple[int, ...], how: str) ->
     op = entry_of(parse_hlo(text, "x.hlo")).root.owner
     assert isinstance(op, DotOp)
     weights = rng.standard_normal(tuple(map(int, result.split(","))))
-    slope = weights[np.newaxis], np.zeros((1, *weights.shape))
-    found = transposed_products(op, slope, point(x), point(y), 0.0)
+    found = transposed_products(op, weights[np.newaxis], x, y)
 
     def value(a: Array, b: Array) -> float:
         return float((op.evaluate([a, b], no_call) * weights).sum())
 
-    for number, (array, (middle, radius)) in enumerate(zip((x, y), found, strict=True)):
-        assert middle.shape == (1, *array.shape)
-        assert (radius == 0).all()
+    for number, (array, slopes) in enumerate(zip((x, y), found, strict=True)):
+        assert slopes.shape == (1, *array.shape)
         for at in np.ndindex(*array.shape):
             moved = array.copy()
             moved[at] += 1
             either = (moved, y) if number == 0 else (x, moved)
-            assert value(*either) - value(x, y) == pytest.approx(middle[0][at], abs=1e-9)
+            assert value(*either) - value(x, y) == pytest.approx(slopes[0][at], abs=1e-9)
 
 
 def no_call(name: str, operands: object) -> Array:
@@ -152,3 +123,17 @@ def test_what_is_known_is_not_recorded() -> None:
     value = point(np.array([1, 2], F32))
     assert tape.record(op, [value], value) is value  # pyright: ignore
     assert not tape.steps
+
+
+def test_roundings_that_leave_one_number_are_known() -> None:
+    """bf16: the sum of 256 and each tanh, which one ulp does not take to the next number; the values, by hand, are 256 + 0.76 = 256."""
+    lines = (
+        "x = bf16[4] parameter(0)",
+        "t = bf16[4] tanh(x)",
+        "c = bf16[] constant(256)",
+        "cb = bf16[4] broadcast(c), dimensions={}",
+        "ROOT s = bf16[4] add(t, cb)",
+    )
+    entry = entry_of(parse_hlo("\n".join(("ENTRY e {", *lines, "}\n")), "x.hlo"))
+    (found,) = evaluate_bounds(entry, [np.array([0.3, -0.2, 0.5, 0.1], ml_dtypes.bfloat16)])
+    assert found.low.astype(float).tolist() == found.high.astype(float).tolist() == [256] * 4

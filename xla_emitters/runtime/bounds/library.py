@@ -25,9 +25,9 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.library import call as call_library
 from xla_emitters.library.gemm import activated, held_type
-from xla_emitters.runtime.elementwise_bounds import converted
-from xla_emitters.runtime.reduction_bounds import taken
-from xla_emitters.runtime.sum_bounds import around, growth, smallest, unit_of
+from xla_emitters.runtime.bounds.elementwise import converted
+from xla_emitters.runtime.bounds.reduction import taken
+from xla_emitters.runtime.bounds.sums import around, growth, smallest, unit_of
 from xla_emitters.runtime.tolerance import Bounds, everything, info, is_float, joined, point, settled, unknown_where
 
 Evaluate = Callable[[Sequence[Array]], Any]

@@ -11,8 +11,8 @@ import pytest
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.complex_bounds import off_by_ulps
-from xla_emitters.runtime.elementwise_bounds import bounds_after
+from xla_emitters.runtime.bounds.complex import off_by_ulps
+from xla_emitters.runtime.bounds.elementwise import bounds_after
 from xla_emitters.runtime.tolerance import Bounds, point
 
 F32 = np.float32

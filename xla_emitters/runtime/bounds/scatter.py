@@ -23,8 +23,8 @@ from xla_emitters.dialects.hlo.gather_scatter import ScatterOp, turns
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.fusions.scatters import combining_opcode
-from xla_emitters.runtime.reduction_bounds import Run, nothing_known, once_more, taken
-from xla_emitters.runtime.sum_bounds import around, growth, magnitudes, middle_and_radius, unit_of
+from xla_emitters.runtime.bounds.reduction import Run, nothing_known, once_more, taken
+from xla_emitters.runtime.bounds.sums import around, growth, magnitudes, middle_and_radius, unit_of
 from xla_emitters.runtime.tolerance import Bounds, info, joined, point, settled, unknown_where, wide
 
 Evaluate = Callable[[Sequence[Array]], Any]

@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.elementwise import (
 from xla_emitters.dialects.hlo.elementwise_meaning import total_order
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, DType, Kind
-from xla_emitters.runtime.complex_bounds import complex_after
+from xla_emitters.runtime.bounds.complex import complex_after
 from xla_emitters.runtime.tolerance import (
     Bounds,
     beside_overflow,

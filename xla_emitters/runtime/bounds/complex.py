@@ -45,7 +45,7 @@ Evaluate = Callable[[Sequence[Array]], Array]
 
 
 def complex_after(op: ElementwiseOp, operands: Sequence[Bounds], evaluate: Evaluate, *, is_outward: bool) -> Bounds:
-    """Every admissible result of an op that takes complex numbers. See `elementwise_bounds.bounds_after`."""
+    """Every admissible result of an op that takes complex numbers. See `elementwise.bounds_after`."""
     is_known = all(bounds.is_point for bounds in operands)
     match op.opcode:
         case "real":

@@ -24,8 +24,8 @@ from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.hlo.windows import points_inside
 from xla_emitters.dtypes import Array, Kind, NumpyType
-from xla_emitters.runtime.elementwise_bounds import converted
-from xla_emitters.runtime.sum_bounds import around, growth, smallest, unit_of
+from xla_emitters.runtime.bounds.elementwise import converted
+from xla_emitters.runtime.bounds.sums import around, growth, smallest, unit_of
 from xla_emitters.runtime.tolerance import Bounds, everything, info, is_float, joined, point, settled, unknown_where
 
 Evaluate = Callable[[Sequence[Array]], Array]
@@ -121,9 +121,9 @@ def _rounding(roundings: int, kind: NumpyType, size: Array, largest: Array) -> A
     return rounding * (1 + 2 * own) + own * size + 2 * roundings * smallest(kind)
 
 
-def rounding_of(op: DotOp, x: Bounds, y: Bounds) -> tuple[Array, int]:
-    """How far a kernel's roundings in f32, and those of float64, may take a dot of values within the bounds; and its number of terms."""
-    (a, r, _), (b, s, _) = _factor(x), _factor(y)
+def rounding_of(op: DotOp, x: tuple[Array, Array], y: tuple[Array, Array]) -> tuple[Array, int]:
+    """How far a kernel's roundings in f32, and those of float64, may take a dot of values between these ends; and its number of terms."""
+    (a, r), (b, s) = ((low / 2 + high / 2, high / 2 - low / 2) for low, high in (x, y))
     most_b = np.abs(b) + s
     size = _contracted(op, np.abs(a) + r, most_b)
     reach = _contracted(op, r, most_b) + _contracted(op, np.abs(a), s)
@@ -132,28 +132,13 @@ def rounding_of(op: DotOp, x: Bounds, y: Bounds) -> tuple[Array, int]:
     return _rounding(terms, np.dtype(np.float32), size, largest), terms
 
 
-def transposed_products(
-    op: DotOp, slope: tuple[Array, Array], x: Bounds, y: Bounds, eps: float
-) -> list[tuple[Array, Array]]:
-    """Derivatives by the elements of both operands, from those by the result: middle and radius, results of a chain first.
-
-    eps  how far a sum here is off, relative to its magnitudes
-    """
-    found = list[tuple[Array, Array]]()
-    for number, bounds in ((1, y), (0, x)):
-        middle, radius, _ = _factor(bounds)
-        radius = radius + eps * np.abs(middle)
-
-        def back(part: Array, by: Array, number: int = number) -> Array:
-            return _back(op, part, by, number)
-
-        spread = back(np.abs(slope[0]), radius) + back(slope[1], np.abs(middle) + radius)
-        found.append((back(slope[0], middle), spread))
-    return found
+def transposed_products(op: DotOp, slope: Array, x: Array, y: Array) -> list[Array]:
+    """The slopes by the elements of both operands, from those by the result; results of a chain first."""
+    return [_back(op, slope, y, 1), _back(op, slope, x, 0)]
 
 
 def _back(op: DotOp, slope: Array, factor: Array, number: int) -> Array:
-    """The derivatives by one operand of a dot: those by the result, contracted with the other operand, which has that number."""
+    """The slopes by one operand of a dot: those by the result, contracted with the other operand, which has that number."""
     pairing, dims = op.pairing, dims_of(op.operands[1 - number])
     sides = (pairing.lhs_batch, pairing.lhs_contracting), (pairing.rhs_batch, pairing.rhs_contracting)
     (batch, contracting), (own_batch, own_contracting) = sides[number], sides[1 - number]

@@ -61,6 +61,25 @@ def test_products_with_epilogues(epilogue: str, kind: str, first: str) -> None:
     assert width < (0.6 if kind == "bf16" else 2e-3)
 
 
+def test_sums_in_another_order_are_within() -> None:
+    """4096 terms one after the other in f32, in two orders, are off by more than the roundings of the exact sum."""
+    pairing = {"lhs_contracting_dimensions": ["1"], "rhs_contracting_dimensions": ["0"]}
+    config = json.dumps({"gemm_backend_config": {"dot_dimension_numbers": pairing}})
+    text = (
+        "HloModule m\n\nENTRY e {\n  x = f32[8,4096] parameter(0)\n  y = f32[4096,4] parameter(1)\n"
+        f'  ROOT g = f32[8,4] custom-call(x, y), custom_call_target="__cublas$gemm", backend_config={config}\n}}\n'
+    )
+    x, y = np.abs(drawn(8, 4096)), np.abs(drawn(4096, 4, seed=1))
+    (known,) = evaluate_bounds(entry_of(parse_hlo(text)), [x, y])
+    terms = x.T[:, :, None] * y[:, None, :]
+    exact = x.astype(float) @ y
+    for way in (terms, terms[::-1]):
+        summed = np.add.accumulate(way, axis=0)[-1]
+        assert known.admits(summed).all()
+        assert (np.abs(summed - exact) > 4 * np.spacing(exact.astype(F32))).any()
+    assert not known.admits((exact * 1.01).astype(F32)).any()
+
+
 def test_infinite_operands_are_not_a_failure() -> None:
     x, y, b = drawn(8, 64), drawn(64, 4, seed=1), drawn(4)
     x[0, 0] = np.inf

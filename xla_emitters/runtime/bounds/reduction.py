@@ -1,6 +1,6 @@
 """What a reduction may give: in the reference's order, or where threads share it, in any order.
 
-    sum          the sum in twice the precision, and around it the roundings of the longest chain of additions (`sum_bounds`)
+    sum          the sum in twice the precision, and around it the roundings of the longest chain of additions (`sums`)
     product      likewise, relative to the product; and what overflows or underflows on the way
     max, argmax  what is chosen does not depend on the order
     others       (weighted means ...) the body's bounds, each rounding of which is moved outwards, so that they hold the exact value E of
@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dialects.hlo.windows import points_inside
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.fusions.reduction_starts import combining_opcodes, only_chooses
-from xla_emitters.runtime.sum_bounds import (
+from xla_emitters.runtime.bounds.sums import (
     around,
     finite,
     growth,
