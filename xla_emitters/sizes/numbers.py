@@ -7,14 +7,20 @@
 
 A result that is not in the range of its type is not known, as the arithmetic wraps around; of a symbolic one the range is a guard of
 the program (`program.py`), and unsigned arithmetic is followed only where it is known not to wrap below zero.
+
 JAX computes x // y by `divide`, `sign`, `remainder` and `select`. The sign of x is max(min(x, 1), -1); a select whose condition
-contradicts the facts is its last operand: with x >= 0 and y > 0, "the signs differ" is x == 0, and then the remainder is 0.
+contradicts the facts is its last operand: with x >= 0 and y > 0, "the signs differ" is x == 0, and then the remainder is 0. Where the
+sign of x is not known, the quotient is written with both, and remembered: select(signs differ and it is not exact, q - 1, q) is floordiv.
+
+A number that depends on data is a symbol of its own, `_data7`: it is only added and subtracted (which is right even where it wraps
+around), so that the size of x[i : i + n], which is i + n - i, is n.
 Source: docs/reference/4 3.1; behaviour of jax.export 0.10.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
@@ -26,14 +32,41 @@ from xla_emitters.shapes.size import lone_atom
 from xla_emitters.sizes.arrays import Comparison, Number, Truth
 
 FEWEST_BITS = 32  # of a type in which sizes are computed
+_DATA = "_data"
 
 
-def elementwise(op: HloOp, operands: Sequence[Number], facts: Facts) -> Number:
+@dataclass
+class Arithmetic:
+    """What the arithmetic remembers from one op to the next.
+
+    quotients   x / y rounded toward zero, where x is not known to be at least 0 -> (x, y)
+    remainders  x - y * (x / y), likewise
+    """
+
+    quotients: dict[Size, tuple[Size, Size]] = field(default_factory=dict[Size, tuple[Size, Size]])
+    remainders: dict[Size, tuple[Size, Size]] = field(default_factory=dict[Size, tuple[Size, Size]])
+    _count: int = 0
+
+    def data(self) -> Size:
+        """A number that depends on data."""
+        self._count += 1
+        return Size.symbol(f"{_DATA}{self._count}")
+
+
+def is_data(size: Size) -> bool:
+    """Whether a number of the program's data occurs in `size`."""
+    return any(symbol.startswith(_DATA) for symbol in size.symbols)
+
+
+def elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: Arithmetic) -> Number:
     """One element of an elementwise op of integers or predicates, from the operands' elements; None: not known."""
+    if any(isinstance(number, Size) and is_data(number) for number in operands):
+        if op.opcode not in ("add", "subtract", "copy", "convert") and not isinstance(operands[0], bool):
+            return None
     if isinstance(op, CompareOp):
         return _compare(op.direction.data, operands[0], operands[1], facts)
     if op.opcode == "select":
-        return _select(operands[0], operands[1], operands[2], facts)
+        return _select(operands[0], operands[1], operands[2], facts, memory)
     result = element_of(op.result)
     if result.kind is Kind.PRED:
         logical = _LOGICAL.get(op.opcode)
@@ -45,6 +78,11 @@ def elementwise(op: HloOp, operands: Sequence[Number], facts: Facts) -> Number:
     if rule is None or len(sizes) != len(operands):
         return None
     found = rule(sizes, facts)
+    if op.opcode in ("divide", "remainder") and facts.at_least(sizes[1], 1) and not facts.at_least(sizes[0], 0):
+        x, y = sizes
+        if found is None:
+            found = _truncated(x, y) if op.opcode == "divide" else x - y * _truncated(x, y)
+        (memory.quotients if op.opcode == "divide" else memory.remainders)[found] = (x, y)
     return None if found is None else in_range(found, result, facts)
 
 
@@ -82,6 +120,11 @@ def _remainder(operands: Sequence[Size], facts: Facts) -> Size | None:
     if facts.at_least(x, 0):
         return mod(x, y)
     return -mod(-x, y) if facts.at_least(-x, 0) else None
+
+
+def _truncated(x: Size, y: Size) -> Size:
+    """x / y rounded toward zero, for y > 0 and any x: of the two quotients one is 0."""
+    return maximum(floordiv(x, y), 0) + minimum(-floordiv(-x, y), 0)
 
 
 def _sign(operands: Sequence[Size], facts: Facts) -> Size:
@@ -154,6 +197,9 @@ def assume(facts: Facts, condition: frozenset[Comparison], source: str) -> Facts
 
 def _compare(direction: str, a: Number, b: Number, facts: Facts) -> Truth | None:
     if not isinstance(a, Size) or not isinstance(b, Size):
+        for known, other in ((_truth(a), _truth(b)), (_truth(b), _truth(a))):
+            if isinstance(known, bool) and direction in ("EQ", "NE"):
+                return None if other is None else other if known == (direction == "EQ") else _not([other])
         return None
     comparison = Comparison(direction, a, b)
     known = decide(comparison, facts)
@@ -210,13 +256,26 @@ _LOGICAL: dict[str, Callable[[Sequence[Truth | None]], Truth | None]] = {
 }
 
 
-def _select(condition: Number, then: Number, otherwise: Number, facts: Facts) -> Number:
+def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, memory: Arithmetic) -> Number:
     if then == otherwise:
         return then
     if isinstance(condition, bool):
         return then if condition else otherwise
     if not isinstance(condition, frozenset):
         return None
+    if isinstance(then, Size) and isinstance(otherwise, Size):
+        zero = Size.constant(0)
+        if otherwise in memory.quotients:
+            x, y = memory.quotients[otherwise]
+            remainder = x - y * _truncated(x, y) if (known := _remainder([x, y], facts)) is None else known
+            wanted = [Comparison("NE", remainder, zero), Comparison("NE", _sign([x], facts), Size.constant(1))]
+            if then == otherwise - 1 and condition == frozenset(one for one in wanted if not decide(one, facts)):
+                return floordiv(x, y)
+        if otherwise in memory.remainders:
+            x, y = memory.remainders[otherwise]
+            negative = frozenset({Comparison("LT", otherwise, zero), Comparison("NE", otherwise, zero)})
+            if then == otherwise + y and condition == negative:
+                return mod(x, y)
     try:
         assumed = assume(facts, condition, "a condition")
     except VerifyError:

@@ -32,6 +32,7 @@ from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.shapes import Axes, Facts, Guard, Parameter, Plan, Size, needed, plan
 from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL
 from xla_emitters.sizes.arrays import Leaf, Number, Value, leaves
+from xla_emitters.sizes.numbers import is_data
 from xla_emitters.sizes.symbols import names_in, renaming
 from xla_emitters.sizes.walk import Assertion, Walk
 
@@ -168,7 +169,7 @@ class Sizes:
     def _number(self, number: Number) -> Size | None:
         if isinstance(number, bool):
             return Size.constant(int(number))
-        return self.facts.simplify(number) if isinstance(number, Size) else None
+        return self.facts.simplify(number) if isinstance(number, Size) and not is_data(number) else None
 
 
 def sizes_of(module: ModuleOp) -> Sizes:

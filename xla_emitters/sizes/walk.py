@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import StringAttr, TupleType
@@ -34,7 +35,7 @@ from xla_emitters.errors import Place, VerifyError
 from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.shapes.facts import Source
 from xla_emitters.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
-from xla_emitters.sizes.numbers import assume, elementwise, in_range
+from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, elementwise, in_range, is_data
 from xla_emitters.sizes.rules import RULES, Entry, Shape
 from xla_emitters.sizes.rules import elementwise as elementwise_rule
 
@@ -73,7 +74,8 @@ class Walk:
     assertions: list[Assertion] = field(default_factory=list[Assertion])
     computed: dict[Size, HloOp] = field(default_factory=dict[Size, HloOp])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
-    _open: set[AxisKey] = field(default_factory=set[AxisKey])
+    _arithmetic: Arithmetic = field(default_factory=Arithmetic)
+    _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
     _count: int = 0
     _is_certain: bool = True
     _is_trial: bool = False
@@ -184,14 +186,16 @@ class Walk:
             or all(other.number == first.number or self._are_equal(first.axis(k), other.axis(k)) for other in others)
             for k in range(first.rank)
         ]
-        is_same = all(other.elements == first.elements for other in others) or first.elements is None
+        is_same = first.number in self._open or all(other.elements == first.elements for other in others)
         if all(same) and is_same:
             return first
         shape = [first.axis(k) if same[k] else None for k in range(first.rank)]
         elements = first.elements if is_same else None
         made = self.made(ir_type, [shape], "a loop or a branch", elements=elements)
         assert isinstance(made, Leaf)
-        self._open.update(made.axis(k) for k in range(first.rank) if not same[k])
+        self._open.update(made.axis(k) for k in range(first.rank) if not same[k] or first.axis(k) in self._open)
+        if not is_same or first.number in self._open:
+            self._open.add(made.number)
         return made
 
     def _are_equal(self, a: AxisKey, b: AxisKey) -> bool:
@@ -217,18 +221,17 @@ class Walk:
         rule = elementwise_rule if is_elementwise(op) and operands else RULES.get(op.opcode)
         shapes = None if rule is None or not operands else rule(op, operands, self)
         for size in (entry for shape in shapes or () for entry in shape if isinstance(entry, Size)):
-            if size.value is None and self._is_certain:
+            if size.value is None and self._is_certain and not is_data(size):
                 self.computed.setdefault(size, op)
         return self.made(op.result.type, shapes, self._source(op), op, self._elements(op, operands))
 
     def _elements(self, op: HloOp, operands: Sequence[Leaf]) -> tuple[Number, ...] | None:
         """The elements of the result, where it is a small array of integers or predicates."""
         result = op.result.type
-        if not is_array(result) or any(size < 0 for size in dims_of(result)):
+        count = _small(result)
+        if count is None:
             return None
-        count, element = int(np.prod(dims_of(result), dtype=object)), element_of(result)
-        if count > MOST_ELEMENTS or element.kind not in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED):
-            return None
+        element = element_of(result)
         if isinstance(op, ConstantOp) and not op.is_elided:
             values = op.array().reshape(-1)
             if element.kind is Kind.PRED:
@@ -245,7 +248,9 @@ class Walk:
             wide = [row * count if len(row) == 1 else row for row in rows]
             if any(len(row) != count for row in wide):
                 return None
-            return tuple(elementwise(op, numbers, self.facts) for numbers in zip(*wide, strict=True))
+            return tuple(
+                elementwise(op, numbers, self.facts, self._arithmetic) for numbers in zip(*wide, strict=True)
+            )
         if op.opcode in _MOVES or isinstance(op, DynamicSliceOp):
             return self._moved(op, operands)
         if op.opcode == "dynamic-broadcast-in-dim":
@@ -295,7 +300,7 @@ class Walk:
             if not is_array(part):
                 return ()
             dims = dims_of(part)
-            leaf = Leaf(self._count, len(dims), elements)
+            leaf = Leaf(self._count, len(dims), self._numbered(part, elements))
             self._count += 1
             shape: Iterable[Entry] = next(pending, ()) if pending is not None else ()
             for axis, size in enumerate(dims):
@@ -303,12 +308,21 @@ class Walk:
                     self.axes.tie(leaf.axis(axis), size, "the type")
             for axis, entry in enumerate(shape):
                 if isinstance(entry, Size):
+                    if is_data(entry):
+                        continue
                     self._tie(leaf.axis(axis), entry, source, op)
                 elif entry is not None:
                     self._join(leaf.axis(axis), entry, source, op)
             return leaf
 
         return value_of(ir_type)
+
+    def _numbered(self, ir_type: Attribute, elements: tuple[Number, ...] | None) -> tuple[Number, ...] | None:
+        """The elements; those of a small array of integers that are not known are numbers of the data."""
+        count, element = _small(ir_type), element_of(ir_type)
+        if count is None or element.kind is Kind.PRED or element.bits < FEWEST_BITS:
+            return elements
+        return tuple(self._arithmetic.data() if number is None else number for number in elements or (None,) * count)
 
     def size(self, key: AxisKey) -> Size | None:
         return self.axes.size_of(key)
@@ -318,7 +332,7 @@ class Walk:
 
     def equal_products(self, a: Sequence[AxisKey], b: Sequence[Entry], op: HloOp) -> None:
         left = [self.size(key) for key in a]
-        if any(size is None for size in left) or not all(isinstance(size, Size) for size in b):
+        if any(size is None for size in left) or not all(isinstance(size, Size) and not is_data(size) for size in b):
             return
         products = [Size.constant(1), Size.constant(1)]
         for side, sizes in enumerate((left, b)):
@@ -369,6 +383,15 @@ class Walk:
         """The op, and its line: what a message says after "as"."""
         place = written_at(op)
         return f"%{op.instruction_name.data} = {op.opcode}" + (f" at line {place.line}" if place is not None else "")
+
+
+def _small(ir_type: Attribute) -> int | None:
+    """The number of elements of a small static array of integers or predicates; None for another."""
+    if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)):
+        return None
+    count = prod(dims_of(ir_type))
+    is_followed = element_of(ir_type).kind in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
+    return count if is_followed and count <= MOST_ELEMENTS else None
 
 
 def _leaf(value: Value) -> Leaf:
