@@ -17,6 +17,17 @@ from xla_emitters.dialects.context import ADDED_DIALECTS, replace_upstream_diale
 # name on the command line -> (room, stem); the class is the stem in CamelCase with `Pass` at its end.
 PASSES: dict[str, tuple[str, str]] = {
     "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
+    "disc-base-gemm": ("graph", "disc_base_gemm"),
+    "disc-broadcast-simplifier": ("graph", "disc_broadcast_simplifier"),
+    "disc-canonicalize-reduction": ("graph", "disc_canonicalize_reduction"),
+    "disc-conv-rewriter": ("graph", "disc_conv_rewriter"),
+    "disc-element-type-converter": ("graph", "disc_element_type_converter"),
+    "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),
+    "disc-inliner": ("graph", "disc_inliner"),
+    "disc-loop-invariant": ("graph", "disc_loop_invariant"),
+    "disc-placer": ("graph", "disc_placer"),
+    "disc-split-large-ops": ("graph", "disc_split_large_ops"),
+    "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
     "xla-canonicalize": ("transforms", "canonicalize"),

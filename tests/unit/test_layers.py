@@ -23,7 +23,7 @@ LAYERS = (
     ("hlo_text",),
     ("stablehlo_text",),
     ("fusions", "kernels"),
-    ("rewrite",),
+    ("rewrite", "sizes"),
     ("graph", "planning"),
     ("emitters", "transforms", "lowering", "runtime"),
     ("pipelines", "universe"),

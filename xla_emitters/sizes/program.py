@@ -25,7 +25,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
 from xla_emitters.errors import DataError, VerifyError
@@ -129,6 +129,24 @@ class Sizes:
         return len(first) == len(second) == 1 and first[0].rank == second[0].rank and all(
             self.walk.axes.same(x, y) is True for x, y in zip(first[0].axes, second[0].axes, strict=True)
         )
+
+    def is_proven(self, op: HloOp) -> bool:
+        """Whether the sizes that `op` needs equal are, whenever the program's guards hold, and its result's sizes are known and not negative."""
+        contexts = self.walk.values.get(op.result, [])
+        if not contexts or op in self.walk.unproved:
+            return False
+        known = [self.walk.size(key) for value in contexts for leaf in leaves(value) for key in leaf.axes]
+        if not all(size is not None and self.facts.at_least(size, 0) for size in known):
+            return False
+        if op.opcode == "dynamic-broadcast-in-dim":
+            sizes, wanted = self.of(op.operands[0]), self.of(op.result)
+            dims = integers(op.properties["dimensions"])  # type: ignore[arg-type]
+            return all(self._fits(size, wanted[dim]) for size, dim in zip(sizes, dims, strict=True))
+        return True
+
+    def _fits(self, size: Size | None, wanted: Size | None) -> bool:
+        """Whether an axis is not repeated or has size 1."""
+        return size is not None and wanted is not None and (size.value == 1 or self.facts.equal(size, wanted) is True)
 
     @property
     def unresolved(self) -> list[tuple[SSAValue, int]]:

@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicGatherOp, DynamicReduceWindowOp
+from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
@@ -63,7 +64,24 @@ def joined(op: HloOp, arrays: Sequence[Leaf], known: Known) -> Shape:
 
 
 def elementwise(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    if BROADCAST in op.attributes and DONE not in op.attributes:
+        return [[_broadcast_size(op, operands, dim, known) for dim in range(len(dims_of(op.result)))]]
     return [joined(op, operands, known)]
+
+
+def _broadcast_size(op: HloOp, operands: Sequence[Leaf], dim: int, known: Known) -> Entry:
+    """The size of an implicit broadcast's result: that which all operands have, or the only one that may be other than 1."""
+    keys = [leaf.axis(axes.index(dim)) for i, leaf in enumerate(operands) if dim in (axes := broadcast_axes(op, i))]
+    sizes = [known.size(key) for key in keys]
+    large = [key for key, size in zip(keys, sizes, strict=True) if size is None or size != Size.constant(1)]
+    if not large:
+        return Size.constant(1)
+    for key in large:
+        size = known.size(key)
+        if len(large) == 1 or (size is not None and known.facts.at_least(size, 2)):
+            return key
+    first = sizes[0]
+    return keys[0] if first is not None and all(size is not None and known.facts.equal(first, size) for size in sizes) else None
 
 
 def _as_operand(number: int) -> Rule:

@@ -127,7 +127,7 @@ class Walk:
                 assert isinstance(op, CallOp | FusionOp)
                 return self.run(find_computation(op, op.callees()[0].symbol), operands)
             case "while":
-                return self._loop(op, operands[0])
+                return self._loop(op, operands[0], operands[1:])
             case "conditional":
                 return self._branch(op, operands[1:])
             case "shape-assertion":
@@ -139,7 +139,7 @@ class Walk:
 
     # ------------------------------------------------------------------------------------------------ loops and branches
 
-    def _loop(self, op: HloOp, init: Value) -> Value:
+    def _loop(self, op: HloOp, init: Value, same: Sequence[Value]) -> Value:
         assert isinstance(op, RuleOp)
         condition, body = (find_computation(op, op.symbols(name)[0]) for name in ("condition", "body"))
         carried, outside = init, (self._is_certain, self._is_trial)
@@ -147,13 +147,13 @@ class Walk:
         try:
             while True:
                 self._is_trial = True
-                kept = self._merged([carried, self.run(body, [carried])], op.result.type)
+                kept = self._merged([carried, self.run(body, [carried, *same])], op.result.type)
                 if kept is carried or not _changed(kept, carried):
                     break
                 carried = kept
             self._is_trial = outside[1]
-            self.run(condition, [carried])
-            self.run(body, [carried])
+            self.run(condition, [carried, *same])
+            self.run(body, [carried, *same])
         finally:
             self._is_certain, self._is_trial = outside
         return carried

@@ -245,7 +245,7 @@ ROWS: tuple[RuleRow, ...] = (
     # branches, loops, calls
     RuleRow(
         "while",
-        ONE,
+        at_least(1),
         as_operand(0),
         required=("condition", "body"),
         callees=_while_callees,

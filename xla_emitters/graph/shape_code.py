@@ -1,0 +1,111 @@
+"""Instructions that compute sizes: what passes put before an op whose sizes they change.
+
+    code = ShapeCode(names, before)
+    code.product([code.size(x, 0), code.size(x, 1), 4])        n = get_dimension_size(x), convert to s64, multiply ...
+    code.reshaped(x, [rows, 4], "flat")                        reshape, or dynamic_reshape where a size is not known
+
+A size is a Python int where it is known, else a scalar of 64 bits: products of sizes exceed 32 bits for arrays of more than 2^31 elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.hlo.computation import GetTupleElementOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of
+from xla_emitters.dtypes import dtype
+from xla_emitters.graph.names import Names
+
+Number: TypeAlias = int | SSAValue
+"""A size: known, or a scalar s64."""
+
+S64 = dtype("s64")
+SCALAR = array_type(S64.ir_type, ())
+
+
+@dataclass(frozen=True)
+class ShapeCode:
+    """Adds instructions before one instruction, under free names."""
+
+    names: Names
+    before: Operation
+
+    def add(
+        self,
+        opcode: str,
+        operands: Sequence[SSAValue],
+        ir_type: Attribute,
+        properties: Mapping[str, Attribute | None] | None = None,
+        name: str = "",
+    ) -> SSAValue:
+        """A new instruction; its name is `name`, or the opcode."""
+        op_class = {**HLO_OPS, **PROGRAM_OPS}[opcode]
+        made = op_class(operands, ir_type, name or opcode.replace("-", "_"), properties)
+        return self.names.add(made, self.before)
+
+    def constant(self, array: object, element: str = "s64", name: str = "sizes") -> SSAValue:
+        kind = dtype(element)
+        return self.names.add(ConstantOp.from_array(np.asarray(array, kind.numpy), kind, name), self.before)
+
+    def element_of_tuple(self, value: SSAValue, index: int, ir_type: Attribute, name: str) -> SSAValue:
+        return self.names.add(GetTupleElementOp([value], ir_type, name, {"index": IntegerAttr(index, i64)}), self.before)
+
+    def size(self, value: SSAValue, axis: int) -> Number:
+        """The size of an axis."""
+        known = dims_of(value)[axis]
+        if known >= 0:
+            return known
+        scalar = array_type(dtype("s32").ir_type, ())
+        size = self.add("get-dimension-size", [value], scalar, {"dimensions": integer_array([axis])})
+        return self.add("convert", [size], SCALAR)
+
+    def scalar(self, number: Number) -> SSAValue:
+        return self.constant(number) if isinstance(number, int) else number
+
+    def binary(self, opcode: str, a: Number, b: Number) -> SSAValue:
+        return self.add(opcode, [self.scalar(a), self.scalar(b)], SCALAR)
+
+    def product(self, numbers: Sequence[Number]) -> Number:
+        known = prod(number for number in numbers if isinstance(number, int))
+        rest = [number for number in numbers if not isinstance(number, int)]
+        if not rest or known == 0:
+            return known
+        total: Number = rest[0] if known == 1 else self.binary("multiply", rest[0], known)
+        for number in rest[1:]:
+            total = self.binary("multiply", total, number)
+        return total
+
+    def shape(self, numbers: Sequence[Number]) -> SSAValue:
+        """A list of sizes: the shape operand of an op."""
+        if all(isinstance(number, int) for number in numbers):
+            return self.constant(np.asarray(numbers, np.int64))
+        one = array_type(S64.ir_type, (1,))
+        parts = [
+            self.constant([number]) if isinstance(number, int) else self.add("reshape", [number], one)
+            for number in numbers
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        whole = array_type(S64.ir_type, (len(parts),))
+        return self.add("concatenate", parts, whole, {"dimensions": integer_array([0])})
+
+    def reshaped(self, value: SSAValue, sizes: Sequence[Number], name: str) -> SSAValue:
+        """`value` in another shape with as many elements; `value` itself where that is its shape."""
+        dims = tuple(size if isinstance(size, int) else UNBOUNDED for size in sizes)
+        ir_type = array_type(as_array(value.type).element_type, dims)
+        if not any(dim < 0 for dim in dims) and dims == dims_of(value):
+            return value
+        if any(dim < 0 for dim in dims):
+            return self.add("dynamic-reshape", [value, self.shape(sizes)], ir_type, name=name)
+        return self.add("reshape", [value], ir_type, name=name)
+
