@@ -35,6 +35,7 @@ from xla_emitters.graph.shape_code import ShapeCode
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
 _SMALLEST_FOR_CHANNELS_LAST = (8, 0)
+_HALVES = ("f16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class DiscConvRewriterPass(DevicePass):
         """The library's labels of image, kernel and result."""
         if self.library == "cpu" or is_on_host(conv):
             return [f"b{spatial}f", f"{spatial}io", f"b{spatial}f"]
-        is_narrow = all(element_of(value).is_narrow_float for value in conv.operands[:2])
+        is_narrow = all(element_of(value).name in _HALVES for value in conv.operands[:2])
         is_new = self.device.compute_capability >= _SMALLEST_FOR_CHANNELS_LAST
         if is_new and (is_narrow or (self.tf32 and element_of(conv.operands[0]).name == "f32")):
             return [f"b{spatial}f", f"o{spatial}i", f"b{spatial}f"]

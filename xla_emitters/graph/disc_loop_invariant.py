@@ -169,7 +169,7 @@ class _Mover:
             number = 1 + list(self.captured).index(value)
             parameter = next((p for p in called.parameters if p.number.value.data == number), None)
             if parameter is None:
-                parameter = ParameterOp(number, value.type, op.instruction_name.data)
+                parameter = ParameterOp(number, value.type, f"same.{number}")
                 self.code.names.add(parameter, first)
                 parameter.location = op.location
             for use in readers:
@@ -221,7 +221,7 @@ def _shrink(
         present = {p.number.value.data for p in computation.parameters}
         for number, value in enumerate(captured, 1):
             if number not in present:
-                unused = ParameterOp(number, value.type, "unused")
+                unused = ParameterOp(number, value.type, f"same.{number}")
                 code.names.add(unused, next(iter(computation.instructions)))
         Rewriter.replace_value_with_new_type(parameter.result, small)
     rest = [root.operands[index] for index in range(len(types)) if index not in kept]
