@@ -153,7 +153,9 @@ class DiscBaseGemmPass(KernelPass):
         element = as_array(dot.result.type).element_type
         wide = array_type(element, (UNBOUNDED, UNBOUNDED))
         padded_operands = [self._padded(code, value) for value in (lhs, rhs)]
-        value = names.add(DotOp(padded_operands, wide, "wide", dict(inner.properties) | {"name": StringAttr("wide")}), inner)
+        value = names.add(
+            DotOp(padded_operands, wide, "wide", dict(inner.properties) | {"name": StringAttr("wide")}), inner
+        )
         zero, one = code.constant([0, 0]), code.constant([1, 1])
         cut = code.add("real-dynamic-slice", [value, zero, code.shape(results), one], dot.result.type)
         names.replace(inner, cut)
@@ -214,4 +216,3 @@ def _result_dims(pairing: DotDimensions, lhs: SSAValue, rhs: SSAValue) -> Sequen
         *(size for dim, size in enumerate(left) if dim not in (*pairing.lhs_batch, *pairing.lhs_contracting)),
         *(size for dim, size in enumerate(right) if dim not in (*pairing.rhs_batch, *pairing.rhs_contracting)),
     ]
-

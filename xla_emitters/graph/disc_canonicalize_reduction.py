@@ -11,7 +11,7 @@ reduction of no dimension are left. All arrays of a reduction of several (argmax
 Every element is combined in the order in which it was, and the initial value once for each result: the values are the same bits. That
 is why case d is a transpose and not two reductions one after the other, as in BladeDISC: there the initial value counts twice.
 The option `transpose=false` leaves case d, for a target with kernels of its own for it.
-Source: seed document, "DhloCanonicalizeReductionPass"; docs/decisions/13-where-the-passes-of-programs-differ.md.
+Source: seed document, "DhloCanonicalizeReductionPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
 
 from __future__ import annotations

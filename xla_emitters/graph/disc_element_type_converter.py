@@ -2,9 +2,9 @@
 
     r = reduce(m: pred[?,?], and), dims {0}           w = convert(m): u32; s = reduce(w, minimum); r = convert(s): pred
 
-Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32, unsigned
-and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and` and `multiply`
-are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
+Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32,
+unsigned and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and`
+and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
 
     fp16_dot, fp16_convolution   dot, convolution of f32 in f16 (sums in f32), and back: less exact, so an option
     sensitive                    rsqrt, tanh and reductions of f16 in f32, and back
@@ -94,9 +94,11 @@ def _body_opcode(reduction: ReduceOp) -> str | None:
     """The opcode of what a reduction applies, if that is one op of its two arguments."""
     body = find_computation(reduction, reduction.to_apply)
     root = body.root.owner
-    if not isinstance(root, ElementwiseOp) or len(root.operands) != 2 or set(root.operands) != {
-        parameter.result for parameter in body.parameters
-    }:
+    if (
+        not isinstance(root, ElementwiseOp)
+        or len(root.operands) != 2
+        or set(root.operands) != {parameter.result for parameter in body.parameters}
+    ):
         return None
     return root.opcode if root.opcode in OF_INTEGERS else None
 
@@ -109,9 +111,7 @@ def _body(opcode: str, element: DType) -> ComputationOp:
     return ComputationOp(f"{opcode}_{element.name}", Block([x, y, root, ReturnOp(root.result)]))
 
 
-def _between(
-    op: HloOp, names: Names, element: DType, operands: int, body: SymbolRefAttr | None = None
-) -> None:
+def _between(op: HloOp, names: Names, element: DType, operands: int, body: SymbolRefAttr | None = None) -> None:
     """Computes `op` in another type: its first operands are converted to it, and the result back.
 
     body  what a reduction applies then

@@ -7,7 +7,7 @@ cuDNN takes one number for both sides of a spatial dimension, which is not negat
 image is dilated by (gradients have that) goes into the pad too, as the numbers of a padding count in the dilated image.
 A negative padding cuts elements off, which the pad does as well; BladeDISC passes it on, and cuDNN refuses it.
 Convolutions of more than two spatial dimensions, and those on the host, are left.
-Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/13-where-the-passes-of-programs-differ.md.
+Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class DiscGpuConvPaddingPass(KernelPass):
             edges = [(int(low), int(high)) for low, high in padding.array()]
             if not is_dilated and all(low == high >= 0 for low, high in edges):
                 return self.skip(conv, "its padding is the same on both sides")
-            common: list[Number] = [max(min(low, high), 0) for low, high in edges]
+            both = [max(min(low, high), 0) for low, high in edges]
+            common: list[Number] = [*both]
             rest: list[tuple[Number, Number]] = [
-                (low - c, high - c) for (low, high), c in zip(edges, map(int, common), strict=True)
+                (low - c, high - c) for (low, high), c in zip(edges, both, strict=True)
             ]
         else:
             common, rest = _at_run_time(code, conv.operands[2])

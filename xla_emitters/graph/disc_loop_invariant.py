@@ -11,7 +11,7 @@
    the loop after the first, and the loop's result is that value. (Later it needs no buffer of its own, and no copy.)
 2. An op of the body or the condition whose operands come from outside is moved before the loop, from nested loops too, until nothing moves.
    A constant moves with an op that needs it; alone it stays.
-A loop may run zero times, so only ops that cannot fail move: no integer division, no slice or reshape whose sizes are not proven, nothing with
+A loop may run zero times, so only ops that cannot fail move: no integer division, no reshape whose sizes are not proven, nothing with
 effects or state (`MOVABLE`; sizes by the analysis of `sizes`). Computations that two loops share are copied first.
 Source: seed document, "DhloLoopInvariant".
 """
@@ -141,9 +141,7 @@ class _Mover:
             outside[value] = self.code.names.add(constants[value].clone(), self.loop)
         return outside[value]
 
-    def _can_move(
-        self, op: HloOp, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]
-    ) -> bool:
+    def _can_move(self, op: HloOp, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]) -> bool:
         if not all(operand in outside or operand in constants for operand in op.operands) or not op.operands:
             return False
         if reason := may_fail(op, self.sizes):
@@ -191,7 +189,11 @@ def may_fail(op: HloOp, sizes: Sizes | None) -> str:
             return "an integer division may fail"
     elif op.opcode not in MOVABLE:
         return f"'{op.opcode}' is not moved"
-    if op.opcode in _NEEDS_PROOF or has_dynamic_dims(op.result.type) or any(has_dynamic_dims(v.type) for v in op.operands):
+    if (
+        op.opcode in _NEEDS_PROOF
+        or has_dynamic_dims(op.result.type)
+        or any(has_dynamic_dims(v.type) for v in op.operands)
+    ):
         if sizes is None or not sizes.is_proven(op):
             return "its sizes are not proven to fit"
     return ""
@@ -238,7 +240,9 @@ def _shrink(
     made.attributes |= loop.attributes
     result = code.names.add(made, loop)
     values = [
-        code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}") if index in kept else init[index]
+        code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}")
+        if index in kept
+        else init[index]
         for index in range(len(types))
     ]
     whole: SSAValue | None = None
@@ -298,4 +302,3 @@ def _own_computations(loop: RuleOp, names: Names) -> None:
             copy = called.clone()
             names.add_computation(copy, called)
             loop.properties[name] = SymbolRefAttr(copy.sym_name.data)
-

@@ -15,7 +15,8 @@ Parameters and results of the program are on the device. A constant that both si
 
 The second rule is off by default: it moves the arithmetic of token ids and of masks made from them to the host, with a round
 trip for each. Computations of scalars (what reductions and sorts apply) are part of their op and have no place of their own.
-Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_placer.cc; docs/decisions/13-where-the-passes-of-programs-differ.md.
+Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_placer.cc;
+docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ _HOST_OPS = frozenset(
 )  # fmt: skip
 _BY_RESULT = frozenset(("constant", "select", "iota", "dynamic-iota", "dynamic-update-slice"))
 _BY_FIRST = frozenset(("gather", "dynamic-gather"))
-_NEVER = frozenset(("topk", "dynamic-top-k", "rng", "rng-bit-generator", "dynamic-rng-bit-generator", "custom-call", "sort"))
+_NEVER = frozenset(
+    ("topk", "dynamic-top-k", "rng", "rng-bit-generator", "dynamic-rng-bit-generator", "custom-call", "sort")
+)
 
 Slot: TypeAlias = tuple[SSAValue, int]
 """An array of a value: its number among the value's arrays."""
@@ -89,7 +92,9 @@ class DiscPlacerPass(KernelPass):
     i32_on_host: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        entries = [computation for computation in op.ops if isinstance(computation, ComputationOp) and computation.is_entry]
+        entries = [
+            computation for computation in op.ops if isinstance(computation, ComputationOp) and computation.is_entry
+        ]
         if not entries:
             raise self.refuse(op, "no computation is the entry: nothing says what is a parameter of the program")
         placement = _Placement(entries[0])
@@ -173,7 +178,9 @@ class _Placement:
                     inside = [called.parameters[number].result for called in (body, condition)]
                     self._join_values(operand, *inside)
             case CallingOp() if op.opcode in CONTROL:
-                given = [[operand] for operand in op.operands[1:]] if op.opcode == "conditional" else [list(op.operands)]
+                given = (
+                    [[operand] for operand in op.operands[1:]] if op.opcode == "conditional" else [list(op.operands)]
+                )
                 for callee, operands in zip(op.callees(), given, strict=True):
                     called = find_computation(op, callee.symbol)
                     self._join_values(op.result, called.root)

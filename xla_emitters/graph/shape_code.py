@@ -58,7 +58,9 @@ class ShapeCode:
         return self.names.add(ConstantOp.from_array(np.asarray(array, kind.numpy), kind, name), self.before)
 
     def element_of_tuple(self, value: SSAValue, index: int, ir_type: Attribute, name: str) -> SSAValue:
-        return self.names.add(GetTupleElementOp([value], ir_type, name, {"index": IntegerAttr(index, i64)}), self.before)
+        return self.names.add(
+            GetTupleElementOp([value], ir_type, name, {"index": IntegerAttr(index, i64)}), self.before
+        )
 
     def size(self, value: SSAValue, axis: int) -> Number:
         """The size of an axis."""
@@ -108,4 +110,3 @@ class ShapeCode:
         if any(dim < 0 for dim in dims):
             return self.add("dynamic-reshape", [value, self.shape(sizes)], ir_type, name=name)
         return self.add("reshape", [value], ir_type, name=name)
-

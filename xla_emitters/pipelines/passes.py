@@ -12,6 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
+from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
+from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
+from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
+from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
+from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.graph.disc_placer import DiscPlacerPass
+from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.inline_calls import InlineCallsPass
@@ -148,6 +159,23 @@ FOR_TOOLS: tuple[Row, ...] = (
         ConvertIdsToCallsPass,
         "MLIR writes ranges of ids as attributes, with which LLVM divides in 16 bits; XLA's are metadata",
     ),
+)
+
+# A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
+PROGRAM_GRAPH: tuple[Row, ...] = (
+    _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
+    _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
+    _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
+    _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
+    _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
+    _row(
+        DiscCanonicalizeReductionPass, "kernels know rows and columns of matrices; its reshapes need sizes on the host"
+    ),
+    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op", "graph"),
+    _row(DiscPlacerPass, "all shape arithmetic is there: from here every op says where it runs"),
+    _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
+    Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
+    _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
 )
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.

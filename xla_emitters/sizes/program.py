@@ -28,7 +28,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
-from xla_emitters.errors import DataError, VerifyError
+from xla_emitters.errors import DataError
 from xla_emitters.shapes import Axes, Facts, Guard, Parameter, Plan, Size, needed, plan
 from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL
 from xla_emitters.sizes.arrays import Leaf, Number, Value, leaves
@@ -113,7 +113,9 @@ class Sizes:
     def of(self, value: SSAValue) -> tuple[Size | None, ...]:
         """The sizes of an array; None for one that depends on data, or on which call is meant."""
         found = [self._shape(leaf) for leaf in self._contexts(value)]
-        return tuple(sizes[0] if all(size == sizes[0] for size in sizes) else None for sizes in zip(*found, strict=True))
+        return tuple(
+            sizes[0] if all(size == sizes[0] for size in sizes) else None for sizes in zip(*found, strict=True)
+        )
 
     def numbers(self, value: SSAValue) -> tuple[Size | None, ...] | None:
         """The elements of a small array of integers; None where they are not followed, or an element's place for one that is not known."""
@@ -126,12 +128,14 @@ class Sizes:
     def same(self, a: SSAValue, b: SSAValue) -> bool:
         """Whether two arrays are known to have one shape, in every context of theirs."""
         first, second = self._contexts(a), self._contexts(b)
-        return len(first) == len(second) == 1 and first[0].rank == second[0].rank and all(
-            self.walk.axes.same(x, y) is True for x, y in zip(first[0].axes, second[0].axes, strict=True)
+        return (
+            len(first) == len(second) == 1
+            and first[0].rank == second[0].rank
+            and all(self.walk.axes.same(x, y) is True for x, y in zip(first[0].axes, second[0].axes, strict=True))
         )
 
     def is_proven(self, op: HloOp) -> bool:
-        """Whether the sizes that `op` needs equal are, whenever the program's guards hold, and its result's sizes are known and not negative."""
+        """Whether `op` cannot fail for its sizes where the program's guards hold: those that it needs equal are, and none is negative."""
         contexts = self.walk.values.get(op.result, [])
         if not contexts or op in self.walk.unproved:
             return False
@@ -154,9 +158,15 @@ class Sizes:
         return [
             (value, axis)
             for value, contexts in self.walk.values.items()
-            for axis in sorted({
-                key[1] for found in contexts for leaf in leaves(found) for key in leaf.axes if self.walk.size(key) is None
-            })
+            for axis in sorted(
+                {
+                    key[1]
+                    for found in contexts
+                    for leaf in leaves(found)
+                    for key in leaf.axes
+                    if self.walk.size(key) is None
+                }
+            )
         ]
 
     def report(self) -> str:

@@ -4,7 +4,8 @@
     concatenate %x, %y {dimensions = [0]}            (size of x's axis 0 + size of y's, axis 1 of x, which is that of y)
     dynamic_reshape %x, %shape                       the elements of %shape
 
-A rule answers for each array of the result with one entry an axis: the key of an operand's axis, a `Size`, or None where it depends on data.
+A rule answers for each array of the result with one entry an axis: the key of an operand's axis, a `Size`, or None where it depends on
+data.
 It also joins axes that the op wants equal. An op without a rule has what its type says.
 Source: docs/reference/4 3.1; the ops' shape rules in docs/reference/1 5.5, 6.8.
 """
@@ -17,8 +18,8 @@ from typing import Protocol, TypeAlias
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicGatherOp, DynamicReduceWindowOp
-from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
+from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of
@@ -81,7 +82,11 @@ def _broadcast_size(op: HloOp, operands: Sequence[Leaf], dim: int, known: Known)
         if len(large) == 1 or (size is not None and known.facts.at_least(size, 2)):
             return key
     first = sizes[0]
-    return keys[0] if first is not None and all(size is not None and known.facts.equal(first, size) for size in sizes) else None
+    return (
+        keys[0]
+        if first is not None and all(size is not None and known.facts.equal(first, size) for size in sizes)
+        else None
+    )
 
 
 def _as_operand(number: int) -> Rule:
@@ -126,9 +131,7 @@ def _sum(sizes: Sequence[Size | None]) -> Size | None:
 
 def _slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, SliceOp)
-    return [
-        [Size.constant(max(0, -((start - limit) // stride))) for start, limit, stride in map(integers, op.ranges)]
-    ]
+    return [[Size.constant(max(0, -((start - limit) // stride))) for start, limit, stride in map(integers, op.ranges)]]
 
 
 def _padded(size: Size | None, low: Size | None, high: Size | None, interior: Size | None, facts: Facts) -> Size | None:
@@ -152,7 +155,12 @@ def _pad(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
 def _dynamic_pad(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     x, rank = operands[0], operands[0].rank
     edges = zip(*(operands[i].sizes_in(rank) for i in range(2, 5)), strict=True)
-    return [[_padded(known.size(x.axis(axis)), *three, known.facts) for axis, three in enumerate(edges)]]
+    return [
+        [
+            _padded(known.size(x.axis(axis)), low, high, interior, known.facts)
+            for axis, (low, high, interior) in enumerate(edges)
+        ]
+    ]
 
 
 def _real_dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
@@ -355,7 +363,7 @@ def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]
 
 
 def _dynamic_rng(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    return [operands[0].axes, operands[1].sizes_in(operands[1].elements is not None and len(operands[1].elements) or 0)]
+    return [operands[0].axes, operands[1].sizes_in(len(operands[1].elements or ()))]
 
 
 def _dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:

@@ -28,9 +28,9 @@ from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp, ShapeAssertionOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import DynamicSliceOp, SliceOp
+from xla_emitters.dialects.hlo.shape_ops import DynamicSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
-from xla_emitters.dtypes import Kind
+from xla_emitters.dtypes import Array, Kind
 from xla_emitters.errors import Place, VerifyError
 from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.shapes.facts import Source
@@ -248,9 +248,7 @@ class Walk:
             wide = [row * count if len(row) == 1 else row for row in rows]
             if any(len(row) != count for row in wide):
                 return None
-            return tuple(
-                elementwise(op, numbers, self.facts, self._arithmetic) for numbers in zip(*wide, strict=True)
-            )
+            return tuple(elementwise(op, numbers, self.facts, self._arithmetic) for numbers in zip(*wide, strict=True))
         if op.opcode in _MOVES or isinstance(op, DynamicSliceOp):
             return self._moved(op, operands)
         if op.opcode == "dynamic-broadcast-in-dim":
@@ -262,22 +260,22 @@ class Walk:
         """An op that only moves elements moves their numbers: evaluated on places, it says which element is where."""
         if isinstance(op, IotaOp):
             along, dims = op.iota_dimension.value.data, dims_of(op.result)
-            return tuple(in_range(Size.constant(i[along]), element_of(op.result), self.facts) for i in np.ndindex(*dims))
-        if isinstance(op, DynamicSliceOp):
-            starts = [leaf.sizes_in(1)[0] for leaf in operands[1:]]
-            if any(start is None or start.value is None for start in starts):
-                return None
-        numbers = [number for leaf in operands for number in leaf.elements or ()]
-        if isinstance(op, SliceOp | DynamicSliceOp):
-            data = [np.arange(len(operands[0].elements or ())).reshape(dims_of(op.operands[0]))]
-            data += [np.asarray(leaf.sizes_in(1)[0].value) for leaf in operands[1:]]  # type: ignore[union-attr]
-        elif op.opcode == "dynamic-reshape":
+            return tuple(
+                in_range(Size.constant(i[along]), element_of(op.result), self.facts) for i in np.ndindex(*dims)
+            )
+        if op.opcode == "dynamic-reshape":
             return operands[0].elements
-        else:
-            ends = np.cumsum([0, *(len(leaf.elements or ()) for leaf in operands)])
-            data = [
-                np.arange(ends[i], ends[i + 1]).reshape(dims_of(op.operands[i])) for i in range(len(op.operands))
-            ]
+        numbers = [number for leaf in operands for number in leaf.elements or ()]
+        ends = np.cumsum([0, *(len(leaf.elements or ()) for leaf in operands)])
+        data: list[Array] = [
+            np.arange(ends[i], ends[i + 1]).reshape(dims_of(operand)) for i, operand in enumerate(op.operands)
+        ]
+        if isinstance(op, DynamicSliceOp):
+            for i, leaf in enumerate(operands[1:], 1):
+                (start,) = leaf.sizes_in(1)
+                if start is None or start.value is None:
+                    return None
+                data[i] = np.asarray(start.value)
         places = op.evaluate(data, _no_call)
         return tuple(numbers[int(place)] for place in np.asarray(places).reshape(-1))
 

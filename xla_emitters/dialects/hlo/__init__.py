@@ -58,9 +58,7 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: dict[str, type[HloOp]] = {
-    opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *placement.OPS)
-}
+PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *placement.OPS)}
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
 HLO = Dialect(

@@ -45,11 +45,17 @@ def verify_broadcast(op: HloOp) -> None:
                 operand=number,
                 details=(f"it is {type_text(operand.type)}, the result {type_text(op.result.type)}",),
             )
-        if any(size not in (1, UNBOUNDED, result[dim]) and result[dim] != UNBOUNDED for size, dim in zip(dims, axes, strict=True)):
+        if any(
+            size not in (1, UNBOUNDED, result[dim]) and result[dim] != UNBOUNDED
+            for size, dim in zip(dims, axes, strict=True)
+        ):
             raise RuleBroken(
                 "the operands' shapes cannot be broadcast to one",
                 operand=number,
-                details=(" and ".join(type_text(one.type) for one in op.operands), "sizes are equal, or one of them is 1"),
+                details=(
+                    " and ".join(type_text(one.type) for one in op.operands),
+                    "sizes are equal, or one of them is 1",
+                ),
             )
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_op_definition
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.base import Call, HloOp
 
@@ -58,7 +59,7 @@ def devices_of(op: Operation) -> tuple[str, ...]:
     said: Attribute | None = op.attributes.get(DEVICE)
     if isinstance(said, StringAttr):
         return (said.data,)
-    return tuple(one.data for one in said if isinstance(one, StringAttr)) if isinstance(said, ArrayAttr) else ()
+    return tuple(one.data for one in said) if isa(said, ArrayAttr[StringAttr]) else ()
 
 
 def is_on_host(op: Operation) -> bool:
