@@ -78,7 +78,7 @@ class DiscGpuConvPaddingPass(KernelPass):
         for i, (before, after) in enumerate(rest):
             axis = labels.index(str(i))
             low[axis], high[axis], interior[axis] = before, after, dims[i].base_dilation - 1
-        zero = code.constant(0, element_of(image).name, "zero")
+        zero = _zero(code, image)
         padded = _padded(code, image, zero, low, high, interior)
         pairs = [one for number in common for one in (number, number)]
         known = [number for number in pairs if isinstance(number, int)]
@@ -86,15 +86,21 @@ class DiscGpuConvPaddingPass(KernelPass):
             padding = code.constant(np.asarray(known).reshape(-1, 2), "s64", "padding")
         else:
             matrix = array_type(SCALAR.element_type, (len(common), 2))
-            padding = code.add("reshape", [code.shape(pairs)], matrix, name="padding")
+            padding = code.add("reshape", [code.shape(pairs)], matrix, name="padding", of_sizes=True)
         conv.operands = [padded, conv.operands[1], padding]
         conv.properties["window"] = WindowAttr(Window(tuple(replace(dim, base_dilation=1) for dim in dims)))
+
+
+def _zero(code: ShapeCode, image: SSAValue) -> SSAValue:
+    """The padding value, where the image is."""
+    element = element_of(image)
+    return code.insert(ConstantOp.from_array(np.zeros((), element.numpy), element, "zero"))
 
 
 def _at_run_time(code: ShapeCode, padding: SSAValue) -> tuple[list[Number], list[tuple[Number, Number]]]:
     """What both sides have in common, and the rest, of a padding that an operand holds."""
     spatial = dims_of(padding)[0]
-    wide = code.add("convert", [padding], array_type(SCALAR.element_type, (spatial, 2)))
+    wide = code.add("convert", [padding], array_type(SCALAR.element_type, (spatial, 2)), of_sizes=True)
     common, rest = list[Number](), list[tuple[Number, Number]]()
     for i in range(spatial):
         low, high = (_element(code, wide, i, side) for side in (0, 1))
@@ -106,8 +112,8 @@ def _at_run_time(code: ShapeCode, padding: SSAValue) -> tuple[list[Number], list
 
 def _element(code: ShapeCode, matrix: SSAValue, row: int, column: int) -> SSAValue:
     ranges = ArrayAttr([integer_array([row, row + 1, 1]), integer_array([column, column + 1, 1])])
-    one = code.add("slice", [matrix], array_type(SCALAR.element_type, (1, 1)), {"slice": ranges})
-    return code.add("reshape", [one], SCALAR)
+    one = code.add("slice", [matrix], array_type(SCALAR.element_type, (1, 1)), {"slice": ranges}, of_sizes=True)
+    return code.add("reshape", [one], SCALAR, of_sizes=True)
 
 
 def _padded(

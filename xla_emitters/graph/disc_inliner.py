@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, TupleOp
-from xla_emitters.graph.inline_calls import inline_calls
+from xla_emitters.graph.inlining import inline_calls
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

@@ -88,7 +88,7 @@ class DiscLoopInvariantPass(KernelPass):
         mover = _Mover(self, loop, code, sizes)
         for called in (body, condition):
             mover.move(called, transparent)
-        if not transparent and not mover.captured:
+        if not transparent and len(mover.captured) == len(loop.operands) - 1:
             return None
         kept = [index for index in range(len(types)) if index not in transparent]
         _shrink(loop, (body, condition), code, kept, init, mover.captured)

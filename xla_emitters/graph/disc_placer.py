@@ -29,6 +29,7 @@ from typing import TypeAlias
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -97,6 +98,8 @@ class DiscPlacerPass(KernelPass):
         ]
         if not entries:
             raise self.refuse(op, "no computation is the entry: nothing says what is a parameter of the program")
+        for copy in [inner for inner in op.walk() if isinstance(inner, TransferOp)]:
+            Rewriter.replace_op(copy, (), [copy.operands[0]])  # of an earlier run: places are decided anew
         placement = _Placement(entries[0])
         placement.decide(i32_on_host=self.i32_on_host)
         _Placing(placement, Names(op)).apply()

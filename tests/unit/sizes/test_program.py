@@ -158,7 +158,8 @@ def test_a_size_that_is_data_is_not_known_and_a_slice_of_n_from_there_is() -> No
     sizes = program(
         "    %n = stablehlo.constant dense<3> : tensor<1xi32>\n    %one = stablehlo.constant dense<1> : tensor<1xi32>\n"
         "    %e = stablehlo.add %i, %n : tensor<1xi32>\n"
-        "    %0 = stablehlo.real_dynamic_slice %x, %i, %e, %one : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>\n"
+        "    %0 = stablehlo.real_dynamic_slice %x, %i, %e, %one : "
+        "(tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>\n"
         "    %1 = stablehlo.dynamic_iota %i, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>\n    return %0, %1 : tensor<?xf32>, tensor<?xf32>",
         "%x: tensor<?xf32>, %i: tensor<1xi32>",
         "(tensor<?xf32>, tensor<?xf32>)",
