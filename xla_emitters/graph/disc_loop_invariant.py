@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -36,6 +36,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.host import CAPTURES
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of, has_dynamic_dims, tuple_type, tuple_types
 from xla_emitters.graph.inlining import erase_unused
@@ -237,7 +238,7 @@ def _shrink(
     start = code.names.add(TupleOp([init[index] for index in kept], small, f"{name}.init"), loop)
     properties = {key: value for key, value in loop.properties.items() if key != "name"}
     made = type(loop)([start, *captured], small, name, properties)
-    made.attributes |= loop.attributes
+    made.attributes |= loop.attributes | ({CAPTURES: UnitAttr()} if captured else {})
     result = code.names.add(made, loop)
     values = [
         code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}")
