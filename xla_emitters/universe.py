@@ -26,6 +26,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-inliner": ("graph", "disc_inliner"),
     "disc-loop-invariant": ("graph", "disc_loop_invariant"),
     "disc-placer": ("graph", "disc_placer"),
+    "disc-shape-optimization": ("graph", "disc_shape_optimization"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),

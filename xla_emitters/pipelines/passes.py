@@ -21,6 +21,7 @@ from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
 from xla_emitters.graph.disc_placer import DiscPlacerPass
+from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
 from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
 from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
@@ -171,8 +172,11 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(
         DiscCanonicalizeReductionPass, "kernels know rows and columns of matrices; its reshapes need sizes on the host"
     ),
-    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op", "graph"),
-    _row(DiscPlacerPass, "all shape arithmetic is there: from here every op says where it runs"),
+    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op"),
+    _row(
+        DiscShapeOptimizationPass, "all shape arithmetic is there: computed once, before it is given a place", "graph"
+    ),
+    _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
     _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
     Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
     _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
