@@ -60,10 +60,11 @@ class DiscLoopInvariantPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         has_entry = any(isinstance(inner, ComputationOp) and inner.is_entry for inner in op.ops)
-        names, sizes = Names(op), sizes_of(op) if has_entry else None
+        names = Names(op)
         for loop in _inner_first(op):
             _own_computations(loop, names)
-            self._simplify(loop, names, sizes)
+            # Again for each loop: what an inner one lost is new where it is now.
+            self._simplify(loop, names, sizes_of(op) if has_entry else None)
         erase_unused(op, [inner for inner in op.ops if isinstance(inner, ComputationOp)] if has_entry else [])
 
     def _simplify(self, loop: RuleOp, names: Names, sizes: Sizes | None) -> None:
