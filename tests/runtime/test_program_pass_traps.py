@@ -90,11 +90,8 @@ def test_narrow_integers_wrap_around_as_before(
 ) -> None:
     module = reduction(element, opcode, init, "?x?", "0", "?x")
     random = np.random.default_rng(3)
-    x = (
-        random.integers(0, 2, (6, 7)).astype(np.bool_)
-        if numpy is np.bool_
-        else random.integers(-99, 99, (6, 7)).astype(numpy)
-    )
+    low, high = (0, 2) if numpy is np.bool_ else (-99, 99)
+    x: Array = np.asarray(random.integers(low, high, (6, 7))).astype(numpy)
     found = value_after(module, [x], DiscElementTypeConverterPass())
     assert found.dtype == numpy
     np.testing.assert_array_equal(found, fold.reduce(x, axis=0, dtype=numpy))
@@ -166,7 +163,7 @@ def test_what_an_inner_loop_does_not_change_leaves_both_loops(trips: int) -> Non
         module.verify()
     (negate,) = (op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "negate")
     assert negate.parent_op() is entry_of(module)
-    x, w = np.float32([1, 2]), np.float32([3, 5])
+    x, w = np.asarray([1, 2], np.float32), np.asarray([3, 5], np.float32)
     (found,) = evaluate(entry_of(module), [x, w, np.asarray(trips, np.int32)])
     np.testing.assert_array_equal(found, x - trips * trips * w)
 

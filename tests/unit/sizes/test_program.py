@@ -259,8 +259,8 @@ def test_a_call_is_refused_exactly_where_jaxs_assertions_refuse_it(name: str) ->
     examples = inputs_of(name, {"b": 2, "s": 3})
     refused = 0
     for _ in range(60):
-        drawn = [
-            tuple(random.integers(0, 5, array.ndim).tolist()) if random.random() < 0.5 else array.shape
+        drawn: list[tuple[int, ...]] = [
+            tuple(int(random.integers(0, 5)) for _ in array.shape) if random.random() < 0.5 else array.shape
             for array in examples
         ]
         fixed = [
