@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp, devices_of
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError
 from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
 from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
 from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
@@ -195,3 +196,18 @@ def test_no_op_reads_from_the_other_memory(name: str) -> None:
             assert there == (wanted,), f"operand {number} of {op.opcode}"
             checked += 1
     assert checked > 20
+
+
+def test_a_size_1_is_not_repeated_at_run_time() -> None:
+    """In a branch no guard of the program compares the sizes: the op does, where NumPy would broadcast."""
+    module = parsed(
+        """
+hlo.computation @main entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<?xf32>
+  %y = hlo.parameter 1 {name = "y"} : tensor<?xf32>
+  %s = hlo.add %x, %y {name = "s"} : tensor<?xf32>
+  hlo.return %s : tensor<?xf32>
+}"""
+    )
+    with pytest.raises(DataError, match=r"%s = add: operands of shapes \[3\] and \[1\]"):
+        evaluate(entry_of(module), [np.zeros(3, np.float32), np.zeros(1, np.float32)])
