@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from time import process_time
 
 import numpy as np
@@ -21,8 +22,15 @@ SYMBOLIC = [name for name, case in CASES.items() if case.sizes != ({},)]
 HLO_NAMES = {"float32": "f32", "float64": "f64", "int32": "s32", "int8": "s8", "uint32": "u32", "bool": "pred"}
 
 
+@cache
 def read(name: str) -> ModuleOp:
+    """A program of the corpus; nothing here changes it."""
     return parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), f"{name}.mlir")
+
+
+@cache
+def sizes_in(name: str) -> Sizes:
+    return sizes_of(read(name))
 
 
 def program(body: str, signature: str, result: str) -> Sizes:
@@ -49,7 +57,7 @@ def arguments(name: str, sizes: dict[str, int]) -> list[Argument]:
 
 @pytest.mark.tiny
 def test_every_dimension_of_the_layer_is_known() -> None:
-    sizes = sizes_of(read("layer"))
+    sizes = sizes_in("layer")
     assert sizes.unresolved == []
     assert len(sizes.walk.values) > 190
     assert [solved.symbol for solved in sizes.guards.plan.solved] == ["b", "s"]
@@ -58,12 +66,12 @@ def test_every_dimension_of_the_layer_is_known() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_dimension_of_every_program_is_known(name: str) -> None:
     """No size of these programs depends on data; an implementation without a rule for one of their ops leaves some open."""
-    assert sizes_of(read(name)).unresolved == []
+    assert sizes_in(name).unresolved == []
 
 
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_the_symbols_are_found_from_the_arguments(name: str) -> None:
-    guards = sizes_of(read(name)).guards
+    guards = sizes_in(name).guards
     for wanted in CASES[name].sizes:
         assert guards.check(arguments(name, dict(wanted))) == {k: v for k, v in wanted.items() if k in "bs"} | (
             {"s": wanted["s"]} if "s" in wanted else {}
@@ -74,7 +82,7 @@ def test_the_symbols_are_found_from_the_arguments(name: str) -> None:
 def test_the_results_have_the_sizes_that_jax_computes(name: str) -> None:
     """The shape of every result, evaluated at the symbols' values, is that of JAX's array in the corpus."""
     module, expected = read(name), np.load(CORPUS / f"{name}.npz")
-    sizes = sizes_of(module)
+    sizes = sizes_in(name)
     (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
     for number, values in enumerate(CASES[name].sizes):
         for i, root in enumerate(entry.roots):
@@ -84,7 +92,7 @@ def test_the_results_have_the_sizes_that_jax_computes(name: str) -> None:
 
 def test_an_axis_is_written_over_jaxs_names() -> None:
     """`2*b` and `s + 1` of the specification, not d0 and d1."""
-    guards = sizes_of(read("halves")).guards
+    guards = sizes_in("halves").guards
     assert guards.parameters[0].shape == (parse_size("2*b"), parse_size("s + 1"))
     assert guards.parameters[0].name == "x"
 
@@ -100,7 +108,7 @@ def test_without_names_symbols_are_numbered() -> None:
 
 
 def test_jaxs_assertion_speaks_first_and_in_its_words() -> None:
-    guards = sizes_of(read("masked_softmax")).guards
+    guards = sizes_in("masked_softmax").guards
     with pytest.raises(DataError) as caught:
         guards.check([Argument("f32", (2, 3, 4)), Argument("s32", (2,))])
     assert "Found inconsistency between dimension size args[0].shape[2] (= 4) and the specification 's' (= 3)" in str(
@@ -110,7 +118,7 @@ def test_jaxs_assertion_speaks_first_and_in_its_words() -> None:
 
 def test_a_division_that_is_not_exact_is_jaxs_error() -> None:
     with pytest.raises(DataError, match="Division had remainder 1 when computing the value of 'b'"):
-        sizes_of(read("halves")).guards.check([Argument("f32", (5, 3))])
+        sizes_in("halves").guards.check([Argument("f32", (5, 3))])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +131,7 @@ def test_a_division_that_is_not_exact_is_jaxs_error() -> None:
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(given: Argument, message: str) -> None:
-    guards = sizes_of(read("layer")).guards
+    guards = sizes_in("layer").guards
     right = arguments("layer", {"b": 2, "s": 3})
     with pytest.raises(DataError, match=message):
         guards.check([given, *right[1:]])
@@ -242,7 +250,7 @@ module @m {
 
 
 def test_the_report_says_where_symbols_are_from_and_what_is_checked() -> None:
-    report = sizes_of(read("halves")).report()
+    report = sizes_in("halves").report()
     assert "b     argument 0 (p0) 'x', axis 0, which is 2*b" in report
     assert "argument 0 (p0) 'x' is f32[2*b,s + 1]" in report
     assert "mod(p0_0, 2) == 0 (said by the program)" in report
@@ -253,7 +261,7 @@ def test_the_report_says_where_symbols_are_from_and_what_is_checked() -> None:
 def test_a_call_is_refused_exactly_where_jaxs_assertions_refuse_it(name: str) -> None:
     """Sizes drawn at random: the guards stop with the sentence with which the program's own assertions stop, and only then."""
     module = read(name)
-    guards = sizes_of(module).guards
+    guards = sizes_in(name).guards
     (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
     random = np.random.default_rng(7)
     examples = inputs_of(name, {"b": 2, "s": 3})
