@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.types import leaf_types
-from xla_emitters.fusions.host import host_computations, is_one_kernel
+from xla_emitters.fusions.host import is_one_kernel, run_by
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
@@ -67,7 +67,7 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
         steps: tuple[Step, ...] = (planner.launch(entry, view_of(entry), given, wanted),)
     else:
         # Callees first: what a loop hands on is known when the computation around it is looked at.
-        computations = host_computations(module)
+        computations = run_by(entry)
         for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
             planner.values.of(called_by(op)[1], is_state=True)
         with _deep_enough(len(computations)):

@@ -287,9 +287,8 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
     ]
     for start, limit, size, op in walk.ranges:
         said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
-        guards += [
-            _at_least(*pair, op, said, (start, limit, size)) for pair in ((start, zero), (limit, start), (size, limit))
-        ]
+        ordered = ((start, zero), (limit, start), (size, limit))
+        guards += [_at_least(*pair, op, said, (start, limit, size)) for pair in ordered]
     return needed(guards, facts)[0]
 
 

@@ -269,8 +269,9 @@ class Walk:
             return operands[0].elements
         numbers = [number for leaf in operands for number in leaf.elements or ()]
         ends = np.cumsum([0, *(len(leaf.elements or ()) for leaf in operands)])
+        places: Array = np.arange(int(ends[-1]), dtype=np.int64)
         data: list[Array] = [
-            np.arange(ends[i], ends[i + 1]).reshape(dims_of(operand)) for i, operand in enumerate(op.operands)
+            places[ends[i] : ends[i + 1]].reshape(dims_of(operand)) for i, operand in enumerate(op.operands)
         ]
         if isinstance(op, DynamicSliceOp):
             for i, leaf in enumerate(operands[1:], 1):
@@ -278,8 +279,8 @@ class Walk:
                 if start is None or start.value is None:
                     return None
                 data[i] = np.asarray(start.value)
-        places = op.evaluate(data, _no_call)
-        return tuple(numbers[int(place)] for place in np.asarray(places).reshape(-1))
+        moved: Array = np.asarray(op.evaluate(data, _no_call))
+        return tuple(numbers[int(place)] for place in moved.reshape(-1))
 
     # ------------------------------------------------------------------------------------------------------------- sizes
 

@@ -53,8 +53,16 @@ from xla_emitters.dialects.hlo.convert import (
 )
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
-from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, broadcast_arrays, verify_broadcast
-from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, type_text
+from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, broadcast_arrays, verify_broadcast, verify_one_shape
+from xla_emitters.dialects.hlo.types import (
+    array_type,
+    dims_of,
+    element_of,
+    has_dynamic_dims,
+    is_array,
+    same_dims,
+    type_text,
+)
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.functions import BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -308,6 +316,8 @@ class ElementwiseOp(HloOp):
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         if BROADCAST in self.attributes:
             operands = broadcast_arrays(self, operands)
+        elif has_dynamic_dims(self.result.type):
+            verify_one_shape(self, operands, self.ROW.scalars)
         with np.errstate(all="ignore"):
             values = [widen(np.asarray(operand)) for operand in operands]
             if self.deciding.kind is COMPLEX:

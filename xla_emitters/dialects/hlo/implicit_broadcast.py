@@ -72,3 +72,14 @@ def broadcast_arrays(op: HloOp, operands: Sequence[Any]) -> list[Any]:
         raise DataError(
             f"%{op.instruction_name.data} = {op.opcode}: {shapes} cannot be broadcast to one shape", stage="evaluate"
         ) from None
+
+
+def verify_one_shape(op: HloOp, operands: Sequence[Any], scalars: Sequence[int]) -> None:
+    """raises DataError where the arrays of an op that broadcasts nothing differ in shape: NumPy would repeat a size 1
+
+    scalars  the operands that may be scalars instead
+    """
+    shapes = [operand.shape for number, operand in enumerate(operands) if operand.ndim or number not in scalars]
+    if any(shape != shapes[0] for shape in shapes):
+        shown = " and ".join(str(list(shape)) for shape in dict.fromkeys(shapes))
+        raise DataError(f"%{op.instruction_name.data} = {op.opcode}: operands of shapes {shown}", stage="evaluate")

@@ -9,7 +9,7 @@ Source: docs/reference/1 6.8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute
 
@@ -276,6 +276,10 @@ def _stochastic_convert(op: RuleOp) -> Attribute:
     return array_type(as_array(op.result.type).element_type, dims_of(operand))
 
 
+def _sizes_of_operand(number: int) -> Callable[[RuleOp], Sequence[int]]:
+    return lambda op: dims_of(op.operands[number])
+
+
 _DOT = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
 _NORM = ("epsilon", "feature_index")
 
@@ -288,10 +292,27 @@ ROWS: tuple[RuleRow, ...] = (
         ("is_stable",),
         _comparator,
         meaning=evaluated_by_library,
+        sizes=_sizes_of_operand(0),
     ),
-    RuleRow("topk", range(1, 2), _top_k, ("k",), ("largest",), meaning=evaluated_by_library),
+    RuleRow(
+        "topk",
+        range(1, 2),
+        _top_k,
+        ("k",),
+        ("largest",),
+        meaning=evaluated_by_library,
+        sizes=lambda op: (*dims_of(op.operands[0])[:-1], op.number("k")),
+    ),
     RuleRow("fft", range(1, 2), _fft, ("fft_type", "fft_length"), meaning=evaluated_by_library),
-    RuleRow("cholesky", range(1, 2), _cholesky, (), ("lower",), meaning=evaluated_by_library),
+    RuleRow(
+        "cholesky",
+        range(1, 2),
+        _cholesky,
+        (),
+        ("lower",),
+        meaning=evaluated_by_library,
+        sizes=_sizes_of_operand(0),
+    ),
     RuleRow(
         "triangular-solve",
         range(2, 3),
@@ -299,6 +320,7 @@ ROWS: tuple[RuleRow, ...] = (
         (),
         ("left_side", "lower", "unit_diagonal", "transpose_a"),
         meaning=evaluated_by_library,
+        sizes=_sizes_of_operand(1),
     ),
     RuleRow("batch-norm-training", range(3, 4), _batch_norm_training, _NORM, meaning=meaning.batch_norm_training),
     RuleRow("batch-norm-inference", range(5, 6), _batch_norm_inference, _NORM, meaning=meaning.batch_norm_inference),
