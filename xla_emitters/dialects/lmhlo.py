@@ -57,6 +57,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
@@ -69,7 +70,7 @@ DEVICE = "disc.device"
 
 def tensor_of(ir_type: Attribute) -> ArrayType:
     """The tensor that a buffer holds. raises VerifyException for what is no buffer."""
-    if not isinstance(ir_type, MemRefType):
+    if not isa(ir_type, MemRefType[Attribute]):
         raise VerifyException(f"expected a memref, got {ir_type}")
     return array_type(ir_type.element_type, ir_type.get_shape())
 
@@ -180,7 +181,7 @@ def _parse_values(parser: Parser) -> list[Any]:
 
 def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     """The class of an `hlo` op's kin on buffers."""
-    fields = {
+    fields: dict[str, Any] = {
         "__module__": __name__,
         "__doc__": f"`{hlo.name}` on buffers.",
         "__annotations__": {"HLO": ClassVar[type[HloOp]]},
