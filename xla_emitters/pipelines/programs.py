@@ -79,8 +79,7 @@ class DynamicProgram:
         stage = stage or self.stage
         if stage in ON_TENSORS:
             return evaluate(entry_of(self.at(stage)), arrays, value_of=value_of)
-        loaded = self.loaded if stage == self.stage else load(self.at(stage))
-        return loaded.run(arrays)
+        return self.loaded_at(stage).run(arrays)
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
         """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
@@ -93,23 +92,36 @@ class DynamicProgram:
 
     def at(self, stage: str) -> ModuleOp:
         """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
-        if stage == self.stage:
-            return self.module
-        text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
-        if text is None:
-            reached = [step.stage for step in self.trace.steps if step.stage and step.ir]
-            raise UsageError(f"no IR of stage '{stage}'", help=f"recorded: {', '.join(reached)}")
-        return parse_ir(text, f"<{stage}>")
+        if stage not in self._modules:
+            text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
+            if text is None:
+                reached = [step.stage for step in self.trace.steps if step.stage and step.ir]
+                raise UsageError(f"no IR of stage '{stage}'", help=f"recorded: {', '.join(reached)}")
+            self._modules[stage] = parse_ir(text, f"<{stage}>")
+        return self._modules[stage]
+
+    def loaded_at(self, stage: str) -> LoadedProgram:
+        """The program as a function of arrays, with a context of its own, from what a stage left. raises as `at` and `python_program`."""
+        if stage not in self._loaded:
+            module = self.at(stage)
+            made = python_program(module)
+            self._loaded[stage] = LoadedProgram(
+                made.source, made.functions, made.dtypes, Constants(constants_of(module))
+            )
+        return self._loaded[stage]
 
     @cached_property
-    def loaded(self) -> LoadedProgram:
-        """The host program with its context. raises UsageError at a stage on tensors, which has none."""
-        return load(self.module)
+    def _modules(self) -> dict[str, ModuleOp]:
+        return {self.stage: self.module}
+
+    @cached_property
+    def _loaded(self) -> dict[str, LoadedProgram]:
+        return {}
 
     @property
     def counters(self) -> Counters:
-        """What the program's context did so far."""
-        return self.loaded.context.counters
+        """What the context of the last stage did so far. raises as `loaded_at`."""
+        return self.loaded_at(self.stage).context.counters
 
 
 def compile_program(
@@ -168,9 +180,3 @@ def _as_declared(array: Array, name: str, number: int) -> Array:
         raise DataError(f"argument {number} (p{number}) is {array.dtype.name}, expected {wanted.name}", stage="run")
     # A copy where the elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
     return np.asarray(array, wanted, order="C")
-
-
-def load(module: ModuleOp) -> LoadedProgram:
-    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
-    made = python_program(module)
-    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(module)))
