@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import numpy as np
 import pytest
 from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
@@ -10,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError, VerifyError
+from xla_emitters.runtime.reference import evaluate
 from xla_emitters.shapes import Size, parse_size
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -244,3 +247,60 @@ def test_the_report_says_where_symbols_are_from_and_what_is_checked() -> None:
     assert "argument 0 (p0) 'x' is f32[2*b,s + 1]" in report
     assert "mod(p0_0, 2) == 0 (said by the program)" in report
     assert report.endswith("0 that depend on data")
+
+
+@pytest.mark.parametrize("name", ["masked_softmax", "halves", "reversed", "update_slice", "gradient"])
+def test_a_call_is_refused_exactly_where_jaxs_assertions_refuse_it(name: str) -> None:
+    """Sizes drawn at random: the guards stop with the sentence with which the program's own assertions stop, and only then."""
+    module = read(name)
+    guards = sizes_of(module).guards
+    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    random = np.random.default_rng(7)
+    examples = inputs_of(name, {"b": 2, "s": 3})
+    refused = 0
+    for _ in range(60):
+        drawn = [
+            tuple(random.integers(0, 5, array.ndim).tolist()) if random.random() < 0.5 else array.shape
+            for array in examples
+        ]
+        fixed = [
+            tuple(
+                size if wanted.value is None else wanted.value
+                for size, wanted in zip(shape, parameter.shape, strict=True)
+            )
+            for shape, parameter in zip(drawn, guards.parameters, strict=True)
+        ]
+        inputs = [np.zeros(shape, array.dtype) for shape, array in zip(fixed, examples, strict=True)]
+        given = [Argument(HLO_NAMES[array.dtype.name], array.shape) for array in inputs]
+        said = ""
+        try:
+            evaluate(entry, inputs)
+        except DataError as error:
+            said = error.message
+        if not said:
+            assert guards.check(given)
+            continue
+        refused += 1
+        with pytest.raises(DataError) as caught:
+            guards.check(given)
+        assert caught.value.message == said
+    assert 10 < refused < 60
+
+
+def test_the_work_grows_with_the_program() -> None:
+    """Twice the ops: no more than three times the time, and 2,000 ops in a few seconds on any machine."""
+    times = list[float]()
+    for count in (500, 1000, 2000):
+        lines = [f"    %{n + 1} = stablehlo.add %{n}, %{n} : tensor<?x?xf32>" for n in range(count)]
+        text = "\n".join(
+            ["    %0 = stablehlo.negate %x : tensor<?x?xf32>", *lines, f"    return %{count} : tensor<?x?xf32>"]
+        )
+        module = parse_stablehlo(
+            f"module @m {{\n  func.func public @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {{\n{text}\n  }}\n}}",
+            "m.mlir",
+        )
+        start = process_time()
+        assert sizes_of(module).unresolved == []
+        times.append(process_time() - start)
+    assert times[2] < 5
+    assert times[2] < 9 * times[0] + 0.2
