@@ -1,7 +1,7 @@
 """Makes the files of `tests/corpus/modules` from `jax_programs`: the real XLA:GPU optimizes each, without a GPU; XLA:CPU computes it.
 
-    PYTHONPATH=.:tests python -m runtime.jax_modules              # all; in an environment with the extras [jax,ptxas]
-    PYTHONPATH=.:tests python -m runtime.jax_modules softmax rnn  # these
+    PYTHONPATH=tests python -m runtime.jax_modules              # all; in an environment with the extras [jax,ptxas]
+    PYTHONPATH=tests python -m runtime.jax_modules softmax rnn  # these
 
 A program is rewritten only where one of its files or its recipe changed.
 """

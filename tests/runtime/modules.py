@@ -19,10 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.program import ArraySpec
+from xla_emitters.runtime.arrays import load_arrays
 
 MODULES = Path(__file__).parents[1] / "corpus" / "modules"
 SETTINGS = {"": "Triton off", ".triton": "XLA's defaults"}
@@ -53,6 +56,17 @@ class Recipe:
         """The `.npz` of the results."""
         return MODULES / f"{self.name}.npz"
 
+    def differs(self, results: Sequence[Array], specs: Sequence[ArraySpec]) -> tuple[str, ...]:
+        """What is wrong with results, a line for each that differs from the expected ones by more than it may."""
+        found: list[str] = []
+        for number, (got, wanted) in enumerate(zip(results, load_arrays(self.expected, "r", specs), strict=True)):
+            exact = not (self.atol or self.rtol) or wanted.dtype.kind in "biu"
+            kind = wanted.dtype if exact else np.promote_types(np.float64, _numpys(wanted.dtype))
+            close = got == wanted if exact else np.isclose(got.astype(kind), wanted.astype(kind), self.rtol, self.atol)
+            if got.shape != wanted.shape or not close.all():
+                found.append(f"r{number}: {close.size - np.count_nonzero(close)} of {close.size} differ")
+        return tuple(found)
+
     def text(self, setting: str) -> Path:
         """The module's file; `setting` is a key of `SETTINGS`."""
         return MODULES / f"{self.name}{setting}.hlo"
@@ -63,6 +77,11 @@ def recipes() -> dict[str, Recipe]:
     """Every program by its name."""
     data = json.loads((MODULES / "modules.json").read_text())
     return {name: Recipe(name, tuple(row["inputs"]), row["atol"], row["rtol"]) for name, row in data.items()}
+
+
+def _numpys(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """The type itself, or f32 for one that NumPy lacks: it holds all values of any."""
+    return kind if kind.isbuiltin == 1 else np.dtype(np.float32)
 
 
 def draw(words: str, seed: int) -> Array:
@@ -78,7 +97,7 @@ def draw(words: str, seed: int) -> Array:
     if found["word"] == "permutation":
         return random.permutation(shape[0]).astype(target)
     if found["word"] == "any":
-        return np.frombuffer(random.bytes(int(np.prod(shape)) * target.itemsize), target).reshape(shape)
+        return np.frombuffer(random.bytes(int(np.prod(shape)) * target.itemsize), target).reshape(shape).copy()
     if found["type"] == "pred":
         return random.randint(0, 2, shape).astype(target)
     if found["type"].startswith("c"):

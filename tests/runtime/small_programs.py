@@ -141,7 +141,8 @@ ENTRY main {
   %rows = s32[5] parameter(2)
   %u = s32[5] parameter(3)
   %k = f32[] constant(3)
-  %c = f32[3] fusion(%large, %k), kind=kInput, calls=column
+  %c = f32[3] fusion(%large, %k), kind=kCustom, calls=column,
+      backend_config={"fusion_backend_config":{"kind":"__triton"}}
   %turn = f32[3] call(%c), to_apply=turned
   %s = (f32[8], f32[6]) fusion(%small), kind=kInput, calls=sizes
   %w = s32[9] fusion(%array, %rows, %u), kind=kInput, calls=scattered

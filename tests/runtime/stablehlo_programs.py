@@ -2,6 +2,7 @@
 
     python tests/runtime/stablehlo_programs.py            in an environment with jax 0.10.2: writes NAME.mlir and NAME.npz of all
     python tests/runtime/stablehlo_programs.py layer ...  of these
+    python tests/runtime/stablehlo_programs.py --run DIR  runs DIR/NAME.mlir, which we printed, in JAX, and compares with NAME.npz
 
 NAME.npz holds the results `k/r0` ... for choice k of the sizes; the inputs are drawn again by `inputs_of`, which needs only NumPy.
 The functions are ours.
@@ -35,7 +36,6 @@ class Case:
     tolerance: float = 2e-5
     is_evaluated: bool = True
     form: str = "pretty"
-    constraints: tuple[str, ...] = ()
 
 
 BS = ({"b": 1, "s": 1}, {"b": 2, "s": 5}, {"b": 3, "s": 8})
@@ -265,23 +265,28 @@ def functions() -> dict[str, Callable[..., Any]]:
     }
 
 
-def text_of(function: Callable[..., Any], case: Case) -> str:
-    """The program as JAX prints it: an exported one with symbols, a lowered one without."""
+def arguments_of(case: Case) -> list[Any]:
+    """The shapes on which JAX traces a program; all its symbols are of one scope."""
     import jax
     import jax.numpy as jnp
     from jax import export
 
-    jax_names = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", **NUMPY}
-    names = sorted({name for sizes in case.sizes for name in sizes})
-    symbols = (
-        dict(zip(names, export.symbolic_shape(",".join(names), constraints=case.constraints), strict=True))
-        if names
-        else {}
-    )
-    shapes = [
-        jax.ShapeDtypeStruct(tuple(shape), jnp.dtype(jax_names[element])) for element, shape, _ in specs(case, symbols)
+    jax_names = {**NUMPY, "bf16": "bfloat16", "f16": "float16"}
+    names = sorted(case.sizes[0])
+    symbols = export.symbolic_shape(",".join(names)) if names else ()
+    known = dict(zip(names, symbols, strict=True))
+    return [
+        jax.ShapeDtypeStruct(tuple(shape), jnp.dtype(jax_names[element])) for element, shape, _ in specs(case, known)
     ]
-    if names:
+
+
+def text_of(function: Callable[..., Any], case: Case) -> str:
+    """The program as JAX prints it: an exported one with symbols, a lowered one without."""
+    import jax
+    from jax import export
+
+    shapes = arguments_of(case)
+    if case.sizes[0]:
         return export.export(jax.jit(function))(*shapes).mlir_module()
     lowered = jax.jit(function).lower(*shapes)
     if case.form == "generic":
@@ -308,8 +313,43 @@ def write(name: str) -> None:
     np.savez_compressed(CORPUS / f"{name}.npz", **found)
 
 
-def main(names: Sequence[str]) -> None:
-    for name in names or CASES:
+def run(name: str, text: str) -> float:
+    """The largest difference from the expected results, in units of the tolerance, of a text that JAX reads, refines and runs."""
+    import dataclasses
+
+    import jax
+    from jax import export
+    from jax._src.export import _export
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+
+    case = CASES[name]
+    jax.config.update("jax_enable_x64", "f64" in str(case.inputs))
+    exported = export.export(jax.jit(functions()[name]))(*arguments_of(case))
+    with mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        module.operation.verify()
+        serialized = _export._module_to_bytecode(module)
+    exported = dataclasses.replace(exported, mlir_module_serialized=serialized)
+    expected, worst = np.load(CORPUS / f"{name}.npz"), 0.0
+    for number, sizes in enumerate(case.sizes):
+        for i, result in enumerate(jax.tree.leaves(exported.call(*inputs_of(name, sizes)))):
+            wanted = expected[f"{number}/r{i}"]
+            got = np.asarray(result).astype(wanted.dtype)
+            assert got.shape == wanted.shape, (name, sizes, got.shape, wanted.shape)
+            assert np.array_equal(np.isfinite(got), np.isfinite(wanted)), (name, sizes)
+            finite = np.isfinite(wanted)
+            difference = np.abs(got.astype(np.complex128) - wanted)[finite].max(initial=0)
+            worst = max(worst, difference / max(1.0, np.abs(wanted)[finite].max(initial=0)))
+    return worst / max(case.tolerance, 1e-7)
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments[:1] == ["--run"]:
+        for path in sorted(Path(arguments[1]).glob("*.mlir")):
+            print(f"{path.stem:24} {run(path.stem, path.read_text()):8.3f} of the tolerance")
+        return
+    for name in arguments or CASES:
         write(name)
 
 

@@ -12,7 +12,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from xla_emitters.dtypes import Array
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import drawn_for
 from xla_emitters.pipelines.compiler import compile_module, read_module
@@ -40,7 +40,11 @@ def slots_for(text: str) -> Slots:
     """The program's arrays, parameters drawn."""
     module = read_module(text)
     shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
-    return allocate(shapes, draw_inputs(drawn_for(module, None), shapes.parameters, 0))
+    slots = allocate(shapes, draw_inputs(drawn_for(module, None), shapes.parameters, 0))
+    temporaries = {
+        ("temporary", n): np.zeros(s.elements, dtype(s.dtype).numpy) for n, s in enumerate(shapes.temporaries)
+    }
+    return slots | temporaries
 
 
 def results(planned: PlannedKernel, module: ModuleOp, slots: Slots, *watchers: Watcher) -> list[Array]:

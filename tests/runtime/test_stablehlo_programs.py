@@ -8,8 +8,9 @@ from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.errors import DataError
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 
 def read(name: str) -> ModuleOp:
@@ -40,3 +41,24 @@ def test_its_values_are_those_of_jax(name: str) -> None:
             largest = float(np.max(np.abs(wanted), initial=0, where=np.isfinite(wanted)))
             got = array.astype(wanted.dtype)
             np.testing.assert_allclose(got, wanted, rtol=0, atol=case.tolerance * max(1.0, largest), err_msg=str(sizes))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_printed_is_read_as_the_same_program(name: str) -> None:
+    """That JAX reads, refines and runs it: `stablehlo_programs.py --run`."""
+    module = read(name)
+    text = print_stablehlo(module)
+    again = parse_stablehlo(text, "printed")
+    assert print_stablehlo(again) == text
+    if not CASES[name].is_evaluated:
+        return
+    inputs = inputs_of(name, CASES[name].sizes[-1])
+    for one, other in zip(evaluate(entry_of(module), inputs), evaluate(entry_of(again), inputs), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_violated_assertion_speaks_jaxs_words() -> None:
+    x, rows = np.zeros((1, 4), np.float32), np.zeros(4, np.int32)
+    with pytest.raises(DataError, match=r"Expected value >= 1 for dimension variable 'b'.* 'b' = 0 from specification"):
+        evaluate(entry_of(read("gather_rows")), [x, rows])

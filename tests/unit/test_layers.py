@@ -23,7 +23,7 @@ LAYERS = (
     ("hlo_text",),
     ("stablehlo_text",),
     ("fusions", "kernels"),
-    ("rewrite",),
+    ("rewrite", "sizes"),
     ("graph", "planning"),
     ("emitters", "transforms", "lowering", "buffers", "host", "runtime"),
     ("pipelines", "universe"),

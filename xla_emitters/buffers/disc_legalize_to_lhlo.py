@@ -171,7 +171,7 @@ class _Body:
             case RuleOp() if op.opcode in PASSED_THROUGH:
                 found = inputs[0]
             case RuleOp() if op.opcode == "while":
-                found = self._while(op, inputs[0])
+                found = self._while(op, inputs[0], [leaf for leaves in inputs[1:] for leaf in leaves])
             case RuleOp() if op.opcode == "conditional":
                 found = self._conditional(op, inputs)
             case _:
@@ -238,7 +238,8 @@ class _Body:
 
     # ------------------------------------------------------------------------------------------- loops and branches
 
-    def _while(self, op: RuleOp, inits: Leaves) -> Leaves:
+    def _while(self, op: RuleOp, inits: Leaves, same: Leaves) -> Leaves:
+        """`same` are read in every iteration and not carried: the regions use them as they are."""
         (condition,), (body,) = op.symbols("condition"), op.symbols("body")
         # The loop takes its buffers over, so they are copies: `disc-lower-to-buffer-alias` knows which ones need not be.
         types = _buffers(op)
@@ -251,8 +252,8 @@ class _Body:
             inner.code.builder.insert(lmhlo.ConditionOp(operands=[value]))
 
         regions = [
-            self._region(op, condition, types, holds, owns=False),
-            self._region(op, body, types, _ending(types), owns=True),
+            self._region(op, condition, types, holds, owns=False, captured=same),
+            self._region(op, body, types, _ending(types), owns=True, captured=same),
         ]
         return self._taken(op, lmhlo.WhileOp(operands=[carried], result_types=[types], regions=regions), carried)
 
@@ -289,18 +290,18 @@ class _Body:
         end: Callable[[_Body], None],
         *,
         owns: bool,
-        captured: Leaves | None = None,
+        captured: Leaves,
     ) -> Region:
         """A computation as a region.
 
-        types     of the region's arguments, which are the computation's parameters
-        captured  buffers from around that are the computation's parameters, where the region has no arguments
+        types     of the region's arguments, which are the computation's first parameters
+        captured  buffers from around that are its other parameters
         owns      whether the region frees its arguments
         """
         computation = find_computation(op, symbol)
         block = Block(arg_types=types)
         values = dict[SSAValue, Leaves]()
-        leaves = iter(list(block.args) if captured is None else captured)
+        leaves = iter([*block.args, *captured])
         for parameter in computation.parameters:
             values[parameter.result] = [next(leaves) for _ in _arrays(parameter, parameter.result.type)]
         builder = Builder(InsertPoint.at_end(block))

@@ -16,9 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
-from xla_emitters.dialects.hlo.base import HloOp, written_at
-from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
-from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.base import written_at
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
 from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
 from xla_emitters.emitters.input_slices import InputSlicesEmitter
@@ -29,7 +27,7 @@ from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.fusions.refusals import refuse_unsupported
+from xla_emitters.fusions.refusals import has_code, refuse_unsupported
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
@@ -134,13 +132,7 @@ def partition_fusion(view: FusionView, device: Device, rules: str = "current") -
 
 def opcodes_with_code() -> tuple[str, ...]:
     """The HLO opcodes with code, in alphabetical order; some have code only for some types, and refuse the others by name."""
-    return tuple(sorted(opcode for opcode, op in HLO_OPS.items() if _has_code(op)))
-
-
-def _has_code(op: type[HloOp]) -> bool:
-    if issubclass(op, ElementwiseOp) and op.emit_element is ElementwiseOp.emit_element:
-        return bool(op.ROW.code)
-    return op in (ParameterOp, TupleOp) or op.emit_element is not HloOp.emit_element
+    return tuple(sorted(opcode for opcode, op in HLO_OPS.items() if has_code(op)))
 
 
 @once_per_view
@@ -148,7 +140,7 @@ def refuse_without_code(view: FusionView) -> None:
     """raises Unsupported unless all of a fusion has code: one error for all instructions without code, or that of `refusals.py`."""
     refuse_unsupported(view)
     called = (op for computation in view.called for op in computation.instructions)
-    missing = [op for op in (*view.instructions, *called) if not _has_code(type(op))]
+    missing = [op for op in (*view.instructions, *called) if not has_code(type(op))]
     if not missing:
         return
     first, *others = missing

@@ -11,6 +11,7 @@ Source: JAX's documentation of ahead-of-time lowering (jax.stages) and of jax.ex
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -29,6 +30,7 @@ from xla_emitters.extras import install_command
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords
 from xla_emitters.program import ArraySpec, Program
+from xla_emitters.runtime.arrays import checked
 
 STAGE = "jax"
 PLATFORM = "cuda"
@@ -79,10 +81,17 @@ class JaxProgram(Program):
         return [leaves[number] for number in self.kept]
 
     def _inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
-        return [
-            leaf if not on_host and _is_on_gpu(leaf) else _host_array(leaf, spec)
-            for leaf, spec in zip(leaves, self.parameters, strict=True)
-        ]
+        """The leaves as arrays that fit; raises DataError with the path of one that does not."""
+        paths = _jax().tree.leaves_with_path(_jax().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
+        inputs: list[Any] = []
+        for number, (leaf, spec) in enumerate(zip(leaves, self.parameters, strict=True)):
+            if not on_host and _is_on_gpu(leaf):
+                inputs.append(leaf)
+                continue
+            (_, *path), _ = paths[self.kept[number]]
+            what = f"argument {number} (p{number}, arguments{_jax().tree_util.keystr(path)})"
+            inputs.append(checked(_host_array(leaf, spec), spec, what))
+        return inputs
 
     def _tree(self, results: Any) -> Any:
         return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
@@ -153,8 +162,9 @@ def _of_traced(stage: Any) -> _Stage:
 
 def _of_lowered(stage: Any) -> _Stage:
     text: str = stage.as_text(debug_info=True)
-    if (parts := re.search(r"mhlo\.num_(?:partitions|replicas) = (\d+)", text)) and parts[1] != "1":
-        raise _several_devices(int(parts[1]))
+    devices = math.prod(map(int, re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", text)))
+    if devices > 1:
+        raise _several_devices(devices)
     # JAX has no public name for which arguments it kept.
     kept: set[int] = stage._lowering.compile_args["kept_var_idx"]
     return _Stage(text, stage.in_tree, stage.out_tree, tuple(sorted(kept)))

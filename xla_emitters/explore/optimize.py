@@ -19,7 +19,7 @@ from pathlib import Path
 
 from xla_emitters import errors
 from xla_emitters.device import DEFAULT_DEVICE, device
-from xla_emitters.errors import DataError, ParseError, Place, ToolError, UsageError, XlaEmittersError
+from xla_emitters.errors import DataError, ParseError, Place, ToolError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.explore.xla import Flag, dumped
 from xla_emitters.lowering.tools import run_tool
 
@@ -41,12 +41,16 @@ def optimize(
     target  as in `compile`: a device, an architecture, or a file with XLA's description of a GPU
     flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
     name    where the text is from, for messages
-    raises  ParseError with the place, DataError with XLA's message or the check that failed in it, UsageError for a flag that
-            it does not have; ToolError without the extra [xla] or [ptxas]
+    raises  ParseError with the place, Unsupported for a size that is unknown, DataError with XLA's message or the check that failed in
+            it, UsageError for a flag that it does not have; ToolError without the extra [xla] or [ptxas]
     """
     device(target)
     if "xla_dump_to" in (flags or {}):
         raise UsageError("xla_dump_to is taken: the optimized module is the answer", stage="xla")
+    if found := re.search(r"tensor<(?:\d+x)*\?", text):
+        raise Unsupported(
+            "a size is unknown; XLA:GPU optimizes static sizes", stage="xla", place=_place(text, found, name)
+        )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
@@ -82,11 +86,16 @@ def _error(answer: Mapping[str, str], text: str, name: str) -> XlaEmittersError:
     message, kind = answer["message"], getattr(errors, answer["error"])
     if found := re.search(r"(?:was parsing |-:)(\d+):(\d+): error: ([^\n]*)", message):
         line, column = int(found[1]), int(found[2])
-        lines = text.splitlines()
-        source = lines[line - 1] if line <= len(lines) else ""
+        source = dict(enumerate(text.splitlines(), 1)).get(line, "")
         return ParseError(f"XLA: {found[3]}", stage="xla", place=Place(name, line, column, column + 1, source))
     first, *rest = message.splitlines()
     return kind(first, stage="xla", details=tuple(line for line in rest if line.strip()), help=answer["help"])
+
+
+def _place(text: str, found: re.Match[str], name: str) -> Place:
+    begin = text.rfind("\n", 0, found.start()) + 1
+    column, line = found.start() - begin + 1, text.count("\n", 0, begin) + 1
+    return Place(name, line, column, column + len(found[0]), text[begin:].partition("\n")[0])
 
 
 def _crash(error: ToolError) -> XlaEmittersError:

@@ -196,7 +196,7 @@ def whole_text(module: Any) -> str:
 
 def dumped(directory: Path) -> str | None:
     """The optimized module among XLA's dumps, or None when XLA did not come so far."""
-    return next((path.read_text() for path in directory.glob("*gpu_after_optimizations.txt")), None)
+    return next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
 
 
 @dataclass(frozen=True)

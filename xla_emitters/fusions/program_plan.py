@@ -86,6 +86,11 @@ def is_same_memory(op: BitcastOp) -> bool:
     return element_of(op.operands[0]) == element_of(op.result)
 
 
+def changes_width(op: BitcastOp) -> bool:
+    """Whether a bitcast has elements of another number of bits: no kernel computes it, but a copy of the bytes does."""
+    return element_of(op.operands[0]).bits != element_of(op.result).bits
+
+
 def leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
     """Where the leaves of a tuple's element begin among those of the tuple, and how many there are."""
     whole = op.operands[0].type

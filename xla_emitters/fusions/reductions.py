@@ -103,18 +103,32 @@ class Reduction:
         first = Reduction(False, (major * outer, inner, minor))
         return Split(outer, inner, first, Reduction(False, (major, outer, minor)))
 
-    @property
-    def longest_chain(self) -> int:
-        """The most combinations on the path of one element: in its thread, over the lanes of two warps, and with the initial value."""
+    def longest_chain(self, bits: int) -> int:
+        """The most combinations that one element goes through: in its thread, over the lanes of warps, and with the initial value.
+
+        bits  of an element of the narrowest array that is read or written: threads read neighbours at once, up to eight bytes
+
+        A thread's first element is combined with none, and what lanes without elements hold changes nothing.
+
+        >>> Reduction(True, (1, 8, 2048)).longest_chain(32), Reduction(True, (1, 1024, 4)).longest_chain(32)
+        (23, 3)
+        """
         if (split := self.split) is not None:
-            return split.first.longest_chain + split.second.longest_chain
+            return split.first.longest_chain(bits) + split.second.longest_chain(bits)
         major, middle, minor = self.dims
-        shuffles = 2 * (WARP.bit_length() - 1)
-        if self.is_row:
-            return major * ELEMENTS_PER_THREAD + shuffles + 1
-        # A block reads at least four rows of a narrow column reduction at once, and one row per warp of a wide one.
-        rows = min(WARP, 4 * WARP // minor) if WARP % minor == 0 else WARP
-        return -(-middle // rows) + shuffles + 1
+        shuffles = WARP.bit_length() - 1
+        if not self.is_row:
+            # A block of a narrow column takes at least four rows at once, a wide one's a row for each warp.
+            rows = min(WARP, 4 * WARP // minor) if WARP % minor == 0 else WARP
+            return -(-middle // rows) + shuffles
+        vectors = [vector for vector in (1, 2, 4, 8, 16) if vector == 1 or vector * bits <= 64]
+        threads = WARP * -(-minor // (WARP * ELEMENTS_PER_THREAD))
+        alone = [vector for vector in vectors[:3] if minor % vector == 0 and (vector == 1 or vector * threads <= minor)]
+        in_thread = max(vector * -(-minor // (vector * threads)) for vector in alone)
+        longest = major * in_thread + shuffles + (threads // WARP - 1).bit_length()
+        # Rows of which a warp holds several.
+        together = [vector for vector in vectors if minor & (minor - 1) == 0 and vector <= minor <= WARP * vector]
+        return max([longest, *(major * vector + (minor // vector).bit_length() - 1 for vector in together)])
 
     def __str__(self) -> str:
         return f"{'row' if self.is_row else 'column'} [{', '.join(map(str, self.dims))}]"
@@ -282,7 +296,10 @@ def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
     if (view := supported_view(computation)) is None:
         return {}
     shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in view.roots)}
-    return {hero: shape.longest_chain for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
+    bits = narrowest_bits(
+        [*view.parameter_types, *(root.result.type for root in view.roots if is_array(root.result.type))]
+    )
+    return {hero: shape.longest_chain(bits) for hero, shape in shapes.items() if shape and isinstance(hero, ReduceOp)}
 
 
 def shared_reduction(hero: HloOp) -> Reduction | None:

@@ -7,8 +7,9 @@ Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 from __future__ import annotations
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.view import FusionView, HloFusion, view_of
@@ -27,16 +28,47 @@ def supported_view(source: FusionOp | ComputationOp) -> HloFusion | None:
 def refuse_unsupported(view: FusionView) -> None:
     """raises Unsupported, with its place, for fusions that no emitter here compiles."""
     if view.other_compiler is not None:
-        raise Unsupported(
-            f"fusion %{view.name} is of kind '{view.other_compiler}'",
-            stage="emit",
-            place=view.place,
-            help="fusions for Triton, cuDNN, custom kernels and XLA:CPU's libraries are not compiled; all others are",
-        )
-    _refuse_values(view)
+        raise _for_other_compiler(view, view.other_compiler)
+    refuse_values(view)
 
 
-def _refuse_values(view: FusionView) -> None:
+def is_splittable_kind(kind: str | None) -> bool:
+    """Whether fusions of a kind say in HLO all that they compute, so that other fusions can be made of them."""
+    return kind is not None and kind.startswith(("__triton", "__cudnn"))
+
+
+def has_code(op: type[HloOp]) -> bool:
+    """Whether a fusion may hold instructions of a class; some have code for some types only, and say so."""
+    if issubclass(op, ElementwiseOp) and op.emit_element is ElementwiseOp.emit_element:
+        return bool(op.ROW.code)
+    return op in (ParameterOp, TupleOp) or op.emit_element is not HloOp.emit_element
+
+
+def without_code(view: FusionView) -> list[HloOp]:
+    """The instructions of a fusion, and of computations that it calls, that no emitter has code for, once nested fusions are inlined."""
+    called = (op for computation in view.called for op in computation.instructions)
+    return [
+        op for op in (*view.instructions, *called) if not isinstance(op, FusionOp | CallOp) and not has_code(type(op))
+    ]
+
+
+def _for_other_compiler(view: FusionView, kind: str) -> Unsupported:
+    wrong = without_code(view) if is_splittable_kind(kind) else []
+    if wrong:
+        what = f": no code for HLO op '{wrong[0].opcode}' (instruction %{wrong[0].instruction_name.data}) in it"
+        help = "a fusion for Triton or cuDNN is split into others if there is code for all that it holds"
+    elif is_splittable_kind(kind):
+        what, help = "", "--triton=split splits it into fusions that are compiled here, and dots"
+    else:
+        what, help = "", "fusions for custom kernels and XLA:CPU's libraries are not compiled; all others are"
+    place = written_at(wrong[0]) if wrong else None
+    return Unsupported(
+        f"fusion %{view.name} is of kind '{kind}'{what}", stage="emit", place=place or view.place, help=help
+    )
+
+
+def refuse_values(view: FusionView) -> None:
+    """raises Unsupported, with its place, for types of values that no emitter takes."""
     for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in view.users)):
         leaves = leaf_types(op.result.type)
         if not leaves or not all(map(is_array, leaves)):

@@ -14,6 +14,7 @@ Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
@@ -26,7 +27,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kernel
-from xla_emitters.fusions.program_plan import is_same_memory
+from xla_emitters.fusions.program_plan import changes_width, is_same_memory
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying
 from xla_emitters.graph.names import Names
@@ -60,16 +61,29 @@ def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
         copied = copying(names, op.operands[0], op.result.type, op, op.instruction_name.data)
         names.replace(op, copied)
     for op in list(around.instructions):
-        if isinstance(op, ConstantOp) or (isinstance(op, BitcastOp) and not is_same_memory(op)):
-            for use in [use for use in op.result.uses if not isinstance(use.operation, FusionOp | BitcastOp)]:
+        if isinstance(op, ConstantOp) or (_goes_inside(op) and not is_same_memory(op)):
+            for use in [
+                use
+                for use in op.result.uses
+                if not isinstance(use.operation, FusionOp | BitcastOp) or _is_kept(use.operation)
+            ]:
                 made = copying(names, op.result, op.result.type, use.operation, op.instruction_name.data)
                 use.operation.operands[use.index] = made
     for fusion in fusions_of(around):
-        if any(isinstance(operand.owner, ConstantOp | BitcastOp) for operand in fusion.operands):
+        if any(isinstance(operand.owner, ConstantOp) or _goes_inside(operand.owner) for operand in fusion.operands):
             _take_in(names, fusion, skip)
     for op in reversed(list(around.instructions)):
         if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
+
+
+def _goes_inside(op: object) -> TypeGuard[BitcastOp]:
+    """Whether an instruction is a bitcast that fusions take in. One that changes the width of elements is a copy of bytes."""
+    return isinstance(op, BitcastOp) and not changes_width(op)
+
+
+def _is_kept(op: object) -> bool:
+    return isinstance(op, BitcastOp) and changes_width(op)
 
 
 def _take_in(names: Names, fusion: FusionOp, skip: Skip) -> None:
@@ -82,7 +96,7 @@ def _take_in(names: Names, fusion: FusionOp, skip: Skip) -> None:
     parting = Parting(names, fusion, view.computation)
     part, given = Part(parting.callee), list[SSAValue]()
     for parameter, operand in zip(view.parameters, view.operands, strict=True):
-        if isinstance(operand.owner, ConstantOp | BitcastOp):
+        if isinstance(operand.owner, ConstantOp) or _goes_inside(operand.owner):
             part.taken[parameter.result] = _inside(part, operand, given)
     name = f"{parting.callee.sym_name.data}.whole"
     made = parting.call(part, name, [part.take(parting.callee.root)], given, "")
@@ -96,7 +110,7 @@ def _inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
     match op:
         case ConstantOp():
             return part.insert(op.clone(), op)
-        case BitcastOp():
+        case BitcastOp() if not changes_width(op):
             again = op.clone()
             again.operands = [_inside(part, op.operands[0], given)]
             return part.insert(again, op)

@@ -1,4 +1,4 @@
-"""The instructions of a computation in the place of an instruction that runs it. `inline_calls` and `unwrap_async` share this.
+"""The instructions of a computation in the place of an instruction that runs it, for `inline_calls`, `disc_inliner` and `unwrap_async`.
 
     g { x = f32[8] parameter(0)                                    n = f32[8] negate(a)
         n = f32[8] negate(x)
@@ -18,8 +18,17 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    CallOp,
+    ComputationOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.fusions.host import runs_itself
 from xla_emitters.graph.fusion_parts import rename
 
 
@@ -76,3 +85,46 @@ def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> Non
         for computation in unused:
             Rewriter.erase_op(computation)
         pending = [computation for computation in pending if computation not in unused] if unused else []
+
+
+def inline_calls(module: ModuleOp) -> None:
+    """Inlines every `call`, also inside of what calls or loops run. raises VerifyError for computations that call each other in a circle"""
+    calls = [op for op in module.walk() if isinstance(op, CallOp)]
+    if not calls:
+        return
+    called = {find_computation(op, op.to_apply): None for op in calls}
+    for computation in _callees_first(module):
+        _inline_into(computation)
+    erase_unused(module, called)
+
+
+def _callees_first(module: ModuleOp) -> list[ComputationOp]:
+    """The module's computations, each after those that its `call`s name."""
+    done = dict[ComputationOp, None]()
+    for root in module.ops:
+        # The way from a computation to what is looked at now; pairs, so that it may be longer than Python's stack.
+        path = {root: _called(root)} if isinstance(root, ComputationOp) and root not in done else {}
+        while path:
+            current = next(reversed(path))
+            callee = next((other for other in path[current] if other not in done), None)
+            if callee is None:
+                done[current] = None
+                del path[current]
+            elif callee in path:
+                raise runs_itself((*path, callee))
+            else:
+                path[callee] = _called(callee)
+    return list(done)
+
+
+def _called(computation: ComputationOp) -> list[ComputationOp]:
+    return [find_computation(op, op.to_apply) for op in computation.instructions if isinstance(op, CallOp)]
+
+
+def _inline_into(computation: ComputationOp) -> None:
+    calls = [op for op in computation.instructions if isinstance(op, CallOp)]
+    names = {op.instruction_name.data for op in computation.instructions if not isinstance(op, CallOp)}
+    for call in calls:
+        callee = find_computation(call, call.to_apply)
+        made = inline(call, callee, call.operands, call.result.type, names)
+        Rewriter.replace_op(call, (), [made])

@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, insert_computation
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class Names:
         name = _fresh(made.sym_name.data, self._computations)
         self._computations[name] += 1
         made.properties["sym_name"] = StringAttr(name)
-        Rewriter.insert_op(made, InsertPoint.before(before))
+        insert_computation(made, before)
 
     def add(self, op: HloOp, before: Operation) -> SSAValue:
         """Adds an instruction before another one, at the place in the source where that is; returns its value."""

@@ -22,8 +22,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import dtype
@@ -51,7 +53,7 @@ def remove_no_ops(module: ModuleOp) -> None:
 
 
 def _remove_from(computation: ComputationOp) -> None:
-    found = [op for op in computation.instructions if isinstance(op, RuleOp)]
+    found = [op for op in computation.instructions if isinstance(op, RuleOp | GetDimensionSizeOp)]
     names = {op.instruction_name.data for op in computation.instructions} if found else set[str]()
     for op in found:
         if (value := _instead_of(op, names)) is not None:
@@ -61,12 +63,12 @@ def _remove_from(computation: ComputationOp) -> None:
             Rewriter.erase_op(op)
 
 
-def _instead_of(op: RuleOp, names: set[str]) -> SSAValue | None:
+def _instead_of(op: HloOp, names: set[str]) -> SSAValue | None:
     """The value to put in the place of an instruction; None: it stays."""
     if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op):
         return laid_out(op, op.operands[0], op.result.type, names)
-    if op.opcode == "get-dimension-size":
-        size = dims_of(op.operands[0])[op.numbers("dimensions")[0]]
+    if isinstance(op, GetDimensionSizeOp):
+        size = dims_of(op.operands[0])[integers(op.dimensions)[0]]
         if size < 0:
             return None
         s32 = dtype("s32")

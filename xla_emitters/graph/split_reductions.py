@@ -60,11 +60,11 @@ class SplitReductionsPass(KernelPass):
         split_reductions(op, self.skip)
 
 
-def needs_split(computation: ComputationOp, skip: Skip = skip_silently) -> FusionReductions | None:
+def needs_split(source: FusionOp | ComputationOp, skip: Skip = skip_silently) -> FusionReductions | None:
     """The reductions of what becomes a kernel, if they are to be split and can be; `skip` is told why they cannot."""
-    if not any(isinstance(op, ReduceOp) for op in computation.instructions):
+    if not any(isinstance(op, ReduceOp) for op in computation_of(source).instructions):
         return None
-    if (view := supported_view(computation)) is None:
+    if (view := supported_view(source)) is None:
         return None
     found = find_reductions(view, are_split=True)
     if isinstance(found, str) or found.shape.split is None:
@@ -104,9 +104,8 @@ def split_reductions(module: ModuleOp, skip: Skip = skip_silently) -> None:
     names = Names(module)
     while pending:
         fusion = pending.pop()
-        callee = computation_of(fusion)
-        if (found := needs_split(callee, skip)) is not None:
-            pending += _Splitting(names, fusion, callee, found).split()
+        if (found := needs_split(fusion, skip)) is not None:
+            pending += _Splitting(names, fusion, computation_of(fusion), found).split()
 
 
 @dataclass(frozen=True, eq=False)

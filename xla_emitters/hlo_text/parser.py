@@ -84,6 +84,10 @@ def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
     raise first
 
 
+_MLIR = (("module", "@"), ("module", "attributes"), ("#", "loc"), ("func.func", "public"), ("func.func", "@"))
+"""How MLIR begins: the first two tokens."""
+
+
 class _FollowUp(Exception):
     """Raised at an instruction that is not checked, because it depends on one with a reported error."""
 
@@ -136,6 +140,8 @@ class _ModuleParser:
         cursor = self.cursor
         name, attributes = "", dict[str, Attribute]()
         header = cursor.token
+        if (header.text, cursor.peek().text) in _MLIR:
+            raise cursor.error("this is MLIR, not HLO text", header, help="parse_stablehlo reads StableHLO")
         if cursor.accept("HloModule"):
             name = cursor.new_name("the module's name").name
             cursor.accept(":")

@@ -1,6 +1,6 @@
 """Factorizations and triangular systems, of batches of matrices [..., m, n], in LAPACK's forms.
 
-    cholesky              a = l l^H: `lower` says which triangle is read and written; NaN where there is none
+    cholesky              a = l l^H: `lower` says which triangle is read and written; all NaN where there is none
     triangular_solve      op(a) x = b, or x op(a) = b: one triangle of `a` is read
     lu                    p a = l u: both in one matrix, pivots counted from 1, info: the first pivot that is 0, or 0
     permutation_of_pivots pivots counted from 0 -> the permutation that they make
@@ -34,10 +34,10 @@ def cholesky(arguments: LibraryArguments) -> list[Array]:
     found = _each(whole, lambda matrix: _cholesky_of(matrix, xp), xp)
     pivots = xp.real(xp.diagonal(found, axis1=-2, axis2=-1))
     fails = ~(pivots > 0).all(axis=-1)
-    found = xp.where(fails[..., None, None], xp.asarray(np.nan, found.dtype), found)
     found = xp.tril(found) if lower else xp.conj(xp.swapaxes(xp.tril(found), -1, -2))
     if "info" in arguments.config["outputs"]:
         found = found + (xp.triu(matrices, 1) if lower else xp.tril(matrices, -1))
+    found = xp.where(fails[..., None, None], xp.asarray(np.nan, found.dtype), found)
     return _outputs(arguments, {"factor": found, "info": fails.astype(np.int32)})
 
 

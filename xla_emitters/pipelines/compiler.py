@@ -52,7 +52,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
 
     source   path of an `.hlo` file, or HLO text (anything with a newline)
     cache    whether a program that was compiled before may be the answer; not where the verifier is to run
-    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
+    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
 
     >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid

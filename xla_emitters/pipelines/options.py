@@ -10,6 +10,7 @@ from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
 
 RECORDS = ("none", "stages", "passes")
+TRITON = ("split", "refuse")
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -21,6 +22,7 @@ class CompileKeywords(TypedDict, total=False):
     stage: str
     record: str
     verify: bool
+    triton: str
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class CompileOptions:
     stage       where to stop; before "ptx" the kernels' PTX is ""
     record      what traces keep of the IR: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
-    raises      UsageError for a record that there is not
+    triton      fusions that XLA gives to Triton or cuDNN: "split" into fusions that are compiled here and dots, or "refuse" them
+    raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
     target: str = DEFAULT_DEVICE
@@ -42,10 +45,13 @@ class CompileOptions:
     stage: str = "ptx"
     record: str = "stages"
     verify: bool = False
+    triton: str = TRITON[0]
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
             raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
+        if self.triton not in TRITON:
+            raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
 
     @cached_property
     def device(self) -> Device:

@@ -19,6 +19,18 @@ from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmal
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
+from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
+from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
+from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
+from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
+from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.graph.disc_placer import DiscPlacerPass
+from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
+from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.inline_calls import InlineCallsPass
@@ -28,6 +40,7 @@ from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.graph.split_reductions import SplitReductionsPass
 from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_scatters import SplitScattersPass
+from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
@@ -90,6 +103,10 @@ GRAPH: tuple[Row, ...] = (
     _row(UnwrapAsyncPass, "what is started runs in place; it may be a call"),
     _row(
         InlineCallsPass, "a host computation is then run by a loop or a branch alone: known is what it may write over"
+    ),
+    Row(
+        lambda o: SplitTritonFusionsPass(o.triton),
+        "what XLA gives to Triton becomes fusions as all others, which the rows below then split further",
     ),
     _row(WrapInstructionsPass, "each step is a fusion or has no kernel; constants then have fusions to go into"),
     _row(FuseEntryPass, "constants, bitcasts and copies go into fusions, so that only fusions are left to split"),
@@ -158,9 +175,29 @@ FOR_TOOLS: tuple[Row, ...] = (
     ),
 )
 
-# Programs with unknown sizes: StableHLO to what runs on the host.
+# A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
+PROGRAM_GRAPH: tuple[Row, ...] = (
+    _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
+    _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
+    _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
+    _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
+    _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
+    _row(
+        DiscCanonicalizeReductionPass, "kernels know rows and columns of matrices; its reshapes need sizes on the host"
+    ),
+    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op"),
+    _row(
+        DiscShapeOptimizationPass, "all shape arithmetic is there: computed once, before it is given a place", "graph"
+    ),
+    _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
+    _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
+    Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
+    _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
+)
+
+# Then to buffers, and to what runs on the host.
 PROGRAM: tuple[Row, ...] = (
-    _row(InlineCallsPass, "JAX writes two functions or more; what follows knows one", "hlo"),
+    *PROGRAM_GRAPH,
     # Buffers.
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
     _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),

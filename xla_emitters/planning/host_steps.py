@@ -3,6 +3,7 @@
     fusion                   a kernel
     while                    a loop over steps of its condition and its body
     conditional              a branch, one list of steps for each computation
+    bitcast                  a copy of the bytes, where elements get another width; else nothing: it names the same memory
     what a library computes  a library call
 
 A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
@@ -25,7 +26,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
-from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
@@ -155,7 +156,10 @@ class _HostSteps:
         for place, op in enumerate(self.values.instructions):
             if isinstance(op, ParameterOp) or is_name(op):
                 continue
+            unused = self._unused_workspaces(op)
             for number, ir_type in enumerate(leaf_types(op.result.type)):
+                if number in unused:
+                    continue
                 if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
                     self.slots[op, number] = slot = self.planner.temporary(ir_type)
                     self.own.add((op, number))
@@ -198,6 +202,8 @@ class _HostSteps:
                 yield from self._loop(op)
             case "conditional":
                 yield from self._branch(op)
+            case "bitcast":
+                yield Copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
                 yield self._library_call(op)
 
@@ -243,15 +249,25 @@ class _HostSteps:
 
     def _library_call(self, op: HloOp) -> LibraryCall:
         name, config = library_call_of(op, print_alone)
+        operands = [
+            SlotArray(self._slot(leaf), array_spec(ir_type))
+            for operand in op.operands
+            for leaf, ir_type in zip(self.values.leaves[operand], leaf_types(operand.type), strict=True)
+        ]
+        types, unused = leaf_types(op.result.type), self._unused_workspaces(op)
+        kept = [number for number in range(len(types)) if number not in unused]
+        if unused:
+            config = {**config, "outputs": [config["outputs"][number] for number in kept]}
+        results = [SlotArray(self._slot((op, number)), array_spec(types[number])) for number in kept]
+        return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(results), config)
 
-        def arrays(value: SSAValue) -> list[SlotArray]:
-            types = leaf_types(value.type)
-            return [
-                SlotArray(slot, array_spec(ir_type)) for slot, ir_type in zip(self._slots_of(value), types, strict=True)
-            ]
-
-        operands = [array for operand in op.operands for array in arrays(operand)]
-        return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(arrays(op.result)), config)
+    def _unused_workspaces(self, op: HloOp) -> frozenset[int]:
+        """Numbers of a library call's results that XLA gives it as memory to work in, and that nothing reads."""
+        unread = {number for number in range(len(leaf_types(op.result.type))) if (op, number) not in self.values.reads}
+        if not unread or not is_library_call(op):
+            return frozenset()
+        outputs = library_call_of(op)[1].get("outputs", ())
+        return frozenset(number for number in unread if number < len(outputs) and outputs[number] == "workspace")
 
 
 def known_trip_count(loop: HloOp) -> int | None:

@@ -64,7 +64,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Copy:
-    """`target` gets the elements of `source`, an array of the same type."""
+    """`target` gets the bytes of `source`, an array of as many."""
 
     source: Slot
     target: Slot

@@ -42,8 +42,12 @@ class KernelPass(ModulePass):
 
     def skip(self, op: Operation, reason: str) -> None:
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
+        self.remark(op, f"skipped {op.name}: {reason}")
+
+    def remark(self, op: Operation, text: str) -> None:
+        """Records what this pass did with `op`, where a user should know it."""
         if (notes := notes_wanted()) is not None:
-            notes.add(Remark(self.name, f"skipped {op.name}: {reason}", place_of(op)))
+            notes.add(Remark(self.name, text, place_of(op)))
 
     def warn(self, op: Operation, text: str, help: str) -> None:
         """Records what the user should know without asking, of `op` or of all; the tools print it. `help` is the way out."""

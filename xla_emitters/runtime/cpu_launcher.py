@@ -22,7 +22,7 @@ from xla_emitters.fusions.host import called_by
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
-from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, to_buffer, writable_buffer
+from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, writable_buffer
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.scalar_computations import on_elements
 from xla_emitters.runtime.simt.execute import execute, written_elements
@@ -92,7 +92,8 @@ class Executor(Platform):
         del self.slots[slot.kind, slot.index]
 
     def copy(self, source: Slot, target: Slot) -> None:
-        self.slots[target.kind, target.index] = buffer_in(self.slots, source).copy()
+        source_buffer, wanted = buffer_in(self.slots, source), dtype(self.program.array(target).dtype).numpy
+        self.slots[target.kind, target.index] = source_buffer.view(wanted).copy()
 
     def read(self, slot: Slot) -> int:
         return int(buffer_in(self.slots, slot)[0])
@@ -125,7 +126,7 @@ def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
         raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
     slots: Slots = {}
     for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
-        slots["parameter", number] = to_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
+        slots["parameter", number] = writable_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
     for number, spec in enumerate(program.results):
         refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"result {number}")
         slots["result", number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)

@@ -120,7 +120,8 @@ class Gpu(Platform):
         del self.buffers[slot.kind, slot.index]
 
     def copy(self, source: Slot, target: Slot) -> None:
-        self.buffers[target.kind, target.index][...] = self.buffers[source.kind, source.index]
+        buffer = self.buffers[target.kind, target.index]
+        buffer[...] = self.buffers[source.kind, source.index].view(buffer.dtype)
 
     def read(self, slot: Slot) -> int:
         return int(self.cupy.asnumpy(self.buffers[slot.kind, slot.index])[0])

@@ -8,15 +8,16 @@ Values are freed after their last use, so a chain of ops over a large array need
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.hlo import routines
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
@@ -26,6 +27,7 @@ from xla_emitters.dialects.hlo.computation import (
     GetTupleElementOp,
     ParameterOp,
     TupleOp,
+    enclosing_module,
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -47,15 +49,17 @@ from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
+from xla_emitters.fusions.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
-from xla_emitters.runtime.contraction_bounds import bounds_of_contraction
-from xla_emitters.runtime.elementwise_bounds import bounds_after, reinterpreted
-from xla_emitters.runtime.index_bounds import bounds_of_window
-from xla_emitters.runtime.library_bounds import bounds_of_library_call
-from xla_emitters.runtime.reduction_bounds import Run, bounds_of_reduction, nothing_known, taken
-from xla_emitters.runtime.scatter_bounds import bounds_of_scatter
-from xla_emitters.runtime.sensitivity_bounds import Tape, is_worth_a_tape, narrowed
+from xla_emitters.runtime.bounds.contraction import bounds_of_contraction
+from xla_emitters.runtime.bounds.elementwise import bounds_after, reinterpreted
+from xla_emitters.runtime.bounds.index import bounds_of_window
+from xla_emitters.runtime.bounds.library import bounds_of_library_call
+from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, nothing_known, taken
+from xla_emitters.runtime.bounds.relations import by_relations
+from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
+from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
@@ -137,21 +141,22 @@ def evaluate_bounds(
     inputs, most_iterations   as for `evaluate`
     """
     known = [_known(value) for value in inputs]
-    found = _leaves(_Carrying(computation, most_iterations=most_iterations).of(computation, known, is_outward=False))
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
-    if all(bounds.is_point for bounds in found) or not is_plain or not is_worth_a_tape(computation):
+    tape = Tape() if is_plain and is_worth_a_tape(computation) else None
+    found = _leaves(
+        _Carrying(computation, tape, most_iterations=most_iterations).of(computation, known, is_outward=False)
+    )
+    if tape is None:
         return found
-    tape = Tape()
-    again = _leaves(_Carrying(computation, tape).of(computation, known, is_outward=False))
     with np.errstate(all="ignore"):
-        return [narrowed(bounds, tape.bounds_of(taped)) for bounds, taped in zip(found, again, strict=True)]
+        return [narrowed(bounds, tape.bounds_of(bounds)) for bounds in found]
 
 
 class _Carrying:
     """Bounds carried through a computation, and those that it calls.
 
     around           the computation that is evaluated
-    tape             records the steps, if it is there; then bounds hold exact values too
+    tape             records the steps, and narrows their bounds, if it is there
     most_iterations  the limit of every single loop
     """
 
@@ -164,6 +169,11 @@ class _Carrying:
         self._schedules = dict[ComputationOp, _Schedule]()
         self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
 
+    @cached_property
+    def _cut_bodies(self) -> frozenset[ComputationOp]:
+        module = enclosing_module(self.around)
+        return cut_bodies(module) if module is not None else frozenset()
+
     def of(self, computation: ComputationOp, values: Sequence[Any], *, is_outward: bool) -> Any:
         """The bounds of a computation's root from those of its parameters.
 
@@ -174,6 +184,8 @@ class _Carrying:
 
         def step(op: HloOp, operands: Sequence[Any]) -> Any:
             found = self._after(op, operands, is_outward=is_outward)
+            if isinstance(found, Bounds) and not isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp):
+                found = by_relations(op, operands, found)
             if (
                 self.tape is None
                 or not isinstance(found, Bounds)
@@ -197,8 +209,6 @@ class _Carrying:
                 return found
             case ReducingOp():
                 chain = self._chain_of(op) if isinstance(op, ReduceOp) else None
-                if self.tape is not None and chain is None and not all(bounds.is_point for bounds in operands):
-                    chain = math.prod(dims_of(op.operands[0]))
                 with np.errstate(all="ignore"):
                     return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply))
             case ScatterOp():
@@ -231,15 +241,17 @@ class _Carrying:
         which way."""
         if op.opcode == "custom-call" or is_library_call(op):
             return bounds_of_library_call(op, operands, evaluate)
+        if isinstance(op, routines.OPS):
+            return nothing_known(op)
 
         def call(name: str, values: Sequence[Any]) -> Any:
             found = self.of(find_computation(self.around, name), values, is_outward=is_outward)
             return _decided(found) if name == condition else found
 
         condition = op.symbols("condition")[0].root_reference.data if op.opcode == "while" else None
-        if op.opcode == "conditional":
-            operands = [_decided(operands[0]), *operands[1:]]
         try:
+            if op.opcode == "conditional":
+                operands = [_decided(operands[0]), *operands[1:]]
             return _known(op.evaluate(operands, limited(call, op, self.most_iterations)))
         except _Undecided:
             return _unknown_of(op.result.type)
@@ -270,7 +282,7 @@ class _Carrying:
         def run(values: Sequence[Bounds], *, is_outward: bool = False) -> Sequence[Bounds]:
             shape = values[0].low.shape
             if goes_by_element:
-                found = _leaves(plain.of(body, values, is_outward=is_outward or self.tape is not None))
+                found = _leaves(plain.of(body, values, is_outward=is_outward))
             else:
                 found = [everything(element_of(leaf).numpy, shape) for leaf in leaf_types(body.root.type)]
             return [taken(bounds, lambda end: np.broadcast_to(end, shape)) for bounds in found]
@@ -282,7 +294,8 @@ class _Carrying:
         inside = op.parent_op()
         assert isinstance(inside, ComputationOp)
         if inside not in self._chains:
-            self._chains[inside] = chains_of_heroes(inside)
+            is_cut = inside in self._cut_bodies
+            self._chains[inside] = chains_of_cuts(inside) if is_cut else chains_of_heroes(inside)
         return self._chains[inside].get(op)
 
 

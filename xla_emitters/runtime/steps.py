@@ -11,7 +11,7 @@ from typing import Protocol
 from xla_emitters.errors import ExecutionError
 from xla_emitters.program import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Slot, Step
 
-MOST_ITERATIONS = 10_000_000
+MOST_ITERATIONS = 100_000
 """A loop of a program that runs longer is taken to be endless."""
 
 

@@ -9,24 +9,27 @@ Promised: every kernel of the following kind gives values within the bounds, wha
 
     functions       divide, sqrt, rsqrt within 2 ulp of the result's type, others within 6 ulp in f32, 4 in f64, 1 in 16 and 8 bits, of
                     complex numbers within 16 ulp of the modulus; of the value in twice the precision, rounded once. At least within
-                    the smallest normal number. What is never negative (exp, sqrt, logistic ...) is not given as negative.
+                    the smallest normal number, of f32 where the type is narrower, for it is computed in f32. What is never negative
+                    (exp, sqrt, logistic ...) is not given as negative.
     dot, convolution  products and sums each rounded in the type that sums are held in, or not rounded (fused), in any order
     reductions      of heroes, which threads share: any order in which no element goes through more combinations than in the kernel here.
                     Others: the reference's order; windows over several dimensions: any order
     scatters        any order of an element's updates
     all other ops   exactly the reference's value, given the operands: + - * of floats and integers, selections, conversions, moves
 
-The interval of an op holds all that it gives for operands within theirs, by the op's definition: `elementwise_bounds` (monotone functions
-by their ends, others by their turning points and poles), `complex_bounds` (discs), `contraction_bounds`, `reduction_bounds` and
-`scatter_bounds` (sums of magnitudes), `index_bounds` (all windows that an index may name). A comparison is open where the intervals
+The interval of an op holds all that it gives for operands within theirs, by the op's definition: `bounds.elementwise` (monotone functions
+by their ends, others by their turning points and poles), `bounds.complex` (discs), `bounds.contraction`, `bounds.reduction` and
+`bounds.scatter` (sums of magnitudes), `bounds.index` (all windows that an index may name). A comparison is open where the intervals
 overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, all of its type where it may wrap.
 
-Where all values have few elements, derivatives narrow these intervals (`sensitivity_bounds`): what cancels is taken into account there.
+`bounds.relations` cuts off what cannot be because of what two operands have to do with each other: x - max(x) is not above 0, x / sum(x)
+not above 1. Where all values have few elements, straight lines narrow these intervals (`bounds.sensitivity`): what cancels is taken into
+account there, and where the roundings to a type leave one number, that number is known.
 
 Not promised: that all within the bounds is right. Intervals take two operands as independent, unless they are one instruction (x * x), so
-in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is all where 16-bit
-roundings are large beside what is computed. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
-one order, twice: that other orders are no worse is assumed, see `reduction_bounds`. One value is one value: an instruction that is
+in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is a loop that blows
+errors up until the squares of distances count. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
+one order, twice: that other orders are no worse is assumed, see `bounds.reduction`. One value is one value: an instruction that is
 computed twice in a kernel is taken to give the same bits both times.
 """
 
@@ -225,13 +228,18 @@ def wide(array: Array) -> Array:
 # ---------------------------------------------------------------------------------------------------- widening
 
 
+def floor_of(kind: NumpyType) -> float:
+    """How far a function may be off at least: the smallest normal number of the type that it is computed in, f32 for narrower ones."""
+    return float(info(kind if kind.itemsize >= 4 else np.dtype(np.float32)).smallest_normal)
+
+
 def widen(array: Array, ulps: int, direction: int, least: float | None = None) -> Array:
-    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least`: the smallest normal number."""
+    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least`; unless told otherwise `floor_of` its type."""
     if ulps == 0:
         return array
     limits = info(array.dtype)
     lowest, highest = float(limits.min), float(limits.max)
-    by_least = float(limits.smallest_normal) if least is None else least
+    by_least = floor_of(array.dtype) if least is None else least
     target, moved = farthest(array.dtype, direction), array
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         for _ in range(ulps):

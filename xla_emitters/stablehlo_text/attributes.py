@@ -173,6 +173,20 @@ class Attributes:
         """A list of values of any kind."""
         return self.get(name, list, what, default)
 
+    def integer_in(self, name: str, part: str, default: int) -> int:
+        """A number in a mapping."""
+        value: Any = self.mapping(name).get(part, default)
+        if not isinstance(value, int):
+            raise self.wrong(name, f"values by name, of which '{part}' is an integer")
+        return value
+
+    def integers_in(self, name: str, part: str) -> list[int]:
+        """A list of numbers in a mapping; empty where it is left out."""
+        value: Any = self.mapping(name).get(part, [])
+        if not is_integers(value):
+            raise self.wrong(name, f"values by name, of which '{part}' is a list of integers")
+        return value
+
     def array(self, name: str) -> Array:
         """A literal, or a list of numbers."""
         self.read.add(name)
@@ -200,6 +214,12 @@ class Attributes:
         if not all(isinstance(word, str) for word in value):
             raise self.wrong(name, "a list of words")
         return [str(word) for word in value]
+
+
+def symbols_in(value: Any) -> list[Symbol]:
+    """The symbols that the value of an attribute is, or lists."""
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return [part for part in values if isinstance(part, Symbol)]
 
 
 def is_integers(value: Any) -> TypeGuard[list[int]]:
@@ -285,6 +305,8 @@ def _skip_scalar_type(cursor: Cursor) -> None:
 
 def _parse_number(cursor: Cursor, *, is_typed: bool = True) -> int | float:
     token = cursor.token
+    if token.kind not in (TokenKind.INT, TokenKind.FLOAT, TokenKind.HEX):
+        raise cursor.unexpected("a number")
     if token.kind is TokenKind.INT:
         value: int | float = cursor.integer("a number")
     else:
@@ -423,7 +445,7 @@ def _parse_label_list(cursor: Cursor) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------------------------------- literals
 
-_DENSE = re.compile(r'\s*<((?:"[^"\n]*"|[^<>"])*)>')
+_DENSE = re.compile(r'\s*<((?:"[^"\n]*+"|[^<>"]++)*+)>')
 _ITEM = re.compile(r"[\[\],]|\([^()]*\)|[^\[\],\s()]+")
 
 

@@ -25,7 +25,14 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.stablehlo_text.computations import Body, Conversion, Rule
 from xla_emitters.stablehlo_text.formulas import FORMULAS, KEEPS_TYPE, Scalars
-from xla_emitters.stablehlo_text.rules import ELEMENTWISE, Results, broadcast_in_dim, constant, elementwise
+from xla_emitters.stablehlo_text.rules import (
+    CHLO_OPCODES,
+    ELEMENTWISE,
+    Results,
+    broadcast_in_dim,
+    constant,
+    elementwise,
+)
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
@@ -218,14 +225,10 @@ def _broadcast_select(c: Conversion) -> Results:
 
 
 def _top_k(c: Conversion) -> Results:
-    k: Any
     if "mhlo.attributes" in c.attributes:  # a custom call
-        parts = c.attributes.mapping("mhlo.attributes")
-        k, largest = parts.get("k"), bool(parts.get("largest", True))
+        k, largest = (c.attributes.integer_in("mhlo.attributes", *part) for part in (("k", -1), ("largest", 1)))
     else:
         k, largest = c.attributes.integer("k"), c.attributes.boolean("largest", True)
-    if not isinstance(k, int):
-        raise c.wrong(f"'{c.op.name}' needs the number k")
     found = c.add(
         "topk",
         c.expect_operands(1),
@@ -237,10 +240,9 @@ def _top_k(c: Conversion) -> Results:
 
 
 def _ragged_dot(c: Conversion) -> Results:
-    parts = c.attributes.mapping("ragged_dot_dimension_numbers")
-
     def numbers(name: str) -> Any:
-        return integer_array(parts.get(name, [])) if parts.get(name) else None
+        found = c.attributes.integers_in("ragged_dot_dimension_numbers", name)
+        return integer_array(found) if found else None
 
     return c.add(
         "ragged-dot",
@@ -255,9 +257,8 @@ def _ragged_dot(c: Conversion) -> Results:
     )
 
 
-_OWN = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh", "tan")
 _ELEMENTWISE: dict[str, Rule] = {
-    **{name: elementwise(name) for name in _OWN},
+    **{name: elementwise(name) for name in (*CHLO_OPCODES, "tan")},
     **{name: formula(name) for name in FORMULAS},
     "atan": _atan,
     "square": _square,

@@ -16,7 +16,7 @@ What an op becomes is said in `rules`, `region_rules` and `chlo`: functions of a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import (
@@ -39,13 +39,14 @@ from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import same_shape, tuple_type
+from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
 from xla_emitters.hlo_text.cursor import nearest
 from xla_emitters.hlo_text.lexer import Source
 from xla_emitters.stablehlo_text.attributes import Attributes
 from xla_emitters.stablehlo_text.lexer import Token
 from xla_emitters.stablehlo_text.locations import Location, metadata, name_of
-from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value
+from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value, called_functions
 from xla_emitters.stablehlo_text.types import stablehlo_type
 
 OPS: Mapping[str, type[HloOp]] = {**HLO_OPS, **PROGRAM_OPS}
@@ -57,7 +58,7 @@ Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
 class ModuleBuilder:
     """Builds the module of one program.
 
-    rules  what each op becomes, by its name without the dialect
+    rules  what each op becomes, by its name
     """
 
     def __init__(self, source: Source, program: Program, aliases: Mapping[str, Location], rules: Mapping[str, Rule]):
@@ -67,7 +68,6 @@ class ModuleBuilder:
         self.rules = rules
         self.computations: dict[str, ComputationOp] = {}
         self._names = {_identifier(name) for name in program.functions}
-        self._open: list[str] = []
         self._built: dict[str, ComputationOp] = {}
         self._shared: dict[object, str] = {}
         self._file = StringAttr(source.file)
@@ -75,8 +75,8 @@ class ModuleBuilder:
 
     def module(self) -> ModuleOp:
         entry = self._entry()
-        for function in self.program.functions.values():
-            self.function(function.name, function.token)
+        for function in self._callees_first():
+            self._built[function.name] = self._build(function, is_entry=function is entry)
         self._built[entry.name].set_entry()
         attributes = dict[str, Attribute]()
         for name, attr in self.program.attributes.found.items():
@@ -94,20 +94,37 @@ class ModuleBuilder:
     # --------------------------------------------------------------------------------------------------------- functions
 
     def function(self, name: str, at: Token) -> ComputationOp:
-        """The computation of @name, built when it is first asked for. raises VerifyError where there is none, or one that calls itself."""
-        if (found := self._built.get(name)) is not None:
-            return found
-        function = self.program.functions.get(name)
-        if function is None:
-            raise VerifyError(
-                f"no function @{name}{nearest(name, self.program.functions)}", stage=VERIFY, place=self.place(at)
-            )
-        if name in self._open:
-            around = " -> ".join(f"@{caller}" for caller in (*self._open[self._open.index(name) :], name))
-            raise VerifyError(f"function @{name} calls itself: {around}", stage=VERIFY, place=self.place(at))
-        self._open.append(name)
+        """The computation of @name, called at `at`. raises VerifyError where there is none."""
+        if (found := self._built.get(name)) is None:
+            known = nearest(name, self.program.functions)
+            raise VerifyError(f"no function @{name}{known}", stage=VERIFY, place=self.place(at))
+        return found
+
+    def _callees_first(self) -> Iterator[Function]:
+        """The functions, each after those that it calls. raises VerifyError for one that calls itself."""
+        functions, done, open_ = self.program.functions, set[str](), dict[str, Iterator[tuple[str, Token]]]()
+        for first in functions:
+            if first in done:
+                continue
+            open_[first] = called_functions(functions[first].body)
+            while open_:
+                name, callees = next(reversed(open_.items()))
+                callee, token = next(callees, ("", None))
+                if token is None:
+                    del open_[name]
+                    done.add(name)
+                    yield functions[name]
+                elif callee in open_:
+                    names = list(open_)
+                    around = " -> ".join(f"@{caller}" for caller in (*names[names.index(callee) :], callee))
+                    message = f"function @{callee} calls itself: {around}"
+                    raise VerifyError(message, stage=VERIFY, place=self.place(token))
+                elif callee in functions and callee not in done:
+                    open_[callee] = called_functions(functions[callee].body)
+
+    def _build(self, function: Function, *, is_entry: bool) -> ComputationOp:
+        name = function.name
         body = Body(self, function.body)
-        is_entry = function is self._entry()
         for number, argument in enumerate(function.body.arguments):
             parameter = body.parameter(argument, number, f"p{number}" if is_entry else argument.name)
             self._describe(function, number, parameter, is_entry)
@@ -126,8 +143,6 @@ class ModuleBuilder:
             )
         computation = body.finish(_identifier(name), results, function.token)
         self._describe_results(function, computation)
-        self._open.pop()
-        self._built[name] = computation
         return computation
 
     def _describe(self, function: Function, number: int, parameter: HloOp, is_entry: bool) -> None:
@@ -139,18 +154,18 @@ class ModuleBuilder:
             parameter.attributes["jax.arg_name"] = StringAttr(name)
 
     def _argument_name(self, function: Function, argument: Value, number: int) -> str | None:
-        """The name in the argument's location, or in that of the parameter that it is passed to unchanged."""
-        locations = function.parameter_locations
-        if number < len(locations) and (name := name_of(locations[number], self.aliases)):
+        """The name in the argument's location, or in that of the parameter to which jax.export passes it."""
+        if name := self._written_name(function, number):
             return name
         for op in function.body.ops:
-            if op.opcode != "call" or argument not in op.operands or "callee" not in op.attributes:
-                continue
-            callee = self.program.functions.get(op.attributes.symbol("callee"))
-            place = op.operands.index(argument)
-            if callee is not None and callee is not function and place < len(callee.body.arguments):
-                return self._argument_name(callee, callee.body.arguments[place], place)
+            if op.opcode == "call" and argument in op.operands and "callee" in op.attributes:
+                callee = self.program.functions.get(op.attributes.symbol("callee"))
+                return self._written_name(callee, op.operands.index(argument)) if callee is not None else None
         return None
+
+    def _written_name(self, function: Function, number: int) -> str | None:
+        locations = function.parameter_locations
+        return name_of(locations[number], self.aliases) if number < len(locations) else None
 
     def _describe_results(self, function: Function, computation: ComputationOp) -> None:
         rows = [
@@ -264,10 +279,9 @@ class Body:
 
     def op(self, op: Op) -> None:
         """Adds what the op is."""
-        rule = self.module.rules.get(op.opcode if not op.name.startswith("sdy.") else op.name)
+        rule = self.module.rules.get(op.name if "." in op.name else f"func.{op.name}")
         if rule is None:
-            known = [f"{op.name.partition('.')[0]}.{name}" for name in self.module.rules]
-            suggestion = nearest(op.name, known)
+            suggestion = nearest(op.name, self.module.rules)
             raise ParseError(
                 f"no op '{op.name}'{suggestion}", stage="stablehlo.parse", place=self.module.place(op.token)
             )
@@ -398,9 +412,9 @@ class Conversion:
                 place = self.module.place(self.op.spans[number])
                 written = self.op.operands[number]
                 notes.append((self.module.place(written.token), f"%{written.name} is {stablehlo_type(written.type)}"))
-        return VerifyError(
-            error.message, stage=VERIFY, place=place, details=error.details, notes=tuple(notes), help=error.help
-        )
+        # The help of a rule is HLO text, which would not help here.
+        details = tuple(map(_in_mlir, error.details))
+        return VerifyError(_in_mlir(error.message), stage=VERIFY, place=place, details=details, notes=tuple(notes))
 
     def name_results(self, results: Sequence[SSAValue]) -> None:
         """Names the ops that were added: `add.3` the result's, `sort.3.0` ... those of several, and the others after their opcode."""
@@ -504,6 +518,24 @@ def inner_tuple(body: Body, values: Sequence[SSAValue], op: Op) -> SSAValue:
     root = c.tuple_of(values)
     c.name_results([root])
     return root
+
+
+_HLO_TYPE = re.compile(rf"\b({'|'.join(row.name for row in DTYPES)})\[((?:[\d?]+(?:, ?[\d?]+)*)?)\]")
+_SPELLING = {row.name: str(row.ir_type) for row in DTYPES}
+
+
+def _in_mlir(message: str) -> str:
+    """A message of a rule, with the types in it spelled as StableHLO spells them.
+
+    >>> _in_mlir("operand 1 is f32[4,?]")
+    'operand 1 is tensor<4x?xf32>'
+    """
+
+    def spelled(match: re.Match[str]) -> str:
+        sizes = "".join(f"{size.strip()}x" for size in match[2].split(",") if size.strip())
+        return f"tensor<{sizes}{_SPELLING[match[1]]}>"
+
+    return _HLO_TYPE.sub(spelled, message)
 
 
 def _identifier(name: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
@@ -44,8 +44,8 @@ from xla_emitters.stablehlo_text.syntax import (
 from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value
 from xla_emitters.stablehlo_text.types import parse_type, parse_types
 
-DIALECTS = ("stablehlo", "chlo", "mhlo", "func", "sdy", "builtin")
-_RETURNS = ("return", "func.return", "stablehlo.return", "mhlo.return")
+DIALECTS = ("stablehlo", "chlo", "func", "sdy")
+_RETURNS = ("return", "func.return", "stablehlo.return")
 _CALLS = ("call", "func.call")
 
 
@@ -91,9 +91,7 @@ class TreeParser:
 
     def _not_a_program(self, token: Token) -> ParseError:
         if token.text == "HloModule" or token.text == "ENTRY" or re.match(r"\w[\w.\-]*\s*\{", self.source.text):
-            return self.cursor.error(
-                "this is HLO text, not StableHLO", token, help="HLO text is read by its own reader: name the file *.hlo"
-            )
+            return self.cursor.error("this is HLO text, not StableHLO", token, help="parse_hlo reads it")
         return self.cursor.unexpected("a module or a function: module @name { ... } or func.func @main(...) { ... }")
 
     def _alias(self) -> None:
@@ -133,12 +131,8 @@ class TreeParser:
                 raise cursor.error("this module is not closed", start, details=("got the end of the text",))
             if token.text in ("func.func", "func", '"func.func"'):
                 self._add(program, self._function())
-            elif token.text == "sdy.mesh":
-                cursor.advance()
-                self._symbol()
-                cursor.expect("=", "after the name of a mesh")
-                cursor.group("a mesh")
-                self._optional_location()
+            elif token.text in ("sdy.mesh", '"sdy.mesh"'):
+                self._skip_mesh()
             elif token.text in ("module", "builtin.module", '"builtin.module"'):
                 raise self._unsupported("a module inside a module is not taken", token)
             else:
@@ -156,6 +150,24 @@ class TreeParser:
                 program.name = attributes.string("sym_name")
         self._optional_location()
         return program
+
+    def _skip_mesh(self) -> None:
+        """Consumes `sdy.mesh @mesh = <["a"=2]> {...}`, or its generic form: a mesh of devices does not change values."""
+        cursor = self.cursor
+        if cursor.advance().kind is TokenKind.STRING:
+            cursor.group("the operands of a mesh")
+            cursor.group("a mesh")
+        else:
+            self._symbol()
+            cursor.expect("=", "after the name of a mesh")
+            cursor.group("a mesh")
+        if cursor.at("{"):
+            cursor.group("attributes")
+        if cursor.accept(":"):
+            cursor.group("the type of a mesh")
+            cursor.expect("->", "between the types")
+            cursor.group("the type of a mesh")
+        self._optional_location()
 
     def _add(self, program: Program, function: Function) -> None:
         if (other := program.functions.get(function.name)) is not None:
@@ -262,13 +274,21 @@ class TreeParser:
         found = [Attributes(self.cursor, f"{name}[{i}]", attributes.at) for i in range(count)]
         if name not in attributes:
             return found
-        rows = attributes.values(name, "a list of attributes")
-        start = attributes.found[name].start
-        if len(rows) != count or not all(isinstance(row, dict) for row in rows):
+        # Read again, for the places of the single attributes.
+        attributes.values(name, "a list of attributes")
+        cursor = Cursor(self.source)
+        cursor.skip_to(attributes.found[name].start)
+        cursor.advance()
+        for number in range(count + 1):
+            if cursor.at("]"):
+                break
+            if number:
+                cursor.expect(",", "or ']' after a set of attributes")
+            into = found[min(number, count - 1)]
+            into.cursor = cursor
+            parse_dictionary(cursor, into)
+        else:
             raise attributes.wrong(name, f"a list of {count} sets of attributes")
-        for into, row in zip(found, rows, strict=True):
-            for key, value in cast("dict[str, Any]", row).items():
-                into.add(key, value, start)
         return found
 
     # ----------------------------------------------------------------------------------------------------------- regions
@@ -343,9 +363,10 @@ class TreeParser:
         dialect, dot, _ = op.name.partition(".")
         if op.name in (*_RETURNS, *_CALLS) or (dot and dialect in DIALECTS):
             return
-        what = f"no op '{op.name}'" if not dot else f"ops of the dialect '{dialect}' are not taken: '{op.name}'"
-        suggestion = nearest(op.name, ("stablehlo.", *(f"{dialect}.{op.name}" for dialect in ("stablehlo", "chlo"))))
-        raise self._unsupported(f"{what}{suggestion if not dot else ''}", op.token)
+        if not dot:
+            help = f"ops are written with their dialect: stablehlo.{op.name}"
+            raise self.cursor.error(f"no op '{op.name}'", op.token, help=help)
+        raise self._unsupported(f"ops of the dialect '{dialect}' are not taken: '{op.name}'", op.token)
 
     def _result_names(self) -> list[tuple[Token, int]]:
         """Consumes `%a, %b:2 =`."""

@@ -16,15 +16,15 @@ from xla_emitters.stablehlo_text.chlo import CHLO_RULES, CHLO_TARGETS
 from xla_emitters.stablehlo_text.computations import ModuleBuilder, Rule
 from xla_emitters.stablehlo_text.parser import TreeParser
 from xla_emitters.stablehlo_text.region_rules import REGION_RULES
-from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, custom_call
+from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, OTHER_RULES, custom_call
 
 RULES: dict[str, Rule] = {
-    **CHLO_RULES,
-    **DATA_RULES,
-    **REGION_RULES,
-    "custom_call": custom_call({**CALL_TARGETS, **CHLO_TARGETS}),
+    **{f"stablehlo.{name}": rule for name, rule in (DATA_RULES | REGION_RULES).items()},
+    **{f"chlo.{name}": rule for name, rule in CHLO_RULES.items()},
+    **OTHER_RULES,
+    "stablehlo.custom_call": custom_call(CALL_TARGETS | CHLO_TARGETS),
 }
-"""What each op becomes, by its name without the dialect."""
+"""What each op becomes, by its name."""
 
 _COMMENT = re.compile(r"(?:\s+|//[^\n]*)*")
 _BEGINNINGS = re.compile(r'(?:"?builtin\.)?module\b|"?func\.func\b|#\w+\s*=|![\w.]+\s*=|"\w+\.\w+"\(')

@@ -13,7 +13,6 @@ Source: StableHLO specification; docs/reference/1 6.8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, SSAValue
@@ -210,7 +209,7 @@ def _channel(c: Conversion) -> Attribute | None:
     """`#stablehlo.channel_handle<handle = 1, type = 0>`; no channel is 0."""
     if "channel_handle" not in c.attributes:
         return None
-    handle: Any = c.attributes.mapping("channel_handle").get("handle", 0)
+    handle = c.attributes.integer_in("channel_handle", "handle", 0)
     return IntegerAttr(handle, i64) if handle else None
 
 

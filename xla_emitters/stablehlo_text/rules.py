@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.hlo.base import integer_array, opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     TokenType,
@@ -33,59 +34,20 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Literal, Symbol, is_integers
+from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Literal, Symbol, is_integers, symbols_in
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue]
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
-ELEMENTWISE: dict[str, str] = {
-    "abs": "abs",
-    "add": "add",
-    "and": "and",
-    "atan2": "atan2",
-    "bitcast_convert": "bitcast-convert",
-    "cbrt": "cbrt",
-    "ceil": "ceil",
-    "complex": "complex",
-    "convert": "convert",
-    "cosine": "cosine",
-    "count_leading_zeros": "count-leading-zeros",
-    "divide": "divide",
-    "exponential": "exponential",
-    "exponential_minus_one": "exponential-minus-one",
-    "floor": "floor",
-    "imag": "imag",
-    "is_finite": "is-finite",
-    "log": "log",
-    "log_plus_one": "log-plus-one",
-    "logistic": "logistic",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "multiply": "multiply",
-    "negate": "negate",
-    "not": "not",
-    "or": "or",
-    "popcnt": "popcnt",
-    "power": "power",
-    "real": "real",
-    "remainder": "remainder",
-    "round_nearest_afz": "round-nearest-afz",
-    "round_nearest_even": "round-nearest-even",
-    "rsqrt": "rsqrt",
-    "select": "select",
-    "shift_left": "shift-left",
-    "shift_right_arithmetic": "shift-right-arithmetic",
-    "shift_right_logical": "shift-right-logical",
-    "sign": "sign",
-    "sine": "sine",
-    "sqrt": "sqrt",
-    "subtract": "subtract",
-    "tan": "tan",
-    "tanh": "tanh",
-    "xor": "xor",
-}
+CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
+"""HLO's elementwise ops that are CHLO's and not StableHLO's."""
+
+_OTHERS = ("clamp",)  # has a rule of its own
+_CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
+_OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
+ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, *_OTHERS)}
 """The elementwise ops that are HLO's, with HLO's opcode."""
 
 
@@ -227,9 +189,8 @@ def _nonempty(numbers: Sequence[int]) -> Attribute | None:
 def _dot_general(c: Conversion) -> Results:
     found = c.attributes
     if "dot_dimension_numbers" in found:
-        parts = found.mapping("dot_dimension_numbers")
         lists = [
-            parts.get(f"{side}_{kind}_dimensions", [])
+            found.integers_in("dot_dimension_numbers", f"{side}_{kind}_dimensions")
             for kind in ("batching", "contracting")
             for side in ("lhs", "rhs")
         ]
@@ -257,7 +218,7 @@ def _dot_algorithm(c: Conversion) -> StringAttr | None:
         return None
     parts = c.attributes.mapping("algorithm")
     names = [_type_word(parts.get(f"{name}_type")) for name in ("lhs_precision", "rhs_precision", "accumulation")]
-    count = parts.get("num_primitive_operations", 1)
+    count = c.attributes.integer_in("algorithm", "num_primitive_operations", 1)
     if parts.get("allow_imprecise_accumulation") is True:
         return StringAttr("dot_any_f8_any_f8_f32_fast_accum")
     if any(name.startswith("f8") for name in names[:2]):
@@ -314,7 +275,13 @@ def padding_of(c: Conversion, rank: int) -> Array | None:
     if "padding" not in c.attributes:
         return None
     value = c.attributes.found["padding"].value
-    found = np.asarray(value, np.int64) if isinstance(value, list) else c.attributes.array("padding")
+    if isinstance(value, list):
+        listed = cast("list[Any]", value)
+        if not all(is_integers(row) and len(row) == 2 for row in listed):
+            raise c.attributes.wrong("padding", "rows of two numbers")
+        found = np.asarray(listed, np.int64)
+    else:
+        found = c.attributes.array("padding")
     if found.size != 2 * rank:
         raise c.attributes.wrong("padding", f"{rank} rows of two numbers")
     return found
@@ -381,15 +348,11 @@ def numbers_of(
 
     always  names of lists that HLO writes even where they are empty
     """
-    parts = c.attributes.mapping(attribute)
     found = dict[str, Attribute | None]()
     for name in names:
-        value: Any = parts.get(name, [])
-        if not is_integers(value):
-            raise c.attributes.wrong(attribute, f"lists of integers ({name})")
-        found[name] = integer_array(value) if value or name in always else None
-    along: Any = parts.get("index_vector_dim", 0)
-    found["index_vector_dim"] = IntegerAttr(along, i64)
+        numbers = c.attributes.integers_in(attribute, name)
+        found[name] = integer_array(numbers) if numbers or name in always else None
+    found["index_vector_dim"] = IntegerAttr(c.attributes.integer_in(attribute, "index_vector_dim", 0), i64)
     return found
 
 
@@ -514,7 +477,7 @@ NO_OPS = (
 
 
 def custom_call(targets: dict[str, Rule]) -> Rule:
-    """A custom call: by the rule of its target, else as HLO's custom-call."""
+    """A custom call: by the rule of its target, else as HLO's custom-call, which keeps the attributes that HLO has not as written."""
 
     def rule(c: Conversion) -> Results:
         target = custom_call_target(c)
@@ -528,25 +491,26 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
             custom_call_target=StringAttr(json.dumps(target)),
             custom_call_has_side_effect=IntegerAttr(1, i1) if effect else None,
             api_version=_api_version(c),
-            called_computations=ArrayAttr(_called(c)) if "called_computations" in c.attributes else None,
+            called_computations=ArrayAttr(called) if (called := _called(c)) else None,
         )
         owner = found.owner
         assert isinstance(owner, Operation)
-        if (
-            "backend_config" in c.attributes
-            and isinstance(config := c.attributes.found["backend_config"].value, str)
-            and config
-        ):
+        config = c.attributes.found["backend_config"].value if "backend_config" in c.attributes else None
+        if isinstance(config, str) and config:
             owner.attributes["backend_config"] = StringAttr(json.dumps(config))
-        elif "mhlo.backend_config" in c.attributes:
-            text = c.attributes.text(c.attributes.found["mhlo.backend_config"])
-            owner.attributes["backend_config"] = StringAttr(json.dumps(text))
+        elif isinstance(config, dict):
+            owner.attributes["mhlo.backend_config"] = StringAttr(
+                c.attributes.text(c.attributes.found["backend_config"])
+            )
+        for name, attr in c.attributes.unread():
+            if name != "backend_config":
+                owner.attributes[name] = StringAttr(c.attributes.text(attr))
         return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
     return rule
 
 
-_API_VERSIONS = (
+API_VERSIONS = (
     "API_VERSION_ORIGINAL",
     "API_VERSION_STATUS_RETURNING",
     "API_VERSION_STATUS_RETURNING_UNIFIED",
@@ -556,14 +520,12 @@ _API_VERSIONS = (
 
 def _api_version(c: Conversion) -> StringAttr | None:
     version = c.attributes.integer("api_version", 1)
-    return StringAttr(_API_VERSIONS[version - 1]) if 2 <= version <= len(_API_VERSIONS) else None
+    return StringAttr(API_VERSIONS[version - 1]) if 2 <= version <= len(API_VERSIONS) else None
 
 
 def _called(c: Conversion) -> list[SymbolRefAttr]:
-    names = c.attributes.values("called_computations", "a list of symbols", [])
-    return [
-        SymbolRefAttr(c.module.function(name.name, c.op.token).sym_name) for name in names if isinstance(name, Symbol)
-    ]
+    names = symbols_in(c.attributes.values("called_computations", "a list of symbols", []))
+    return [SymbolRefAttr(c.module.function(name.name, c.op.token).sym_name) for name in names]
 
 
 def _shape_assertion(c: Conversion) -> Results:
@@ -706,7 +668,6 @@ DATA_RULES: dict[str, Rule] = {
     "optimization_barrier": _optimization_barrier,
     "after_all": _token,
     "create_token": _token,
-    "call": _call,
     "composite": _composite,
     "partition_id": _as_operand("partition-id"),
     "replica_id": _as_operand("replica-id"),
@@ -718,13 +679,15 @@ DATA_RULES: dict[str, Rule] = {
     "batch_norm_training": _norm("batch-norm-training"),
     "batch_norm_inference": _norm("batch-norm-inference"),
     "batch_norm_grad": _norm("batch-norm-grad"),
-    "sdy.sharding_constraint": pass_through,
     "uniform_quantize": _QUANTIZED,
     "uniform_dequantize": _QUANTIZED,
     "einsum": refused("write it as dot_general"),
     "unary_einsum": refused("write it as reduce or transpose"),
     "torch_index_select": refused("write it as gather"),
 }
+
+OTHER_RULES: dict[str, Rule] = {"func.call": _call, "sdy.sharding_constraint": pass_through}
+"""What ops of other dialects become, by their names."""
 
 CALL_TARGETS: dict[str, Rule] = {
     **dict.fromkeys(NO_OPS, pass_through),

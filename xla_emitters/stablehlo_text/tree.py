@@ -11,11 +11,12 @@ values of the regions around it; a computation of HLO may not: `captured` is wha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute
 
-from xla_emitters.stablehlo_text.attributes import Attributes
+from xla_emitters.stablehlo_text.attributes import Attributes, symbols_in
 from xla_emitters.stablehlo_text.lexer import Token
 from xla_emitters.stablehlo_text.locations import Location
 
@@ -113,3 +114,13 @@ class Program:
     name: str
     attributes: Attributes
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
+
+
+def called_functions(region: Region) -> Iterator[tuple[str, Token]]:
+    """The functions that the ops of a region name, and those of the regions inside, with the ops' places."""
+    for op in region.ops:
+        for name, attr in op.attributes.found.items():
+            if name != "call_target_name":
+                yield from ((symbol.name, op.token) for symbol in symbols_in(attr.value))
+        for inner in op.regions:
+            yield from called_functions(inner)

@@ -72,6 +72,7 @@ def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
             target=options.target,
             fusion=options.fusion,
             hero_rules=options.hero_rules,
+            triton=options.triton,
             stages=options.stages,
             seed=options.seed,
             inputs=arrays_source(options.inputs),

@@ -46,13 +46,21 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         choices=("current", "seed"),
         help="how a fusion's emitter is chosen: as in today's XLA (current, default) or as in the seed document",
     )
+    parser.add_argument(
+        "--triton",
+        default="split",
+        choices=("split", "refuse"),
+        help="fusions that XLA gives to Triton or cuDNN: split into fusions and dots (default), or refused",
+    )
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
     """The values of `add_input` and `add_compilation`."""
     from xla_emitters.pipelines.options import CompileOptions
 
-    return CompileOptions(target=options.target, fusion=options.fusion, hero_rules=options.hero_rules)
+    return CompileOptions(
+        target=options.target, fusion=options.fusion, hero_rules=options.hero_rules, triton=options.triton
+    )
 
 
 def add_arrays(parser: argparse.ArgumentParser) -> None:

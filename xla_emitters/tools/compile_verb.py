@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             target=options.target,
             fusion=options.fusion,
             hero_rules=options.hero_rules,
+            triton=options.triton,
             stage=options.stage,
             record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
             verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
-from xla_emitters.trace.explain import explained_json
+from xla_emitters.trace.explain import explained_json, remarks_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,8 @@ def run(options: argparse.Namespace) -> int:
     module = read_module(read_source(options.file))
     program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
     if options.json:
-        data = {"target": program.target, "kernels": [explained_json(trace) for trace in program.traces]}
+        kernels = [explained_json(trace) for trace in program.traces]
+        data = {"target": program.target, "remarks": remarks_json(program.graph), "kernels": kernels}
         print(json.dumps(data, indent=2))
     else:
         print(f"target {program.target}")

@@ -12,6 +12,7 @@ fusion
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xla_emitters.trace.records import Trace
@@ -20,7 +21,7 @@ from xla_emitters.trace.records import Trace
 def explained(trace: Trace) -> str:
     """The decisions and remarks of one kernel's compilation, a line each."""
     rows = [(decision.topic, decision.text) for decision in trace.decisions]
-    rows += [("declined", str(remark)) for remark in trace.remarks]
+    rows += [("declined" if remark.text.startswith("skipped ") else "remark", str(remark)) for remark in trace.remarks]
     width = max((len(topic) for topic, _ in rows), default=0)
     return "\n".join([trace.name, *(f"  {topic:<{width}}  {text}" for topic, text in rows)])
 
@@ -30,5 +31,14 @@ def explained_json(trace: Trace) -> dict[str, Any]:
     found: dict[str, list[dict[str, Any]]] = {}
     for decision in trace.decisions:
         found.setdefault(decision.topic, []).append({"text": decision.text, **decision.data})
-    declined = [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in trace.remarks]
-    return {"name": trace.name, **found, "declined": declined}
+    return {"name": trace.name, **found, "declined": remarks_json(trace)}
+
+
+def explained_program(graph: Trace, kernels: Sequence[Trace]) -> str:
+    """What was decided for a program: the remarks of passes on HLO, if there are any, then kernel by kernel."""
+    return "\n".join(map(explained, (*([graph] if graph.remarks else []), *kernels)))
+
+
+def remarks_json(trace: Trace) -> list[dict[str, str]]:
+    """The remarks of one trace as plain data."""
+    return [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in trace.remarks]

@@ -25,9 +25,9 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Remark:
-    """Something a pass chose not to do, and why; or a warning, which is printed without being asked for.
+    """Something a pass declined, and why (`skipped ...`), or did and a user should know; or a warning, which is always printed.
 
-    place  the HLO instruction or source position it speaks of
+    place  the HLO instruction or source position that it is about
     help   of a warning: what to do; "": it is none
     """
 

@@ -235,7 +235,7 @@ BROKEN_RULES = {
     ATOMIC.format("%it: i32", "%it : i32"): "takes i32, but the elements are f32",
     ATOMIC.format("%it: vector<2xi32>", "%it : vector<2xi32>"): "takes vector<2xi32>, but the elements are f32",
     ATOMIC.format("%it: vector<2x2xf32>", "%it : vector<2x2xf32>"): "a vector must have one dimension",
-    '%r = "xla_gpu.predicated_insert"(%w, %t, %a, %p) : (i32, tensor<8xf32>, index, i1) -> tensor<8xf32>': "puts i32",
+    '%r = "xla_gpu.predicated_insert"(%w, %t, %a, %p) : (i32, tensor<8xf32>, index, i1) -> tensor<8xf32>': "inserts i32",
     '%r = "xla_gpu.predicated_insert"(%v, %t, %a, %p) : (f32, tensor<8xf32>, index, i1) -> tensor<9xf32>': "tensor<9xf32>",
     "%r = xla_gpu.predicated_insert %v into %d[%a] if %p : tensor<?xf32>": "must have a static shape",
     '%r = "xla_gpu.predicated_extract"(%t, %a, %p, %w) : (tensor<8xf32>, index, i1, i32) -> f32': "the fallback is i32",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_arguments_are_converted_as_jax_converts_them(jax: Any) -> None:
     key = jax.random.key(1)
     bits = from_jax(lambda key: jax.random.bits(key, (3,)), key, stage="llvm-dialect")
     np.testing.assert_array_equal(bits(key), jax.random.bits(key, (3,)))
-    with pytest.raises(DataError, match="float16"):
+    with pytest.raises(DataError, match=r"argument 0 \(p0, arguments\[0\]\) .*float16"):
         program(X.astype(np.float16))
 
 
@@ -71,6 +72,17 @@ def test_another_tree_is_refused_with_both(jax: Any) -> None:
     program = from_jax(lambda d: d["a"] * 2, {"a": X}, stage="llvm-dialect")
     with pytest.raises(DataError, match=r"takes .*'a'.*; .*'b'.* was given"):
         program({"b": X})
+
+
+def test_an_array_that_does_not_fit_is_named_by_its_path(jax: Any) -> None:
+    """JAX drops the argument without use, and p0 is the second leaf."""
+    program = from_jax(lambda unused, tree: tree["a"][1] * 2, X, {"a": (X, X)}, stage="llvm-dialect")
+    with pytest.raises(DataError, match=r"argument 0 \(p0, arguments\[1\]\['a'\]\[1\]\) has shape \[2, 6\]"):
+        program(X, {"a": (X, X[:2])})
+
+
+def test_functions_without_arguments(jax: Any) -> None:
+    np.testing.assert_array_equal(from_jax(lambda: jax.numpy.arange(5) * 2, stage="llvm-dialect")(), np.arange(5) * 2)
 
 
 def test_donated_and_static_arguments(jax: Any) -> None:
@@ -126,6 +138,14 @@ def test_exports_that_are_not_for_cuda_or_symbolic_are_refused(jax: Any) -> None
     symbolic = jax.ShapeDtypeStruct((size, 6), np.float32)
     with pytest.raises(Unsupported, match=r"argument 0 is float32\[b,6\]"):
         compile(jax.export.export(jax.jit(two), platforms=["cuda"])(symbolic))
+
+
+@pytest.mark.parametrize("counts", [(2, 1), (1, 2)])
+def test_several_devices_are_refused(counts: tuple[int, int]) -> None:
+    text = f"module attributes {{mhlo.num_partitions = {counts[0]} : i32, mhlo.num_replicas = {counts[1]} : i32}} {{}}"
+    lowered = SimpleNamespace(as_text=lambda **_: text)
+    with pytest.raises(Unsupported, match="this is for 2 devices"):
+        jax_program._of_lowered(lowered)
 
 
 def test_dynamic_is_for_later(jax: Any) -> None:

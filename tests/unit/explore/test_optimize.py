@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.device import DEVICES, device
-from xla_emitters.errors import DataError, ParseError, ToolError, UsageError
+from xla_emitters.errors import DataError, ParseError, ToolError, Unsupported, UsageError
 from xla_emitters.explore import optimize as optimizer
 from xla_emitters.explore.optimize import optimize, parse_flag
 from xla_emitters.explore.xla import description
@@ -77,6 +77,13 @@ def test_what_xla_cannot_parse_has_its_place(text: str, place: str, message: str
     with pytest.raises(ParseError, match=re.escape(message)) as raised:
         optimize(text, name="bad")
     assert str(raised.value.place) == place
+
+
+def test_an_unknown_size_is_refused_with_its_place() -> None:
+    text = "func.func @main(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {\n  return %x : tensor<4x?xf32>\n}\n"
+    with pytest.raises(Unsupported, match="a size is unknown") as raised:
+        optimize(text, name="program.mlir")
+    assert str(raised.value.place) == "program.mlir:1:21"
 
 
 def test_an_optimized_module_is_not_optimized_again() -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import xla_emitters as xe
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dtypes import dtype
+from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.reductions import (
     ABSENT,
     FusionReductions,
@@ -23,6 +26,7 @@ from xla_emitters.fusions.reductions import (
 )
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.runtime.cpu_launcher import run_program
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 XLA = json.loads((CORPUS / "xla.json").read_text())["files"]
@@ -274,6 +278,40 @@ def test_bounds_know_every_reduction_that_threads_share():
     found = {op.instruction_name.data: chain for op, chain in chains_of_heroes(view(body).computation).items()}
     assert found.keys() == {"a", "c"}
     assert min(found.values()) > 1
+
+
+DEEP = """
+deep {{ a = {type}[] parameter(0)
+       b = {type}[] parameter(1)
+       m = {type}[] maximum(a, b)
+       one = {type}[] constant(1)
+       ROOT r = {type}[] add(m, one) }}
+ENTRY e {{ x = {type}[{rows},{columns}] parameter(0)
+          z = {type}[] constant(0)
+          ROOT r = {type}[{kept}] reduce(x, z), dimensions={{{dim}}}, to_apply=deep }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("type", "rows", "columns", "dim", "exact"),
+    [
+        ("f32", 8, 32, 1, True),
+        ("f32", 3, 700, 1, True),
+        ("f16", 3, 1000, 1, True),
+        ("f16", 8, 256, 1, True),
+        ("f16", 8, 64, 1, False),
+        ("f32", 8, 16, 1, False),
+        ("f32", 96, 64, 0, True),
+        ("f32", 100, 8, 0, False),
+    ],
+)
+def test_no_element_goes_through_more_combinations(type: str, rows: int, columns: int, dim: int, exact: bool):
+    """The kernel counts them itself: by max(a, b) + 1. Where how much a thread reads at once is open, there may be fewer."""
+    text = DEEP.format(type=type, rows=rows, columns=columns, kept=rows if dim else columns, dim=dim)
+    (longest,) = chains_of_heroes(entry_of(parse_hlo(text, "deep.hlo"))).values()
+    (counted,) = run_program(xe.compile(text, target="t4"), [np.zeros((rows, columns), dtype(type).numpy)], "xla_gpu")
+    found = float(np.asarray(counted).astype(np.float64).max())
+    assert found == longest if exact else longest - 3 <= found <= longest
 
 
 @pytest.mark.parametrize("kind", ["concatenate", "dynamic_update_slice", "loop", "reduction", "scatter", "transpose"])

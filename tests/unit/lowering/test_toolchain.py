@@ -196,6 +196,15 @@ def test_unknown_chip() -> None:
 
 
 @needs_llvm
+@pytest.mark.parametrize(
+    ("architecture", "version"),
+    [("sm_75", "8.6"), ("sm_90a", "8.6"), ("sm_100", "8.6"), ("sm_103", "8.8"), ("sm_120", "8.7"), ("sm_121", "8.8")],
+)
+def test_ptx_is_of_the_first_version_that_drivers_and_the_chip_know(architecture: str, version: str) -> None:
+    assert f".version {version}\n" in compile_to_ptx(parse_ir(PLAIN.format(name="f")), architecture)
+
+
+@needs_llvm
 def test_missing_libdevice_function() -> None:
     """mlir-opt answers 0 when libdevice lacks what is called."""
     text = KERNEL.replace("__nv_tanhf", "__nv_nothing")

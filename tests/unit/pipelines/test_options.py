@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from xla_emitters.errors import UsageError
-from xla_emitters.pipelines.options import RECORDS, CompileKeywords, CompileOptions
+from xla_emitters.pipelines.options import RECORDS, TRITON, CompileKeywords, CompileOptions
 
 
 def test_the_keywords_of_compile_are_the_fields() -> None:
@@ -16,6 +16,13 @@ def test_the_keywords_of_compile_are_the_fields() -> None:
     assert CompileKeywords.__required_keys__ == frozenset()
     types = {name: given.__forward_arg__ for name, given in CompileKeywords.__annotations__.items()}
     assert types == {field.name: field.type for field in fields(CompileOptions)}
+
+
+def test_ways_with_triton() -> None:
+    assert [CompileOptions(triton=way).triton for way in TRITON] == ["split", "refuse"]
+    with pytest.raises(UsageError, match="unknown way with Triton's fusions 'keep'") as raised:
+        CompileOptions(triton="keep")
+    assert raised.value.help == "one of: split, refuse"
 
 
 def test_records() -> None:

@@ -220,7 +220,7 @@ def test_memory_comes_and_goes(run: Runner) -> None:
 
 def test_a_function_that_no_library_has(run: Runner) -> None:
     call = LibraryCall("unheard-of", "c", (SlotArray(p(0), ARRAY),), (SlotArray(R, ARRAY),), {"epilogue": "BIAS"})
-    with pytest.raises(Unsupported, match=r"no function 'unheard-of' on (the CPU|a GPU)") as raised:
+    with pytest.raises(Unsupported, match="no library function 'unheard-of'") as raised:
         run(program(call), inputs())
     assert isinstance(raised.value, XlaEmittersError)
 

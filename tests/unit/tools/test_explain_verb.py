@@ -67,3 +67,42 @@ def test_a_wrong_file_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixture
     path.write_text(RAGGED[:60])
     assert main(["explain", str(path)]) == 1
     assert capsys.readouterr().err.startswith(f"{path}:")
+
+
+TRITON = """HloModule triton
+f {
+  p = f32[8,64]{1,0} parameter(0)
+  ROOT n = f32[8,64]{1,0} negate(p)
+}
+ENTRY e {
+  p = f32[8,64]{1,0} parameter(0)
+  ROOT fusion = f32[8,64]{1,0} fusion(p), kind=kCustom, calls=f, backend_config={"fusion_backend_config":{"kind":"__triton"}}
+}
+"""
+SAID = "%fusion: XLA would compile this with Triton (__triton); made 1 fusion"
+
+
+def test_what_became_of_fusions_for_triton_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "triton.hlo"
+    path.write_text(TRITON)
+    assert main(["explain", str(path)]) == 0
+    _, module, said, kernel, *_ = capsys.readouterr().out.splitlines()
+    assert (module, kernel) == ("triton", "fusion")
+    assert said.split(maxsplit=1) == ["remark", f"xla-split-triton-fusions: {SAID} at fusion ({path}:8:8)"]
+    assert main(["explain", "--json", str(path)]) == 0
+    (remark,) = json.loads(capsys.readouterr().out)["remarks"]
+    assert (remark["pass"], remark["text"]) == ("xla-split-triton-fusions", SAID)
+
+
+def test_on_request_they_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "triton.hlo"
+    path.write_text(TRITON)
+    for verb in (
+        ["explain"],
+        ["compile", "--stage", "xla_gpu"],
+        ["run"],
+        ["check"],
+        ["bundle", "-o", str(tmp_path / "b.zip")],
+    ):
+        assert main([*verb, "--triton", "refuse", str(path)]) == 1
+        assert "fusion %fusion is of kind '__triton'" in capsys.readouterr().err

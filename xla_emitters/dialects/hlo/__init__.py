@@ -6,10 +6,13 @@
     reductions      reduce, reduce-window                    contractions  dot, convolution
     gather_scatter  windows with starts known at run time    windows       sliding windows
     called          map, and computations called per element
-    rule_ops        ops that are a shape rule alone, in      host          order, effects, control flow
-                    three families: parsed, not compiled     collectives   several devices
-    dynamic_shape_ops  sizes that are values                 routines      sort, FFT, linear algebra ...
-    sized           an op at the sizes of its values
+    rule_ops        ops without code of their own, in        host          order, effects, control flow
+                    three families                           collectives   several devices
+                                                             routines      sort, FFT, linear algebra ...
+    library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
+    comparators     what a sort's comparator compares        backend_configs
+    dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its values
+    placement       host and device                          implicit_broadcast  of front ends that leave it to us
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
@@ -28,6 +31,7 @@ from xla_emitters.dialects.hlo import (
     elementwise,
     gather_scatter,
     host,
+    placement,
     reductions,
     routines,
     shape_ops,
@@ -54,7 +58,7 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in dynamic_shape_ops.PROGRAM_OPS}
+PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *placement.OPS)}
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
 HLO = Dialect(

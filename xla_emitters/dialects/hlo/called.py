@@ -20,6 +20,8 @@ from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
 from xla_emitters.dialects.hlo.computation import (
     Callee,
     CallingOp,
+    CallOp,
+    ComputationOp,
     ParameterOp,
     TupleOp,
     find_computation,
@@ -53,10 +55,17 @@ def on_elements(op: Operation, symbol: SymbolRefAttr, call: Call) -> OnElements:
                 array[index] = value
         return tuple(found)
 
-    def goes_by_element(inner: HloOp) -> bool:
-        return is_elementwise(inner) or isinstance(inner, ParameterOp | TupleOp | ConstantOp)
+    return at_once if goes_by_element(callee) else one_by_one
 
-    return at_once if all(map(goes_by_element, callee.instructions)) else one_by_one
+
+def goes_by_element(computation: ComputationOp) -> bool:
+    """Whether the computation of scalars, applied to whole arrays, gives its value for each element."""
+    return all(
+        is_elementwise(op)
+        or isinstance(op, ParameterOp | TupleOp | ConstantOp)
+        or (isinstance(op, CallOp) and goes_by_element(find_computation(op, op.to_apply)))
+        for op in computation.instructions
+    )
 
 
 FOLDS: dict[str, np.ufunc] = {

@@ -47,6 +47,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
@@ -337,6 +338,14 @@ def find_computation(beside: Operation, name: str | SymbolRefAttr) -> Computatio
 
 _FOUND: WeakKeyDictionary[ModuleOp, dict[str, ComputationOp]] = WeakKeyDictionary()
 """Computations of a module that were looked up, by name. A look-up that finds one here checks that it still is there and has that name."""
+
+
+def insert_computation(made: ComputationOp, before: ComputationOp) -> None:
+    """Adds a computation to the module that contains `before`, where look-ups find it without going over all."""
+    Rewriter.insert_op(made, InsertPoint.before(before))
+    module = enclosing_module(made)
+    if module is not None:
+        _FOUND.setdefault(module, {})[made.sym_name.data] = made
 
 
 def _by_name(module: ModuleOp, name: str) -> ComputationOp | None:

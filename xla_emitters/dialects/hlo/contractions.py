@@ -9,6 +9,7 @@ Source: docs/reference/1 3.2, 3.6, 5.5, 6.8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
@@ -100,14 +101,19 @@ class ContractingOp(HloOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         """One product after the other, in the order of the maps' range variables, the last one fastest."""
-        held, shape = self.held, dims_of(self.result)
+        held = self.held
         factors = list[Array]()
         for i, array in enumerate(operands):
             for source, target in pairwise(self.kept(i)):
                 array = convert_array(array, source, target)
             factors.append(array.astype(np.int64) if held.is_integer else array)
+        total = self.summed(factors[0], factors[1])
+        return convert_array(wrap(total, held) if held.is_integer else total, held, element_of(self.result))
+
+    def summed(self, *factors: Array) -> Array:
+        """The sums of products of factors of the type that sums are held in (integers: 64 bits)."""
+        shape, maps = dims_of(self.result), self.output_to_input()
         total = np.zeros(shape, factors[0].dtype)
-        maps = self.output_to_input()
         where = np.indices(shape)
         for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in maps[0].range_vars)):
             inside = points_inside(maps[0], where, numbers)
@@ -120,11 +126,8 @@ class ContractingOp(HloOp):
                 ]
                 for array, index_map in zip(factors, maps, strict=True)
             )
-            if held.kind is Kind.PRED:
-                total[inside] |= x & y
-            else:
-                total[inside] += complex_meaning.product(x, y) if held.kind is Kind.COMPLEX else x * y
-        return convert_array(wrap(total, held) if held.is_integer else total, held, element_of(self.result))
+            total[inside] = _added(total[inside], x, y)
+        return total
 
     def reads_apart(self, operand: int) -> bool:
         return True
@@ -153,6 +156,13 @@ class ContractingOp(HloOp):
         return (emit_convert(e, total, held, element_of(self.result)),)
 
 
+def _added(total: Array, x: Array, y: Array) -> Array:
+    """total + x y, the product rounded first; of predicates `or` and `and`."""
+    if total.dtype.kind == "b":
+        return total | x & y
+    return total + (complex_meaning.product(x, y) if total.dtype.kind == "c" else x * y)
+
+
 @irdl_op_definition
 class DotOp(ContractingOp):
     """Sums of products over the contracting dimensions; result: batch dimensions, then free ones of lhs, then of rhs."""
@@ -178,6 +188,25 @@ class DotOp(ContractingOp):
 
     def result_sizes(self) -> list[int]:
         return self.pairing.result_dims(self)
+
+    def summed(self, *factors: Array) -> Array:
+        """A row of lhs times a column of rhs at once, term by term, in the order of the maps."""
+        pairing, (lhs, rhs) = self.pairing, factors
+        free = [
+            [dim for dim in range(array.ndim) if dim not in (*batch, *contracting)]
+            for array, batch, contracting in (
+                (lhs, pairing.lhs_batch, pairing.lhs_contracting),
+                (rhs, pairing.rhs_batch, pairing.rhs_contracting),
+            )
+        ]
+        count, rows = (math.prod(lhs.shape[dim] for dim in dims) for dims in (pairing.lhs_batch, free[0]))
+        terms, columns = (math.prod(rhs.shape[dim] for dim in dims) for dims in (pairing.rhs_contracting, free[1]))
+        left = lhs.transpose([*pairing.lhs_contracting, *pairing.lhs_batch, *free[0]]).reshape(terms, count, rows, 1)
+        right = rhs.transpose([*pairing.rhs_contracting, *pairing.rhs_batch, *free[1]])
+        total = np.zeros((count, rows, columns), lhs.dtype)
+        for x, y in zip(left, right.reshape(terms, count, 1, columns), strict=True):
+            total = _added(total, x, y)
+        return total.reshape(dims_of(self.result))
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         pairing, result = self.pairing, dims_of(self.result)

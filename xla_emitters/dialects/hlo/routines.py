@@ -3,7 +3,7 @@
     %s = hlo.sort %x {dimensions = array<i64: 0>, name = "s", to_apply = @less} : tensor<8xf32>
     %l = hlo.cholesky %a {lower = true, name = "l"} : tensor<4x3x3xf32>
 
-Rows of `rule_ops`: these ops parse, verify and print.
+Rows of `rule_ops`: these ops have no code. What they mean is in `library_calls` and `routines_meaning`.
 Source: docs/reference/1 6.8.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.hlo import routines_meaning as meaning
 from xla_emitters.dialects.hlo.base import HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.contractions import DotDimensions
@@ -299,9 +300,9 @@ ROWS: tuple[RuleRow, ...] = (
         ("left_side", "lower", "unit_diagonal", "transpose_a"),
         meaning=evaluated_by_library,
     ),
-    RuleRow("batch-norm-training", range(3, 4), _batch_norm_training, _NORM),
-    RuleRow("batch-norm-inference", range(5, 6), _batch_norm_inference, _NORM),
-    RuleRow("batch-norm-grad", range(5, 6), _batch_norm_grad, _NORM),
+    RuleRow("batch-norm-training", range(3, 4), _batch_norm_training, _NORM, meaning=meaning.batch_norm_training),
+    RuleRow("batch-norm-inference", range(5, 6), _batch_norm_inference, _NORM, meaning=meaning.batch_norm_inference),
+    RuleRow("batch-norm-grad", range(5, 6), _batch_norm_grad, _NORM, meaning=meaning.batch_norm_grad),
     RuleRow(
         "select-and-scatter",
         range(3, 4),
@@ -309,6 +310,7 @@ ROWS: tuple[RuleRow, ...] = (
         ("select", "scatter"),
         ("window",),
         _select_and_scatter_callees,
+        meaning=meaning.select_and_scatter,
     ),
     RuleRow(
         "scan",

@@ -97,7 +97,8 @@ def _parameter_word(name: str, value: Attribute) -> str:
     if name in _WORDS:
         return _WORDS[name]
     if name in _NUMBERS and isa(value, IntegerAttr):
-        return _NUMBERS[name].format(value.value.data)
+        # Of an array without elements, 0 bytes can be read: that says nothing, and LLVM IR cannot say it.
+        return _NUMBERS[name].format(number) if (number := value.value.data) else ""
     if name in _TYPES:
         return f"{_TYPES[name]}({type_text(value)})"
     if name == "llvm.range" and isinstance(value, llvm.ConstantRangeAttr):

@@ -67,6 +67,41 @@ def test_floats_of_other_widths(value: float, type: object, text: str) -> None:
     assert constant_text(FloatAttr(value, type), type) == text  # pyright: ignore
 
 
+@pytest.mark.parametrize(
+    ("constant", "type", "message"),
+    [
+        ("1.0 : f128", "f128", "no LLVM IR for a float constant of type f128"),
+        ("1.0 : f32", "i32", "no LLVM IR for a float constant of type i32"),
+        ("[1 : i32]", "!llvm.struct<(i32, i32)>", "no LLVM IR for 1 parts of a constant of type"),
+        ("[1 : i32, 2 : i32]", "i32", "no LLVM IR for 2 parts of a constant of type i32"),
+    ],
+)
+def test_constants_that_llvm_ir_does_not_have_here(constant: str, type: str, message: str) -> None:
+    (op,) = parse_ir(f"%0 = llvm.mlir.constant({constant}) : {type}").ops
+    with pytest.raises(Unsupported, match=message):
+        constant_text(op.properties["value"], op.results[0].type)
+
+
+@pytest.mark.parametrize(
+    ("constant", "type", "text"),
+    [
+        ("-1 : i8", "i8", "-1"),
+        ("true", "i1", "true"),
+        (
+            "dense<[[1, 2], [3, 4]]> : tensor<2x2xi16>",
+            "!llvm.array<2 x array<2 x i16>>",
+            "[[2 x i16] [i16 1, i16 2], [2 x i16] [i16 3, i16 4]]",
+        ),
+        ("dense<true> : vector<2xi1>", "vector<2xi1>", "<i1 true, i1 true>"),
+        ("[1 : i32, 2.0 : f32]", "!llvm.struct<(i32, f32)>", "{ i32 1, float 0x4000000000000000 }"),
+        ("[1 : i8, 2 : i8]", "!llvm.array<2 x i8>", "[ i8 1, i8 2 ]"),
+    ],
+)
+def test_constants(constant: str, type: str, text: str) -> None:
+    (op,) = parse_ir(f"%0 = llvm.mlir.constant({constant}) : {type}").ops
+    assert constant_text(op.properties["value"], op.results[0].type) == text
+
+
 def test_names() -> None:
     assert global_name("fusion.1_$") == "@fusion.1_$"
     assert global_name('1 "a\\b') == '@"1 \\22a\\5Cb"'

@@ -1,0 +1,143 @@
+"""Whole modules that XLA:GPU optimized compute on the CPU what XLA:CPU computes.
+
+`make modules` runs all of them, here is each program once: one with Triton fusions as XLA optimizes it by default, the others with
+Triton off.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from runtime.modules import SETTINGS, draw, recipes
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.pipelines.compiler import compile
+
+pytest.importorskip("xla_emitters.planning", reason="whole modules are not planned yet")
+
+from runtime.modules_table import bytes_by_xla
+
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.pipelines.compiler import read_module
+
+# Each takes a second or more, of what others show too.
+SLOW = frozenset(
+    {
+        "batch_norm_gradient",
+        "batch_norm_training",
+        "cumulative",
+        "fori_power_iteration",
+        "random_choices",
+        "random_permutation",
+        "transformer_block",
+        "unique_values",
+        "wide_matmul_and_statistics",
+    }
+)
+
+REFUSED: dict[str, str] = {}
+"""Modules that are refused, with the words of the message."""
+
+MODULES = [
+    (name, ".triton" if '"kind":"__triton' in recipe.text(".triton").read_text() else "")
+    for name, recipe in recipes().items()
+    if name not in SLOW
+]
+
+
+@pytest.mark.parametrize(("name", "setting"), [module for module in MODULES if "".join(module) not in REFUSED])
+def test_a_module_computes_what_xla_cpu_computes(name: str, setting: str) -> None:
+    recipe = recipes()[name]
+    program = compile(recipe.text(setting), stage="llvm-dialect", cache=False)
+    results = program.run_cpu(*recipe.arrays())
+    assert not recipe.differs([results] if len(program.results) == 1 else results, program.results)
+
+
+@pytest.mark.parametrize("module", REFUSED)
+def test_a_module_is_refused_by_name(module: str) -> None:
+    name, dot, setting = module.partition(".")
+    with pytest.raises(Unsupported, match=re.escape(REFUSED[module])):
+        compile(recipes()[name].text(dot + setting), stage="llvm-dialect", cache=False)
+
+
+def test_there_are_sixty_programs_and_more_in_two_settings() -> None:
+    assert len(recipes()) >= 60
+    for recipe in recipes().values():
+        assert all(recipe.text(setting).is_file() for setting in SETTINGS)
+        assert recipe.expected.is_file()
+
+
+def test_wrong_numbers_are_seen() -> None:
+    """One element that is off by more than the recipe admits, or one bit where it admits none."""
+    for name in ("softmax", "murmur_finalizer"):
+        recipe = recipes()[name]
+        program = compile(recipe.text(""), stage="llvm-dialect", cache=False)
+        right = program.run_cpu(*recipe.arrays())
+        wrong = right.copy()
+        wrong.flat[7] += np.asarray(1e-3 if name == "softmax" else 1).astype(right.dtype)
+        assert recipe.differs([right], program.results) == ()
+        assert recipe.differs([wrong], program.results) == (f"r0: 1 of {right.size} differ",)
+
+
+@pytest.mark.parametrize(
+    ("words", "dtype", "shape", "low", "high"),
+    [
+        ("f32[3,5]", "float32", (3, 5), -9, 9),
+        ("bf16[4] 0.5..2", "bfloat16", (4,), 0.5, 2),
+        ("s32[50] -3..3", "int32", (50,), -3, 3),
+        ("u8[9] any", "uint8", (9,), 0, 255),
+        ("pred[7]", "bool", (7,), 0, 1),
+        ("s32[] 4..4", "int32", (), 4, 4),
+    ],
+)
+def test_inputs_are_drawn_as_they_are_written(
+    words: str, dtype: str, shape: tuple[int, ...], low: float, high: float
+) -> None:
+    array = draw(words, 0)
+    assert (array.dtype.name, array.shape) == (dtype, shape)
+    assert array.min() >= low
+    assert array.max() <= high
+    np.testing.assert_array_equal(array, draw(words, 0))
+
+
+def test_a_permutation_has_every_number_once() -> None:
+    assert sorted(draw("s32[8] permutation", 1)) == list(range(8))
+
+
+def test_other_words_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"no draw is written 'f32\[3\] from 1'"):
+        draw("f32[3] from 1", 0)
+
+
+LOOP = """
+HloModule loop
+c {
+  s = (s32[], f32[100]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+b {
+  s = (s32[], f32[100]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[100] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[100] negate(x)
+  ROOT t = (s32[], f32[100]) tuple(j, y)
+}
+ENTRY main {
+  s = (s32[], f32[100]) parameter(0)
+  ROOT w = (s32[], f32[100]) while(s), condition=c, body=b, backend_config={"known_trip_count":{"n":"5"}}
+}
+"""
+
+
+def test_bytes_of_xlas_plan_are_those_of_operands_and_results() -> None:
+    """Six comparisons of 4 + 4 bytes to 1, five additions of 4 + 4 to 4, and five negations of 400 to 400."""
+    text = "\n".join(
+        re.sub(r"  +", "\n", line) for line in LOOP.replace("{ ", "{\n").replace(" }\n", "\n}\n").splitlines()
+    )
+    assert bytes_by_xla(entry_of(read_module(text))) == 6 * 9 + 5 * 12 + 5 * 800

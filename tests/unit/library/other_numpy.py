@@ -1,0 +1,22 @@
+"""NumPy under another name: what runs with it runs the code for CuPy, on bit patterns, without a GPU."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.library import call
+from xla_emitters.library.arguments import numpy_type, pattern_type
+
+OTHER = ModuleType("other_numpy")
+OTHER.__dict__.update({name: getattr(np, name) for name in np.__all__})
+
+
+def called_elsewhere(name: str, config: dict[str, Any], operands: list[Any], results: list[Any]) -> list[Any]:
+    """`library.call` as a launcher for CuPy does: bit patterns in and out."""
+    types = config["types"]
+    given = [np.asarray(array).view(pattern_type(kind)) for array, kind in zip(operands, types, strict=True)]
+    found = call(name, config, given, results, OTHER)
+    return [array.view(numpy_type(kind)) for array, (kind, _) in zip(found, results, strict=True)]

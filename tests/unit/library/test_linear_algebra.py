@@ -1,0 +1,128 @@
+"""Factorizations: what the factors give when multiplied, in LAPACK's forms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.library import call
+
+HLO = {np.float64: "f64", np.float32: "f32", np.complex128: "c128", np.int32: "s32"}
+
+
+def drawn(*shape: int, kind: Any = np.float64) -> Any:
+    random = np.random.default_rng(sum(shape))
+    real = random.normal(size=shape)
+    return real.astype(kind) if kind is not np.complex128 else real + 1j * random.normal(size=shape)
+
+
+def factored(
+    name: str, matrices: Any, outputs: dict[str, tuple[Any, tuple[int, ...]]], *more: Any, **options: Any
+) -> dict[str, Any]:
+    config = {"types": [HLO[array.dtype.type] for array in (matrices, *more)], "outputs": list(outputs), **options}
+    results = [(HLO[kind], shape) for kind, shape in outputs.values()]
+    return dict(zip(outputs, call(name, config, [matrices, *more], results), strict=True))
+
+
+def rows_exchanged(rows: int, pivots: Any) -> list[int]:
+    order = list(range(rows))
+    for k, p in enumerate(pivots):
+        order[k], order[p - 1] = order[p - 1], order[k]
+    return order
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (5, 3), (3, 5)])
+def test_lu_with_pivots_counted_from_1(kind: Any, rows: int, columns: int) -> None:
+    matrices, least = drawn(2, rows, columns, kind=kind), min(rows, columns)
+    outputs = {"factors": (kind, matrices.shape), "pivots": (np.int32, (2, least)), "info": (np.int32, (2,))}
+    found = factored("lu", matrices, outputs)
+    for matrix, factors, pivots in zip(matrices, found["factors"], found["pivots"], strict=True):
+        lower = np.tril(factors[:, :least], -1) + np.eye(rows, least)
+        order = rows_exchanged(rows, pivots)
+        assert np.allclose(lower @ np.triu(factors[:least]), matrix[order])
+        # The largest of each column was taken: of complex ones by the sum of the parts' sizes, as LAPACK does.
+        assert np.abs(lower).max() <= (1 if kind is np.float64 else math.sqrt(2))
+        permutation = call("permutation_of_pivots", {"types": ["s32"]}, [pivots - 1], [("s32", (rows,))])[0]
+        assert permutation.tolist() == order
+    assert not found["info"].any()
+
+
+def test_lu_of_a_singular_matrix_says_which_pivot_is_zero() -> None:
+    outputs = {"factors": (np.float64, (2, 2)), "pivots": (np.int32, (2,)), "info": (np.int32, ())}
+    found = factored("lu", np.ones((2, 2)), outputs)
+    assert found["info"] == 2
+    assert np.isfinite(found["factors"]).all()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (6, 3), (3, 5)])
+def test_householder_vectors_multiply_to_q(kind: Any, rows: int, columns: int) -> None:
+    matrices, least = drawn(2, rows, columns, kind=kind), min(rows, columns)
+    outputs = {"factors": (kind, matrices.shape), "scales": (kind, (2, least))}
+    found = factored("qr", matrices, outputs)
+    vectors = np.ascontiguousarray(found["factors"][..., :least])
+    q = factored("householder_product", vectors, {"product": (kind, vectors.shape)}, found["scales"])["product"]
+    assert np.allclose(q @ np.triu(found["factors"])[:, :least], matrices)
+    assert np.allclose(np.conj(q.swapaxes(-1, -2)) @ q, np.eye(least))
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_cholesky_reads_one_triangle_and_keeps_the_other_where_lapack_does(lower: bool) -> None:
+    half = drawn(3, 4, 4, kind=np.complex128)
+    whole = half @ np.conj(half.swapaxes(-1, -2)) + np.eye(4)
+    given = (
+        np.tril(whole) + np.triu(np.full((4, 4), 7), 1) if lower else np.triu(whole) + np.tril(np.full((4, 4), 7), -1)
+    )
+    given[1] = -given[1]
+    outputs = {"factor": (np.complex128, (3, 4, 4)), "info": (np.int32, (3,))}
+    found = factored("cholesky", given, outputs, lower=lower)
+    assert found["info"].tolist() == [0, 1, 0]
+    for i in (0, 2):
+        factor = found["factor"][i]
+        own = np.tril(factor) if lower else np.conj(np.triu(factor).T)
+        assert np.allclose(own @ np.conj(own.T), whole[i])
+        assert (factor[np.triu_indices(4, 1) if lower else np.tril_indices(4, -1)] == 7).all()
+
+
+def test_adjoint_triangular_systems() -> None:
+    matrices, right = np.tril(drawn(2, 3, 3, kind=np.complex128)), drawn(2, 3, 2, kind=np.complex128)
+    options = {"left_side": True, "lower": True, "unit_diagonal": False, "transpose_a": "ADJOINT"}
+    found = factored("triangular_solve", matrices, {"solution": (np.complex128, right.shape)}, right, **options)
+    assert np.allclose(np.conj(matrices.swapaxes(-1, -2)) @ found["solution"], right)
+
+
+def test_eigenvectors_of_one_triangle() -> None:
+    matrices = drawn(2, 4, 4)
+    outputs = {"vectors": (np.float64, (2, 4, 4)), "values": (np.float64, (2, 4)), "info": (np.int32, (2,))}
+    for lower in (True, False):
+        half = np.tril(matrices, -1) if lower else np.triu(matrices, 1)
+        whole = half + half.swapaxes(-1, -2) + matrices * np.eye(4)
+        found = factored("eigh", matrices, outputs, lower=lower)
+        assert np.allclose(whole @ found["vectors"], found["vectors"] * found["values"][:, None])
+        assert (np.diff(found["values"]) >= 0).all()
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_singular_vectors(full: bool, adjoint: bool) -> None:
+    matrix, count = drawn(5, 3), 5 if full else 3
+    outputs = {"overwritten": (np.float64, (5, 3)), "values": (np.float64, (3,)), "left": (np.float64, (5, count))}
+    outputs |= {"right": (np.float64, (3, 3)), "info": (np.int32, ())}
+    found = factored("svd", matrix, outputs, full_matrices=full, adjoint=adjoint)
+    right = found["right"] if adjoint else found["right"].T
+    assert np.allclose(found["left"][:, :3] * found["values"] @ right, matrix)
+
+
+def test_half_precision_is_refused() -> None:
+    with pytest.raises(Unsupported, match="no linear algebra of f16 matrices"):
+        call(
+            "cholesky",
+            {"types": ["f16"], "lower": True, "outputs": ["factor"]},
+            [np.eye(2, dtype=np.float16)],
+            [("f16", (2, 2))],
+        )

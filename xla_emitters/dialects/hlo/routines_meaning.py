@@ -1,0 +1,101 @@
+"""Values of routines that no library function computes: batch normalisation, select-and-scatter.
+
+    batch-norm-training   mean and variance of each feature, over all other dimensions; then
+                          (x - mean) / sqrt(variance + epsilon) * scale + offset
+    select-and-scatter    of each window the element that `select` keeps, the first of all; there `scatter` puts the window's source in
+
+Batch normalisation is computed in float64 and rounded once. Source: HLO's operation semantics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dialects.hlo.base import Call
+from xla_emitters.dialects.hlo.called import on_elements
+from xla_emitters.dialects.hlo.convert import convert_array
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
+from xla_emitters.dtypes import Array, dtype
+
+
+class _Features:
+    """A batch normalisation's operands in float64, with one feature per element of the others."""
+
+    def __init__(self, op: RuleOp, operands: Sequence[Array]) -> None:
+        element = element_of(op.operands[0])
+        self.element = element
+        self.arrays = [convert_array(array, element, dtype("f64")) for array in operands]
+        self.feature, self.epsilon = op.number("feature_index"), float(op.word("epsilon"))
+        self.others = tuple(dim for dim in range(operands[0].ndim) if dim != self.feature)
+        self.along = [-1 if dim == self.feature else 1 for dim in range(operands[0].ndim)]
+
+    def placed(self, values: Array) -> Array:
+        """One value per feature, along the operand's dimension of features."""
+        return values.reshape(self.along)
+
+    def normalised(self, mean: Array, variance: Array) -> Array:
+        return (self.arrays[0] - self.placed(mean)) / np.sqrt(self.placed(variance) + self.epsilon)
+
+    def rounded(self, *arrays: Array) -> tuple[Array, ...]:
+        return tuple(convert_array(array, dtype("f64"), self.element) for array in arrays)
+
+
+def batch_norm_training(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """(normalised, mean, variance)."""
+    f = _Features(op, operands)
+    x, scale, offset = f.arrays
+    mean, variance = x.mean(f.others), x.var(f.others)
+    return f.rounded(f.normalised(mean, variance) * f.placed(scale) + f.placed(offset), mean, variance)
+
+
+def batch_norm_inference(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """Normalised by a given mean and variance."""
+    f = _Features(op, operands)
+    _, scale, offset, mean, variance = f.arrays
+    return f.rounded(f.normalised(mean, variance) * f.placed(scale) + f.placed(offset))[0]
+
+
+def batch_norm_grad(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """The gradients of operand, scale and offset, from that of the result."""
+    f = _Features(op, operands)
+    _, scale, mean, variance, slope = f.arrays
+    normalised = f.normalised(mean, variance)
+    of_scale, of_offset = (slope * normalised).sum(f.others), slope.sum(f.others)
+    count = slope.size // max(1, scale.size)
+    centred = slope - f.placed(of_offset / count) - normalised * f.placed(of_scale / count)
+    of_operand = f.placed(scale) / np.sqrt(f.placed(variance) + f.epsilon) * centred
+    return f.rounded(of_operand, of_scale, of_offset)
+
+
+def select_and_scatter(op: RuleOp, operands: Sequence[Any], call: Call) -> Array:
+    """The operand's shape: the initial value, and the sources at the elements that windows select."""
+    array, source, init = operands
+    (select,), (scatter,) = op.symbols("select"), op.symbols("scatter")
+    keeps, combine = on_elements(op, select, call), on_elements(op, scatter, call)
+    window = op.properties["window"]
+    assert isinstance(window, WindowAttr)
+    index_map, shape = window_map(window.data, dims_of(op.operands[0])), dims_of(op.operands[1])
+    where = np.indices(shape)
+    chosen, has = np.zeros(shape, array.dtype), np.zeros(shape, np.bool_)
+    number, places = np.full(shape, -1), list[tuple[Array, ...]]()
+    offsets = list(product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)))
+    for k, offset in enumerate(offsets):
+        inside = points_inside(index_map, where, offset)
+        at = tuple(np.broadcast_to(np.asarray(part), shape) for part in index_map.evaluate([*where], offset))
+        places.append(at)
+        value = array[tuple(part[inside] for part in at)]
+        takes = np.zeros(shape, np.bool_)
+        takes[inside] = ~has[inside] | ~keeps([chosen[inside], value])[0]
+        chosen[takes], number[takes], has[takes] = value[takes[inside]], k, True
+    found = np.full(array.shape, init, source.dtype)
+    for k, at in enumerate(places):
+        # Two windows select by one offset two elements.
+        taken = tuple(part[number == k] for part in at)
+        found[taken] = combine([found[taken], source[number == k]])[0]
+    return found

@@ -1,0 +1,11 @@
+"""Error bounds, a file for each kind of op: what any correct kernel may give. `runtime/tolerance.py` says what is promised.
+
+elementwise.py   real functions, by their ends, turning points and poles; choices; integers
+complex.py       complex functions, by discs
+sums.py          sums whose order is open
+contraction.py   dot, convolution
+reduction.py     reduce, reduce-window
+scatter.py       scatter
+index.py         ops that read or write windows, where the indices are not certain
+sensitivity.py   small chains again, by derivatives: what cancels is known better
+"""

@@ -1,0 +1,350 @@
+"""What a reduction may give: in the reference's order, or where threads share it, in any order.
+
+    sum          the sum in twice the precision, and around it the roundings of the longest chain of additions (`sums`)
+    product      likewise, relative to the product; and what overflows or underflows on the way
+    max, argmax  what is chosen does not depend on the order
+    others       (weighted means ...) the body's bounds, each rounding of which is moved outwards, so that they hold the exact value E of
+                 the reduction and the kernel's, K, if it went the same way: width W. Another way is off from E by its own roundings,
+                 as many at most: taken as at most W too. So K is within W of the bounds
+
+In the reference's order a body that rises with its operands takes the ends to the ends; any other is carried step by step with bounds for
+values. Each result of a reduction of several arrays has its own row. The loops of a window over several dimensions may be peeled, which
+changes the order: it counts as shared. Source: docs/reference/contracts "Numbers"; Higham, "Accuracy and Stability", 4.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.complex_meaning import from_parts
+from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
+from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp, ReducingOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.dialects.hlo.windows import points_inside
+from xla_emitters.dtypes import Array, Kind
+from xla_emitters.fusions.reduction_starts import combining_opcodes, only_chooses
+from xla_emitters.runtime.bounds.sums import (
+    around,
+    finite,
+    growth,
+    magnitudes,
+    middle_and_radius,
+    sum_bounds,
+    unit_of,
+    within_sign,
+)
+from xla_emitters.runtime.tolerance import (
+    Bounds,
+    everything,
+    info,
+    is_float,
+    joined,
+    point,
+    settled,
+    unknown_where,
+    wide,
+)
+
+Evaluate = Callable[[Sequence[Array]], Any]
+
+Run = Callable[..., Sequence[Bounds]]
+"""(bounds of a computation's parameters, is_outward) -> those of its results, element by element."""
+
+
+def bounds_of_reduction(
+    op: ReducingOp, operands: Sequence[Bounds], chain: int | None, evaluate: Evaluate, run: Run
+) -> Any:
+    """Bounds of the result, or a tuple of them.
+
+    chain     how many combinations in a row an element goes through, at most, where threads share the reduction; else None
+    evaluate  the reference: the op's value on arrays
+    run       its computation on bounds
+    """
+    body, count = find_computation(op, op.to_apply), len(op.arrays)
+    if isinstance(op, ReduceWindowOp) and sum(dim.size > 1 for dim in op.window.data.dims) > 1:
+        chain = math.prod(dim.size for dim in op.window.data.dims)
+    in_order: list[Bounds] | None = None
+    in_any_order: list[Bounds] | None = None
+    found = list[Bounds]()
+    chooses = only_chooses(body)
+    for number, opcode in enumerate(combining_opcodes(body)):
+        array, init, kind = operands[number], operands[count + number], element_of(op.operands[count + number]).kind
+        rounds = chain is not None and kind in (Kind.FLOAT, Kind.COMPLEX)
+        if rounds and chain is not None and opcode == "add":
+            parts = zip(array.parts, init.parts, strict=True)
+            sums = [_sum(op, part, start, chain, unit_of_body(body)) for part, start in parts]
+            found.append(sums[0] if kind is Kind.FLOAT else joined(*sums))
+        elif rounds and chain is not None and opcode == "multiply" and isinstance(op, ReduceOp):
+            multiplied = _product if kind is Kind.FLOAT else _complex_product
+            found.append(multiplied(array, init, tuple(integers(op.dimensions)), chain, unit_of_body(body)))
+        elif rounds and chain is not None and not chooses and opcode not in ("maximum", "minimum"):
+            in_any_order = in_any_order or _own_body(op, operands, chain, run)
+            found.append(in_any_order[number])
+        else:
+            in_order = in_order or _in_order(op, operands, body, evaluate, run)
+            found.append(in_order[number])
+    return found[0] if count == 1 else tuple(found)
+
+
+def unit_of_body(body: ComputationOp) -> float:
+    """How far the roundings of one combination take a number, relative to its size."""
+    units = [_unit(inner) for inner in body.instructions]
+    return math.expm1(sum(math.log1p(unit) for unit in units))
+
+
+def _unit(op: HloOp) -> float:
+    """Of one op: nothing where it does not round, as conversions to wider types."""
+    if not is_array(op.result.type) or not op.operands:
+        return 0.0
+    result, first = element_of(op.result), element_of(op.operands[0])
+    if result.kind not in (Kind.FLOAT, Kind.COMPLEX):
+        return 0.0
+    unit = unit_of(result.numpy)
+    if op.opcode == "convert" and first.kind is result.kind and unit_of(first.numpy) >= unit:
+        return 0.0
+    return unit
+
+
+# ---------------------------------------------------------------------------------------------------- in the reference's order
+
+
+_RISES = {
+    Kind.FLOAT: ("add", "maximum", "minimum"),
+    Kind.SIGNED: ("maximum", "minimum"),
+    Kind.UNSIGNED: ("maximum", "minimum"),
+    Kind.PRED: ("add", "multiply", "maximum", "minimum", "and", "or"),
+    Kind.COMPLEX: ("add",),
+}
+"""Combinations that rise with both operands."""
+
+
+def _in_order(
+    op: ReducingOp, operands: Sequence[Bounds], body: ComputationOp, evaluate: Evaluate, run: Run
+) -> list[Bounds]:
+    if all(bounds.is_point for bounds in operands):
+        return [point(value) for value in _values(evaluate([bounds.low for bounds in operands]))]
+    count = len(op.arrays)
+    kinds = [element_of(operand).kind for operand in op.operands[:count]]
+    if all(opcode in _RISES[kind] for opcode, kind in zip(combining_opcodes(body), kinds, strict=True)):
+        # NaN, which goes on to all results, for what nothing is known of.
+        unknown = [bounds.is_unknown for bounds in operands]
+        is_any = any(bool(mask.any()) for mask in unknown)
+        ends = [
+            _values(evaluate([_nan_where(end, mask) for end, mask in zip(chosen, unknown, strict=True)]))
+            for chosen in zip(*(bounds.ends for bounds in operands), strict=True)
+        ]
+        found = [settled(low, high) for low, high in zip(*ends, strict=True)]
+        return [unknown_where(_is_nan(bounds.low), bounds) if is_any else bounds for bounds in found]
+    if isinstance(op, ReduceOp) and only_chooses(body):
+        return _as_tree(op, operands, 1, run, is_outward=False)
+    return _step_by_step(op, operands, run)
+
+
+def _nan_where(array: Array, mask: Array) -> Array:
+    return np.where(mask, np.array(np.nan).astype(array.dtype), array) if mask.any() else array
+
+
+def _is_nan(array: Array) -> Array:
+    return np.isnan(array) if is_float(array.dtype) or array.dtype.kind == "c" else np.zeros(array.shape, np.bool_)
+
+
+def _values(value: Any) -> tuple[Array, ...]:
+    return cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,)
+
+
+def taken(bounds: Bounds, of: Callable[[Array], Array]) -> Bounds:
+    """Some of the elements: `of` chooses them from either end."""
+    return point(of(bounds.low)) if bounds.is_point else Bounds(of(bounds.low), of(bounds.high))
+
+
+def _step_by_step(op: ReducingOp, operands: Sequence[Bounds], run: Run) -> list[Bounds]:
+    """One element after the other, as the reference goes, with bounds for values."""
+    count, shape = len(op.arrays), dims_of(leaf_types(op.result.type)[0])
+    carried = [taken(init, lambda end: np.broadcast_to(end, shape)) for init in operands[count:]]
+    for inside, arrays in _steps(op, operands[:count]):
+        if inside is None:
+            carried = list(run([*carried, *arrays]))
+            continue
+        own = [taken(bounds, lambda end, inside=inside: end[inside]) for bounds in carried]
+        carried = [
+            Bounds(_replaced(old.low, inside, new.low), _replaced(old.high, inside, new.high))
+            for old, new in zip(carried, run([*own, *arrays]), strict=True)
+        ]
+    return [settled(*(np.broadcast_to(end, shape) for end in bounds.ends)) for bounds in carried]
+
+
+def _replaced(array: Array, where: Array, values: Array) -> Array:
+    array = array.copy()
+    array[where] = values
+    return array
+
+
+def _steps(op: ReducingOp, arrays: Sequence[Bounds]) -> Iterator[tuple[Array | None, list[Bounds]]]:
+    """Step by step: which elements of the result take part (None: all), and what is combined with them."""
+    if isinstance(op, ReduceOp):
+        rows = [_rows_first(op, bounds) for bounds in arrays]
+        for at in range(len(rows[0].low)):
+            yield None, [taken(bounds, lambda end, at=at: np.asarray(end[at], end.dtype)) for bounds in rows]
+        return
+    assert isinstance(op, ReduceWindowOp)
+    shape, index_map = dims_of(leaf_types(op.result.type)[0]), op.reduced_map()
+    where = np.indices(shape)
+    for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)):
+        inside = points_inside(index_map, where, offsets)
+        at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in index_map.evaluate([*where], offsets))
+        yield inside, [taken(bounds, lambda end, at=at: end[at]) for bounds in arrays]
+
+
+def _rows_first(op: ReduceOp, bounds: Bounds) -> Bounds:
+    """What is combined first, in one dimension; then what is kept."""
+    reduced = sorted(integers(op.dimensions))
+    kept = [dim for dim in range(bounds.low.ndim) if dim not in reduced]
+    sizes = [bounds.low.shape[dim] for dim in kept]
+    steps = math.prod(bounds.low.shape[dim] for dim in reduced)
+    return taken(bounds, lambda end: end.transpose([*reduced, *kept]).reshape(steps, *sizes))
+
+
+# ---------------------------------------------------------------------------------------------------- in any order
+
+
+def _own_body(op: ReducingOp, operands: Sequence[Bounds], chain: int, run: Run) -> list[Bounds]:
+    """See "others" at the head of the file."""
+    if isinstance(op, ReduceOp):
+        found = _as_tree(op, operands, chain, run, is_outward=True)
+    else:
+        found = _step_by_step(op, operands, partial(run, is_outward=True))
+    return [once_more(bounds) for bounds in found]
+
+
+def once_more(bounds: Bounds) -> Bounds:
+    """The bounds, moved outwards by their own width."""
+    if bounds.low.dtype.kind == "c":
+        return joined(*map(once_more, bounds.parts))
+    if not is_float(bounds.low.dtype):
+        return bounds
+    low, high = (wide(end) for end in bounds.ends)
+    return around(bounds.low.dtype, low, high, high - low, bounds.is_unknown)
+
+
+def _as_tree(op: ReduceOp, operands: Sequence[Bounds], chain: int, run: Run, *, is_outward: bool) -> list[Bounds]:
+    """`chain` elements one after the other, then pairs of what they give, then pairs of these ...; the initial value comes last."""
+    count, shape = len(op.arrays), dims_of(leaf_types(op.result.type)[0])
+    inits = [taken(init, lambda end: np.broadcast_to(end, shape)) for init in operands[count:]]
+    rows = [_rows_first(op, bounds) for bounds in operands[:count]]
+    total = len(rows[0].low)
+    if total == 0:
+        return inits
+
+    def combined(one: Sequence[Bounds], other: Sequence[Bounds]) -> list[Bounds]:
+        return list(run([*one, *other], is_outward=is_outward))
+
+    def part(bounds: Sequence[Bounds], first: int, end: int) -> list[Bounds]:
+        return [taken(own, lambda array: array[first:end]) for own in bounds]
+
+    def after(one: Sequence[Bounds], other: Sequence[Bounds]) -> list[Bounds]:
+        pairs = zip(one, other, strict=True)
+        return [Bounds(*(np.concatenate(ends) for ends in zip(a.ends, b.ends, strict=True))) for a, b in pairs]
+
+    width = -(-total // max(1, chain))
+    carried = part(rows, 0, width)
+    for first in range(width, total, width):
+        given = part(rows, first, min(first + width, total))
+        size = len(given[0].low)
+        done = combined(part(carried, 0, size), given)
+        carried = done if size == width else after(done, part(carried, size, width))
+    while width > 1:
+        half = width // 2
+        done = combined(part(carried, 0, half), part(carried, half, 2 * half))
+        carried = done if width % 2 == 0 else after(done, part(carried, width - 1, width))
+        width -= half
+    last = [taken(bounds, lambda end: end[0]) for bounds in carried]
+    return [settled(*(np.broadcast_to(end, shape) for end in bounds.ends)) for bounds in combined(inits, last)]
+
+
+def _sum(op: ReducingOp, array: Bounds, init: Bounds, chain: int, unit: float) -> Bounds:
+    if isinstance(op, ReduceOp):
+        return sum_bounds(array, init, tuple(integers(op.dimensions)), chain, unit)
+    # Each window's elements in a dimension of their own, zero where there are none.
+    shape = dims_of(leaf_types(op.result.type)[0])
+    columns = list[Bounds]()
+    for inside, (given,) in _steps(op, [array]):
+        assert inside is not None
+        zeros = np.zeros(shape, array.low.dtype)
+        columns.append(taken(given, lambda end, inside=inside, zeros=zeros: _replaced(zeros, inside, end)))
+    ends = [np.stack([column.ends[which] for column in columns]) for which in (0, 1)]
+    return sum_bounds(point(ends[0]) if array.is_point else Bounds(*ends), init, (0,), chain, unit)
+
+
+def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, unit: float) -> Bounds:
+    """|x1 x2 ... - m1 m2 ...| <= (|m1| + r1)(|m2| + r2) ... - |m1| |m2| ..., for factors within r of m."""
+    kind = array.low.dtype
+    with np.errstate(all="ignore"):
+        (middle, reach), (first, first_reach) = (middle_and_radius(bounds) for bounds in (array, init))
+        largest = (np.abs(middle) + reach).prod(axes) * (np.abs(first) + first_reach)
+        value = middle.prod(axes) * first
+    # Beyond the wide type's range, too, a zero among finite factors makes 0.
+    is_zero = np.isnan(value) & np.isfinite(middle).all(axes) & np.isfinite(first)
+    value, largest = np.where(is_zero, 0, value), np.where(is_zero, 0, largest)
+    spread = largest - np.abs(value)
+    # A product of some factors may be as large as that of all that are above 1, and lose as much below the smallest number.
+    sizes = [finite(magnitudes(bounds), 1) for bounds in (array, init)]
+    grown = np.maximum(sizes[0], 1).prod(axes) * np.maximum(sizes[1], 1)
+    shrunk = np.minimum(_not_zero(sizes[0]), 1).prod(axes) * np.minimum(_not_zero(sizes[1]), 1)
+    lost = grown * float(info(kind).smallest_normal)
+    # Where some factors alone give 0, infinity times that is NaN.
+    vanishes = np.isinf(largest) & (shrunk < float(info(kind).smallest_normal))
+    may_overflow = (grown > float(info(kind).max)) | vanishes
+    found = around(kind, value, value, _relative(chain, unit, array, value) * largest + spread + lost, may_overflow)
+    loose = array.is_unknown.any(axes) | (~np.isfinite(middle) & ~array.is_single).any(axes)
+    found = unknown_where(loose & ~np.isnan(found.low), found)
+    return within_sign(found, (array.low >= 0).all(axes) & (init.low >= 0), np.zeros(value.shape, np.bool_))
+
+
+def _relative(chain: int, unit: float, array: Bounds, value: Array) -> float:
+    """What the roundings of a chain, and of the product here, come to."""
+    count = array.low.size // max(1, value.size) + 1
+    eps = float(
+        np.finfo(np.longdouble if array.low.dtype.itemsize >= 8 and array.low.dtype.kind != "c" else np.float64).eps
+    )
+    return growth(chain, unit) + 4 * growth(count, eps)
+
+
+def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, unit: float) -> Bounds:
+    """Each factor is anywhere in its rectangle. A product rounds by at most 2 eps of its modulus, and so by that in either part."""
+    with np.errstate(all="ignore"):
+        (middle, reach), (first, first_reach) = (_middle(bounds) for bounds in (array, init))
+        value = middle.prod(axes) * first
+        largest = (np.abs(middle) + reach).prod(axes) * (np.abs(first) + first_reach)
+        spread = largest - np.abs(value)
+        grown = np.maximum(np.abs(middle) + reach, 1).prod(axes) * np.maximum(np.abs(first) + first_reach, 1)
+    part = np.real(array.low).dtype
+    lost = grown * float(info(part).smallest_normal)
+    slack = _relative(chain, 4 * unit, array, value) * largest + spread + lost
+    # Parts are sums of two products, each as large as the modulus. Which part an infinity makes NaN depends on the order.
+    may_overflow = ~(2 * grown <= float(info(part).max))
+    value = np.where(may_overflow, 0, value)
+    parts = [around(part, own(value), own(value), slack, may_overflow) for own in (np.real, np.imag)]
+    return Bounds(from_parts(*(p.low for p in parts)), from_parts(*(p.high for p in parts)))
+
+
+def _middle(bounds: Bounds) -> tuple[Array, Array]:
+    """The middle of complex rectangles in the widest type, and how far their corners are from it."""
+    low, high = (end.astype(np.clongdouble) for end in bounds.ends)
+    return (low + high) / 2, np.abs(high - low) / 2
+
+
+def _not_zero(sizes: Array) -> Array:
+    return np.where(sizes > 0, sizes, 1)
+
+
+def nothing_known(op: HloOp) -> Any:
+    """The bounds of a result of which nothing is known: one array's, or a tuple of them."""
+    found = [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
+    return found[0] if is_array(op.result.type) else tuple(found)
