@@ -64,8 +64,6 @@ from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 
 SEGMENTS = AttrSizedOperandSegments.attribute_name
-DEVICE = "disc.device"
-"""The attribute of an op that says which device runs it: "cpu" or "gpu"."""
 
 
 def tensor_of(ir_type: Attribute) -> ArrayType:

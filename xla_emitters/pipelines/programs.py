@@ -20,24 +20,23 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, element_of, is_array, leaf_types
+from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM, PROGRAM_STAGES
-from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.shapes import Facts, Parameter, Plan, Size, plan
+from xla_emitters.shapes import Size
+from xla_emitters.sizes.program import Argument, ProgramGuards, sizes_of
 from xla_emitters.trace import Trace
 
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
@@ -50,9 +49,8 @@ class DynamicProgram:
 
     name     of the module
     target   the device that is compiled for
-    plan     the shapes of the arguments, with a symbol for each unknown size, and how symbols are found from a call's arguments
-    dtypes   HLO's names of the arguments' element types
-    results  the shapes of the results, an unknown size as UNBOUNDED, and their element types
+    guards   types and shapes of the arguments over the program's symbols, and what a run checks of them before it computes anything
+    results  the types of the results, and their shapes over the symbols; None for a size that depends on data
     stage    where compilation stopped
     code     what is printed there: IR, or for "host" Python
     trace    what each pass did, with the IR of each stage
@@ -61,9 +59,8 @@ class DynamicProgram:
 
     name: str
     target: str
-    plan: Plan
-    dtypes: tuple[str, ...]
-    results: tuple[tuple[str, tuple[int, ...]], ...]
+    guards: ProgramGuards
+    results: tuple[tuple[str, tuple[Size | None, ...]], ...]
     stage: str
     code: str = field(repr=False)
     trace: Trace = field(repr=False, compare=False)
@@ -84,11 +81,9 @@ class DynamicProgram:
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
         """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
         arrays = [np.asarray(value) for value in inputs]
-        self.plan.solve([array.shape for array in arrays])
-        return [
-            _as_declared(array, name, number)
-            for number, (array, name) in enumerate(zip(arrays, self.dtypes, strict=True))
-        ]
+        types = [*self.guards.types, *("",) * (len(arrays) - len(self.guards.types))]
+        self.guards.check([_argument(array, name) for array, name in zip(arrays, types, strict=False)])
+        return [_as_declared(array, name) for array, name in zip(arrays, types, strict=True)]
 
     def at(self, stage: str) -> ModuleOp:
         """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
@@ -138,18 +133,13 @@ def compile_program(
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
     copy, context = module.clone(), make_context()
-    entry = entry_of(copy)
-    parameters, dtypes = _parameters(entry)
-    results = tuple(
-        (element_of(leaf).name, as_array(leaf).get_shape()) for leaf in leaf_types(entry.root.type) if is_array(leaf)
-    )
+    sizes = sizes_of(copy)
+    results = tuple((element_of(root).name, sizes.of(root)) for root in entry_of(copy).roots if is_array(root.type))
     recorder.read("stablehlo", copy)
     for row in PROGRAM[: _count(stage)]:
         recorder.run(row.make(options), row.stage, context, copy)
     code = python_program(copy).source if stage == "host" else print_ir(copy)
-    return DynamicProgram(
-        name, options.target, plan(parameters, Facts()), dtypes, results, stage, code, recorder.trace, copy
-    )
+    return DynamicProgram(name, options.target, sizes.guards, results, stage, code, recorder.trace, copy)
 
 
 def _count(stage: str) -> int:
@@ -158,25 +148,13 @@ def _count(stage: str) -> int:
     return ends[0] if ends else 0
 
 
-def _parameters(entry: ComputationOp) -> tuple[list[Parameter], tuple[str, ...]]:
-    """The shapes and types of the arguments; each unknown size is a symbol of its own. raises Unsupported for what is no array."""
-    parameters, dtypes = list[Parameter](), list[str]()
-    for parameter in entry.parameters:
-        name, ir_type = parameter.instruction_name.data, parameter.result.type
-        if not is_array(ir_type):
-            raise refusal("programs", parameter, f"parameter %{name} is {ir_type}, no array")
-        sizes = [
-            Size.symbol(f"{name}_{axis}") if size == UNBOUNDED else Size.constant(size)
-            for axis, size in enumerate(ir_type.get_shape())
-        ]
-        parameters.append(Parameter(tuple(sizes), name))
-        dtypes.append(element_of(ir_type).name)
-    return parameters, tuple(dtypes)
+def _argument(array: Array, wanted: str) -> Argument:
+    """An array as the guards see it: its type by HLO's name where it is the wanted one, else by NumPy's."""
+    fits = wanted and array.dtype.newbyteorder("=") == dtype(wanted).numpy
+    return Argument(wanted if fits else array.dtype.name, array.shape)
 
 
-def _as_declared(array: Array, name: str, number: int) -> Array:
-    wanted = dtype(name).numpy
-    if array.dtype.newbyteorder("=") != wanted:
-        raise DataError(f"argument {number} (p{number}) is {array.dtype.name}, expected {wanted.name}", stage="run")
-    # A copy where the elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
-    return np.asarray(array, wanted, order="C")
+def _as_declared(array: Array, name: str) -> Array:
+    """Contiguous and in the machine's byte order: the array itself, or a copy."""
+    # Not `ascontiguousarray`, which makes rank 1 of rank 0.
+    return np.asarray(array, dtype(name).numpy, order="C")
