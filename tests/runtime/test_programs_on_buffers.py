@@ -52,7 +52,7 @@ def test_what_the_reference_does_not_evaluate_gives_the_values_of_jax(name: str)
             np.testing.assert_allclose(array.astype(wanted.dtype), wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["layer", "loop", "branches", "padded"])
+@pytest.mark.parametrize("name", ["layer", "loop", "branches", "padded", "sorted"])
 @pytest.mark.parametrize("stage", PROGRAM_STAGES[1:-1])
 def test_every_stage_gives_the_same_bits(name: str, stage: str) -> None:
     program = compiled(name)
@@ -97,4 +97,22 @@ def test_arguments_that_do_not_fit_are_named_before_anything_is_computed(what: s
     inputs, message = WRONG[what]
     with pytest.raises(DataError, match=message):
         program.run(inputs)
+    assert program.counters.live == 0
+
+
+@pytest.mark.parametrize("name", ["layer", "padded", "update_slice", "gather_rows", "windows", "outer"])
+def test_shapes_of_any_kind_are_refused_or_give_the_bits_of_the_reference(name: str) -> None:
+    program, rng = compiled(name), np.random.default_rng(0)
+    for _ in range(12):
+        inputs = [np.asarray(array) for array in inputs_of(name, CASES[name].sizes[int(rng.integers(4))])]
+        number = int(rng.choice([i for i, array in enumerate(inputs) if array.ndim]))
+        shape = list(inputs[number].shape)
+        axis = int(rng.integers(len(shape)))
+        shape[axis] = int(rng.choice([0, 1, 2, shape[axis] + 1, 2 * shape[axis]]))
+        inputs[number] = np.resize(inputs[number], shape).astype(inputs[number].dtype)
+        try:
+            found = program.run(inputs)
+        except DataError:
+            continue
+        assert_same(found, program.run(inputs, stage="stablehlo"))
     assert program.counters.live == 0

@@ -50,6 +50,7 @@ class RuleRow:
     callees   the computations that it calls, with their parameter and root types
     infers    whether the text may omit the result's shape
     meaning   the value from those of the operands, as `HloOp.evaluate`; None: it has none here
+    sized_as  the operand whose sizes the result's arrays have, for a meaning that reads them from the types (see `sized`)
     """
 
     opcode: str
@@ -60,6 +61,7 @@ class RuleRow:
     callees: Callable[[RuleOp], tuple[Callee, ...]] = lambda op: ()
     infers: bool = False
     meaning: Callable[[RuleOp, Sequence[Any], Call], Any] | None = None
+    sized_as: int | None = None
 
 
 class RuleOp(CallingOp):
@@ -77,6 +79,9 @@ class RuleOp(CallingOp):
 
     def infer_type(self) -> Attribute | None:
         return self.ROW.result(self) if self.ROW.infers else None
+
+    def result_sizes(self) -> Sequence[int]:
+        return super().result_sizes() if self.ROW.sized_as is None else dims_of(self.operands[self.ROW.sized_as])
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         if self.ROW.meaning is None:
@@ -214,10 +219,15 @@ def class_of(row: RuleRow, module: str) -> type[RuleOp]:
     fields = {
         "__module__": module,
         "__doc__": f"HLO's `{row.opcode}`; see the rows of {module.rpartition('.')[2]}.",
-        "__annotations__": {"ROW": ClassVar[RuleRow], "OPERANDS": ClassVar[range | None]},
+        "__annotations__": {
+            "ROW": ClassVar[RuleRow],
+            "OPERANDS": ClassVar[range | None],
+            "DEPENDS_ON_SIZES": ClassVar[bool],
+        },
         "name": f"hlo.{'_'.join(words)}",
         "ROW": row,
         "OPERANDS": row.operands,
+        "DEPENDS_ON_SIZES": row.sized_as is not None,
         **{f"{name}_property": prop_def(Attribute, prop_name=name) for name in row.required},
         **{f"{name}_property": opt_prop_def(Attribute, prop_name=name) for name in row.optional},
     }
