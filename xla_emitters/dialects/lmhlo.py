@@ -18,8 +18,8 @@ Control flow has regions and carries buffers as values, so that a size may chang
 
 A copy or a reshape may be a second name instead of a second buffer (`lmhlo.inc_ref`).
 
-Not here: tuples, calls, sizes as values (`memref.dim` gives those), random numbers of a hidden state, and what only XLA's optimized modules have (fusions of HLO, async
-operations, communication).
+Not here: tuples, calls, sizes as values (`memref.dim` gives those), random numbers of a hidden state, and what only XLA's optimized
+modules have (fusions of HLO, async operations, communication).
 Source: docs/reference/4 2.2; MLIR-HLO's lmhlo dialect (https://github.com/tensorflow/mlir-hlo).
 """
 
