@@ -34,8 +34,10 @@ def _factory(module: str, name: str) -> DialectFactory:
 
 # Dialects that xDSL does not have.
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
+    "disc_ral": _factory("disc_ral", "DISC_RAL"),
     "hlo": _factory("hlo", "HLO"),
     "index": _factory("mlir.index", "INDEX"),
+    "lmhlo": _factory("lmhlo", "LMHLO"),
     "nvvm": _factory("mlir.nvvm", "NVVM"),
     "xla": _factory("xla_gpu.xla", "XLA"),
     "xla_gpu": _factory("xla_gpu", "XLA_GPU"),

@@ -1,4 +1,4 @@
-"""The instructions of a computation in the place of an instruction that runs it. `inline_calls` and `unwrap_async` share this.
+"""The instructions of a computation in the place of an instruction that runs it, for `inline_calls`, `disc_inliner` and `unwrap_async`.
 
     g { x = f32[8] parameter(0)                                    n = f32[8] negate(a)
         n = f32[8] negate(x)
@@ -11,15 +11,24 @@ then a copy is between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, GetTupleElementOp, ParameterOp, TupleOp
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    CallOp,
+    ComputationOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.fusions.host import runs_itself
 from xla_emitters.graph.fusion_parts import rename
 
 
@@ -76,3 +85,70 @@ def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> Non
         for computation in unused:
             Rewriter.erase_op(computation)
         pending = [computation for computation in pending if computation not in unused] if unused else []
+
+
+def inline_calls(module: ModuleOp) -> None:
+    """Inlines every `call`, also inside of what calls or loops run.
+
+    raises VerifyError for computations that call each other in a circle
+    """
+    calls = [op for op in module.walk() if isinstance(op, CallOp)]
+    if not calls:
+        return
+    _refuse_circles(module)
+    called = {find_computation(op, op.to_apply) for op in calls}
+    others = (op for op in module.walk() if isinstance(op, CallingOp) and not isinstance(op, CallOp))
+    kept = {callee.symbol.root_reference.data for op in others for callee in op.callees()}
+    gone = {op for op in called if not op.is_entry and op.sym_name.data not in kept}
+    for computation in module.ops:
+        if isinstance(computation, ComputationOp) and computation not in gone:
+            _inline_into(computation)
+    for computation in gone:
+        Rewriter.erase_op(computation)
+
+
+def _refuse_circles(module: ModuleOp) -> None:
+    """raises VerifyError for a computation that runs itself by calls."""
+    done = set[ComputationOp]()
+    for root in module.ops:
+        # The way from a computation to what is looked at now; pairs, so that it may be longer than Python's stack.
+        path = {root: _called(root)} if isinstance(root, ComputationOp) and root not in done else {}
+        while path:
+            current = next(reversed(path))
+            callee = next((other for other in path[current] if other not in done), None)
+            if callee is None:
+                done.add(current)
+                del path[current]
+            elif callee in path:
+                raise runs_itself((*path, callee))
+            else:
+                path[callee] = _called(callee)
+
+
+def _called(computation: ComputationOp) -> list[ComputationOp]:
+    return [find_computation(op, op.to_apply) for op in computation.instructions if isinstance(op, CallOp)]
+
+
+def _inline_into(computation: ComputationOp) -> None:
+    """Inlines the calls in a computation, and those that come with what they call, in program order."""
+    pending = [op for op in computation.instructions if isinstance(op, CallOp)][::-1]
+    names = {op.instruction_name.data for op in computation.instructions if not isinstance(op, CallOp)}
+    inner = set[CallOp]()
+    while pending:
+        call = pending.pop()
+        if call in inner:
+            names.discard(call.instruction_name.data)
+        before = call.prev_op
+        made = inline(call, find_computation(call, call.to_apply), call.operands, call.result.type, names)
+        first = before.next_op if before is not None else computation.body.block.first_op
+        came = list(_calls_between(first, call))
+        inner.update(came)
+        pending += reversed(came)
+        Rewriter.replace_op(call, (), [made])
+
+
+def _calls_between(first: Operation | None, end: Operation) -> Iterator[CallOp]:
+    while first is not None and first is not end:
+        if isinstance(first, CallOp):
+            yield first
+        first = first.next_op

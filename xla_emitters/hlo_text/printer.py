@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReshapeOp
+from xla_emitters.dialects.hlo.host import CAPTURES
 from xla_emitters.dialects.hlo.types import AliasAttr, type_text
 from xla_emitters.errors import InternalError
 from xla_emitters.hlo_text.attributes import COMMON, SYNTAX, attributes_of
@@ -81,7 +82,7 @@ def _computation(computation: ComputationOp) -> str:
 
 
 def _instruction(op: HloOp) -> str:
-    if op.opcode in PROGRAM_OPS or (isinstance(op, DynamicReshapeOp) and op.takes_list):
+    if op.opcode in PROGRAM_OPS or CAPTURES in op.attributes or (isinstance(op, DynamicReshapeOp) and op.takes_list):
         raise op.unsupported("no HLO text", help="print it as StableHLO")
     shown = [f"%{op.instruction_name.data} = {type_text(op.result.type, True)} {op.opcode}({_arguments(op)})"]
     for key in _own_attributes(type(op)):

@@ -12,6 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
+from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
+from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
+from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
+from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
+from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
+from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
+from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
+from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
+from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
+from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
+from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.graph.disc_placer import DiscPlacerPass
+from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
+from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.inline_calls import InlineCallsPass
@@ -25,6 +44,12 @@ from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
+from xla_emitters.host.disc_convert_const_to_ral import DiscConvertConstToRalPass
+from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.host.disc_inject_execution_context import DiscInjectExecutionContextPass
+from xla_emitters.host.disc_insert_memory_marker import DiscInsertMemoryMarkerPass
+from xla_emitters.host.disc_legalize_lhlo_control_flow import DiscLegalizeLhloControlFlowPass
+from xla_emitters.host.disc_lower_to_library_calls import DiscLowerToLibraryCallsPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -149,6 +174,50 @@ FOR_TOOLS: tuple[Row, ...] = (
         "MLIR writes ranges of ids as attributes, with which LLVM divides in 16 bits; XLA's are metadata",
     ),
 )
+
+# A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
+PROGRAM_GRAPH: tuple[Row, ...] = (
+    _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
+    _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
+    _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
+    _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
+    _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
+    _row(
+        DiscCanonicalizeReductionPass, "kernels know rows and columns of matrices; its reshapes need sizes on the host"
+    ),
+    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op"),
+    _row(
+        DiscShapeOptimizationPass, "all shape arithmetic is there: computed once, before it is given a place", "graph"
+    ),
+    _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
+    _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
+    Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
+    _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
+)
+
+# Programs with unknown sizes: StableHLO to what runs on the host.
+PROGRAM: tuple[Row, ...] = (
+    *PROGRAM_GRAPH,
+    # Buffers.
+    _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
+    _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
+    _row(DiscLowerToBufferAliasPass, "what still copies or reshapes alone needs no buffer of its own"),
+    _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),
+    _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
+    _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
+    _row(DiscDeadTempBufferRemovalPass, "and those that are written for nobody", "fused"),
+    # The host program.
+    _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
+    _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
+    _row(DiscInjectExecutionContextPass, "every call of the runtime takes the context"),
+    _row(DiscLowerToLibraryCallsPass, "what no kernel computes; constants are still known by their op"),
+    _row(DiscConvertConstToRalPass, "the last readers of constants are known; allocations are still theirs"),
+    _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
+)
+
+PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
+ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+"""The stages of programs that are computations of tensors: the NumPy reference runs them."""
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
 STAGES: tuple[str, ...] = (

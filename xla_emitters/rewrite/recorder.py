@@ -58,6 +58,10 @@ class Recorder:
         self._after("emit", "xla_gpu", module, time.perf_counter() - start, notes)
         return module
 
+    def read(self, stage: str, module: ModuleOp) -> None:
+        """Records a module that was read as a stage."""
+        self._after("read", stage, module, 0.0, Notes())
+
     def run(self, kernel_pass: KernelPass, stage: str | None, context: Context, module: ModuleOp) -> None:
         """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
         start = time.perf_counter()

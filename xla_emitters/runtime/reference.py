@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import SymbolRefAttr, TupleType
@@ -63,28 +63,55 @@ from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narro
 from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
+ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
+
+
+def own_value(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
+    """What the op's class says."""
+    return op.evaluate(operands, call)
+
 
 def evaluate(
-    computation: ComputationOp, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS
+    computation: ComputationOp,
+    inputs: Sequence[Any],
+    *,
+    most_iterations: int = MOST_ITERATIONS,
+    value_of: ValueOf = own_value,
 ) -> list[Array]:
     """One array per leaf of the root, from one value per parameter: an array, or a tuple of values.
 
     most_iterations  the limit of every single loop; one that is longer raises ExecutionError
+    value_of         an instruction's value at the sizes of its operands, by default what its class says
     """
+    _, step = _calls_beside(computation, most_iterations, value_of)
+    with np.errstate(all="ignore"):
+        return _leaves(_Schedule.of(computation).run(inputs, step))
 
+
+def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) -> Call:
+    """The values of the computations in the module that contains `beside`, as `HloOp.evaluate` asks for them.
+
+    most_iterations  as for `evaluate`
+    """
+    return _calls_beside(beside, most_iterations, own_value)[0]
+
+
+def _calls_beside(
+    beside: Operation, most_iterations: int, value_of: ValueOf
+) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
+    """How the computations around are called, and how one instruction is evaluated."""
     called = dict[str, _Schedule]()
 
     def call(name: str, operands: Sequence[Any]) -> Any:
         if name not in called:  # a reduction calls it for every element of a row
-            called[name] = _Schedule.of(find_computation(computation, name))
+            called[name] = _Schedule.of(find_computation(beside, name))
         return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         sized = at_sizes(op, operands)
-        return sized.evaluate(operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
+        return value_of(sized, operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
 
-    with np.errstate(all="ignore"):
-        return _leaves(_Schedule.of(computation).run(inputs, step))
+    return call, step
 
 
 def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:

@@ -78,7 +78,7 @@ class Plan:
             s = 3 from axis 1 of argument 0 (p0), which is 6 = 2*s
             the argument has shape (2, 6, 5), the program wants (b, 2*s, s + 1)
         """
-        self._check_ranks(shapes)
+        self.check_ranks(shapes)
         values: dict[str, int] = {}
         for symbol, axis, coefficient, rest, own in self.solved:
             size = shapes[axis.argument][axis.axis]
@@ -106,7 +106,8 @@ class Plan:
             self._check_fact(fact, None, shapes, values)
         return values
 
-    def _check_ranks(self, shapes: Sequence[Sequence[int]]) -> None:
+    def check_ranks(self, shapes: Sequence[Sequence[int]]) -> None:
+        """raises DataError for another number of arguments, and for one of another rank"""
         if len(shapes) != len(self.parameters):
             raise DataError(f"{len(shapes)} arguments; the program takes {len(self.parameters)}", stage="shapes")
         for argument, (shape, parameter) in enumerate(zip(shapes, self.parameters, strict=True)):

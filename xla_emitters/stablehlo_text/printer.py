@@ -267,6 +267,8 @@ class _Function:
 
         So MLIR sees the sizes in it, which it does not through a loop.
         """
+        if len(op.operands) > 1:
+            raise op.unsupported("no StableHLO of a loop that disc-loop-invariant changed", help="print it before")
         condition, body = (_computation(op, key) for key in ("condition", "body"))
         given = self.names[op.operands[0]]
         types = op.operands[0].type

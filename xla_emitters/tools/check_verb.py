@@ -39,6 +39,7 @@ from xla_emitters.tools.common import (
     refuse_second_reader,
 )
 from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.program_verbs import add_sizes, check_program, program_text, refuse_sizes
 from xla_emitters.tools.terminal import marked_error, progress
 from xla_emitters.tools.workers import Job, run_jobs
 
@@ -81,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stages", default="all", help="all (default), passes (after every pass), or a comma-separated list of stages"
     )
     add_arrays(parser)
+    add_sizes(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
@@ -179,8 +181,16 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
     """Fills in a row; returns the file's exit code. raises what `check` raises."""
     from xla_emitters.explore.check import check
 
+    source = read_source(name)
+    if found := program_text(source):
+        verdict = check_program(options, *found)
+        row.ok, row.summary, row.details = verdict.ok, verdict.summary, verdict.details
+        for detail in verdict.details:
+            print(f"    {detail}", file=sys.stderr)
+        return 0 if verdict.ok else NumbersDiffer.exit_code
+    refuse_sizes(options)
     report = check(
-        read_source(name),
+        source,
         target=options.target,
         fusion=options.fusion,
         hero_rules=options.hero_rules,

@@ -16,6 +16,7 @@ from xla_emitters.trace.text import dumps, stage_table, write_tree
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
     from xla_emitters.runtime.arrays import StandardInput
 
@@ -25,7 +26,7 @@ def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
         "files" if several else "file",
         metavar="FILE.hlo",
         nargs="+" if several else None,
-        help="HLO text; '-' is standard input",
+        help="HLO text, or a program in StableHLO; '-' is standard input",
     )
 
 
@@ -99,10 +100,14 @@ def print_left_out(left_out: Sequence[LeftOut]) -> int:
     return 1 if left_out else 0
 
 
-def add_arrays(parser: argparse.ArgumentParser) -> None:
+def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """The options that choose the parameters' arrays; see `arrays_source`."""
     parser.add_argument(
-        "--inputs", metavar="IN.npz", help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
+        "--inputs",
+        metavar="IN.npz",
+        action="append" if several else "store",
+        help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
+        + ("; of a program several, each with its --outputs" if several else ""),
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
 
@@ -188,7 +193,7 @@ def prints_anything(options: argparse.Namespace) -> bool:
     return record_wanted(options, "") != "" or options.time_passes or options.remarks
 
 
-def print_dumps(options: argparse.Namespace, program: Program) -> None:
+def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) -> None:
     """Prints and writes the dumps of `add_dumps`: of the passes on HLO if they changed anything, then of each kernel.
 
     Remarks are printed last: of all passes on HLO, then kernel by kernel. Files of passes on HLO are in the directory itself, those of
@@ -216,7 +221,7 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
 
 
-def print_warnings(program: Program) -> None:
+def print_warnings(program: Program | DynamicProgram) -> None:
     """Prints what the passes warned of, and what the text left out, to standard error."""
     if program.left_out:
         names = ", ".join(program.left_out)

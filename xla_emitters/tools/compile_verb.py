@@ -26,6 +26,7 @@ from xla_emitters.tools.common import (
     write_file,
 )
 from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
+from xla_emitters.tools.program_verbs import compile_program, program_text
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--stage",
-        default="ptx",
-        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default)",
+        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default); "
+        "of a program stablehlo, hlo, graph, placed, lmhlo, fused, host (default: the last)",
     )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
@@ -71,6 +72,10 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
     from xla_emitters.pipelines.passes import STAGES
 
+    source = read_source(options.file)
+    if found := program_text(source):
+        return compile_program(options, *found)
+    options.stage = options.stage or "ptx"
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
     is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
@@ -84,12 +89,12 @@ def run(options: argparse.Namespace) -> int:
     )
     with progress(f"compiling {options.file}"):
         if options.keep_going:
-            module, left_out = compilable(read_module(read_source(options.file)), how)
+            module, left_out = compilable(read_module(source), how)
             program = compile_module(module, how)
         else:
             cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
             program = compile(
-                read_source(options.file),
+                source,
                 cache=cached,
                 target=how.target,
                 fusion=how.fusion,

@@ -27,6 +27,7 @@ from xla_emitters.tools.common import (
     record_wanted,
     refuse_second_reader,
 )
+from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse_sizes, run_program
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -50,10 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto: the GPU if there is one, else the CPU",
     )
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
-    add_arrays(parser)
+    add_arrays(parser, several=True)
+    add_sizes(parser)
     parser.add_argument(
         "--outputs",
         metavar="OUT.npz",
+        action="append",
         help="write the results as r0, r1, ...; '-' is standard output, and all messages then go to standard error",
     )
     parser.add_argument("--show-stages", action="store_true", help="print one row per stage: name, ops, ms")
@@ -67,22 +70,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="on the CPU: print bytes, bank conflicts and memory sectors of each load and store",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="of a program: compiles, kernels, library calls and runs, on one line"
+    )
     add_max_iterations(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
 
 
 def run(options: argparse.Namespace) -> int:
+    source = read_source(options.file)
+    if program := program_text(source):
+        return run_program(options, *program)
+    refuse_sizes(options)
+    if options.json:
+        raise UsageError("--json is for programs (StableHLO)", stage="run")
+    for name in ("inputs", "outputs"):
+        if len(given := getattr(options, name) or ()) > 1:
+            raise UsageError(
+                f"--{name} is given {len(given)} times; several runs are for programs (StableHLO)", stage="run"
+            )
+        setattr(options, name, given[0] if given else None)
     if options.outputs != "-":
-        return run_and_report(options, options.outputs)
+        return run_and_report(options, source, options.outputs)
     results = io.BytesIO()
     try:
         with redirect_stdout(sys.stderr):
-            return run_and_report(options, results)
+            return run_and_report(options, source, results)
     finally:  # also when the results differ from the reference
         sys.stdout.buffer.write(results.getvalue())
 
 
-def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None) -> int:
+def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str | IO[bytes] | None) -> int:
     """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
     from xla_emitters.lowering.toolchain import ptx_reason_missing
@@ -115,7 +133,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         raise UsageError(
             f"{watched} needs threads, and stage {stage} has none", stage="run", help="choose a later --stage"
         )
-    module = read_module(read_source(options.file))
+    module = read_module(source)
     kept: list[ModuleOp] = []
 
     def keep(planned: PlannedKernel) -> Observer:

@@ -10,7 +10,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
 from xla_emitters.errors import VerifyError
 from xla_emitters.fusions.program_plan import entry_of
-from xla_emitters.graph.inline_calls import inline_calls
+from xla_emitters.graph.inlining import inline_calls
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate
 

@@ -14,7 +14,7 @@ from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, GRAPH, KERNEL, STAGES, rows_until
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, GRAPH, KERNEL, PROGRAM_GRAPH, STAGES, rows_until
 from xla_emitters.planning.plan import plan_program
 from xla_emitters.tools import opt
 from xla_emitters.universe import PASSES as PASS_FILES
@@ -69,11 +69,16 @@ def test_passes_on_hlo_begin_with_the_stage_hlo_and_end_with_graph() -> None:
 
 
 def test_every_pass_of_the_pipeline_can_be_named_on_the_command_line() -> None:
-    assert {*NAMES, *GRAPH_NAMES} <= set(PASS_FILES)
+    assert {*NAMES, *GRAPH_NAMES, *(row.make(OPTIONS).name for row in PROGRAM_GRAPH)} <= set(PASS_FILES)
 
 
 def test_every_row_says_why_it_stands_there() -> None:
-    assert all(len(row.reason.split()) > 3 for row in (*GRAPH, *KERNEL))
+    assert all(len(row.reason.split()) > 3 for row in (*GRAPH, *KERNEL, *PROGRAM_GRAPH))
+
+
+def test_the_stages_of_a_program_before_it_has_buffers() -> None:
+    assert [row.stage for row in PROGRAM_GRAPH if row.stage] == ["hlo", "graph", "placed"]
+    assert PROGRAM_GRAPH[-1].stage == "placed"
 
 
 # ---- each pass depends on the IR alone ----------------------------------------------------------------------------------------------

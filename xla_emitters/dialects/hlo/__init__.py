@@ -12,6 +12,7 @@
     library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
     comparators     what a sort's comparator compares        backend_configs
     dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its values
+    placement       host and device                          implicit_broadcast  of front ends that leave it to us
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """
@@ -30,6 +31,7 @@ from xla_emitters.dialects.hlo import (
     elementwise,
     gather_scatter,
     host,
+    placement,
     reductions,
     routines,
     shape_ops,
@@ -56,7 +58,7 @@ FAMILIES: tuple[tuple[type[HloOp], ...], ...] = (
 HLO_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for family in FAMILIES for op in family}
 """The op class of each HLO opcode."""
 
-PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in dynamic_shape_ops.PROGRAM_OPS}
+PROGRAM_OPS: dict[str, type[HloOp]] = {opcode_of(op): op for op in (*dynamic_shape_ops.PROGRAM_OPS, *placement.OPS)}
 """The op classes without an opcode in HLO text, by the name that they would have."""
 
 HLO = Dialect(

@@ -403,12 +403,16 @@ class DynamicConvOp(SizeOp):
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return self.static(operands).evaluate(operands[:2], call)
+
+    def static(self, operands: Sequence[Any]) -> ConvolutionOp:
+        """The convolution of operands 0 and 1 that this is for these values."""
         in_kernel = self.dim_labels.data.replace("->", "_").split("_")[1]
         lists = dict(self.window.data.lists())
         lists["size"] = tuple(operands[1].shape[in_kernel.index(str(i))] for i in range(len(in_kernel) - 2))
         lists["pad"] = tuple(int(number) for number in operands[2].reshape(-1))
         properties = {**self.properties, "window": WindowAttr(Window.of_lists(dict(lists)))}
-        return with_operands(self, operands[:2], ConvolutionOp, properties).evaluate(operands[:2], call)
+        return with_operands(self, operands[:2], ConvolutionOp, properties)
 
 
 @irdl_op_definition

@@ -53,6 +53,7 @@ from xla_emitters.dialects.hlo.convert import (
 )
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
 from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
+from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, broadcast_arrays, verify_broadcast
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, same_dims, type_text
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 from xla_emitters.functions import BY_OPCODE
@@ -281,6 +282,8 @@ class ElementwiseOp(HloOp):
         return deciding.kind in self.ROW.takes and all(wanted is deciding for wanted in self.types_wanted(deciding))
 
     def _verify_shapes(self) -> None:
+        if BROADCAST in self.attributes:
+            return verify_broadcast(self)
         row = self.ROW
         shapes = [dims_of(operand) for operand in self.operands]
         if not all(same_dims(shapes[row.deciding], dims) for dims in shapes) and dims_of(self.result) in shapes:
@@ -303,6 +306,8 @@ class ElementwiseOp(HloOp):
     # ------------------------------------------------------------------------------------------- meaning
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        if BROADCAST in self.attributes:
+            operands = broadcast_arrays(self, operands)
         with np.errstate(all="ignore"):
             values = [widen(np.asarray(operand)) for operand in operands]
             if self.deciding.kind is COMPLEX:

@@ -60,6 +60,17 @@ def _copy_start(op: RuleOp) -> Attribute:
 # ------------------------------------------------------------------------------------------------ branches, loops, calls
 
 
+CAPTURES = "disc.captures"
+"""The attribute of a loop with operands after the first, which are the same in every iteration: its computations have a parameter for
+each. HLO and StableHLO text have no such loops."""
+
+
+def _while(op: RuleOp) -> Attribute:
+    if len(op.operands) > 1 and CAPTURES not in op.attributes:
+        raise op.broken("wrong number of operands for 'while'", None, f"it has {len(op.operands)}; 'while' takes 1")
+    return op.type_of(0)
+
+
 def _while_callees(op: RuleOp) -> tuple[Callee, ...]:
     (condition,), (body,) = op.symbols("condition"), op.symbols("body")
     return Callee(condition, op.types, scalar("pred")), Callee(body, op.types, op.type_of(0))
@@ -245,8 +256,8 @@ ROWS: tuple[RuleRow, ...] = (
     # branches, loops, calls
     RuleRow(
         "while",
-        ONE,
-        as_operand(0),
+        at_least(1),
+        _while,
         required=("condition", "body"),
         callees=_while_callees,
         meaning=meaning.looped,

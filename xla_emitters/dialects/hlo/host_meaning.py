@@ -33,11 +33,11 @@ def token(op: RuleOp, operands: Sequence[Any], call: Call) -> tuple[()]:
 
 
 def looped(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
-    """The body, again and again while the condition holds."""
+    """The body, again and again while the condition holds. Operands after the first are the same in every iteration."""
     (condition,), (body,) = (op.symbols(name) for name in ("condition", "body"))
-    value = operands[0]
-    while call(condition.root_reference.data, [value]):
-        value = call(body.root_reference.data, [value])
+    value, same = operands[0], operands[1:]
+    while call(condition.root_reference.data, [value, *same]):
+        value = call(body.root_reference.data, [value, *same])
     return value
 
 

@@ -1,0 +1,101 @@
+"""Programs of tests/corpus/stablehlo on buffers: compiled once, run at all their sizes, with the bits of the reference."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import PROGRAM_STAGES
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+WITHOUT_VALUE = {"pooling_gradient": "select-and-scatter", "routines": "lapack_spotrf_ffi"}
+"""Programs with an op that has no meaning in NumPy: how the message names it."""
+ON_BUFFERS = PROGRAM_STAGES[PROGRAM_STAGES.index("lmhlo") :]
+
+
+@cache
+def compiled(name: str) -> DynamicProgram:
+    path = CORPUS / f"{name}.mlir"
+    return compile_program(parse_stablehlo(path.read_text(), path.name), CompileOptions(verify=True))
+
+
+def assert_same(found: list[Array], wanted: list[Array]) -> None:
+    assert [array.shape for array in found] == [array.shape for array in wanted]
+    assert all(same_bits(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.is_evaluated])
+def test_every_size_gives_the_bits_of_the_reference(name: str) -> None:
+    program = compiled(name)
+    for sizes in CASES[name].sizes:
+        inputs = inputs_of(name, sizes)
+        assert_same(program.run(inputs), program.run(inputs, stage="stablehlo"))
+    assert program.counters.live == 0
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if not (case.is_evaluated or name in WITHOUT_VALUE)]
+)
+def test_what_the_reference_does_not_evaluate_gives_the_values_of_jax(name: str) -> None:
+    program, expected = compiled(name), np.load(CORPUS / f"{name}.npz")
+    for number, sizes in enumerate(CASES[name].sizes):
+        for i, array in enumerate(program.run(inputs_of(name, sizes))):
+            wanted = expected[f"{number}/r{i}"]
+            np.testing.assert_allclose(array.astype(wanted.dtype), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["layer", "loop", "branches", "sorted"])
+@pytest.mark.parametrize("stage", ON_BUFFERS[:-1])
+def test_every_stage_gives_the_same_bits(name: str, stage: str) -> None:
+    program = compiled(name)
+    inputs = inputs_of(name, CASES[name].sizes[-1])
+    assert_same(program.run(inputs, stage=stage), program.run(inputs))
+
+
+def test_a_context_that_is_used_often_keeps_no_buffer() -> None:
+    program = compiled("scan")
+    before = program.counters.runs
+    for number in range(50):
+        program.run(inputs_of("scan", CASES["scan"].sizes[number % 2]))
+    assert (program.counters.runs - before, program.counters.live) == (50, 0)
+
+
+@pytest.mark.parametrize("name", WITHOUT_VALUE)
+def test_an_op_without_a_value_is_named_and_leaves_no_buffer(name: str) -> None:
+    program = compiled(name)
+    with pytest.raises(Unsupported, match=WITHOUT_VALUE[name]):
+        program.run(inputs_of(name, CASES[name].sizes[0]))
+    assert program.counters.live == 0
+
+
+WRONG: dict[str, tuple[list[Any], str]] = {
+    "rank": ([np.zeros(12, np.float32), np.zeros((2, 3), np.int32)], "argument 0"),
+    "type": (
+        [np.zeros((12, 6), np.float32), np.zeros((2, 3), np.int64)],
+        r"argument 1 \(p1\) is int64, expected int32",
+    ),
+    "size": ([np.zeros((12, 7), np.float32), np.zeros((2, 3), np.int32)], "argument 0.*axis 1 is 7, expected 6"),
+    "assertion": (
+        [np.zeros((12, 6), np.float32), np.zeros((0, 3), np.int32)],
+        "Expected value >= 1 for dimension variable 'b'",
+    ),
+    "count": ([np.zeros((12, 6), np.float32)], "1 argument"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_arguments_that_do_not_fit_are_named_before_anything_is_computed(what: str) -> None:
+    program = compiled("embedding")
+    inputs, message = WRONG[what]
+    with pytest.raises(DataError, match=message):
+        program.run(inputs)
+    assert program.counters.live == 0

@@ -1,0 +1,40 @@
+"""Ops on buffers: made from the table of `hlo` ops, with their rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
+from xla_emitters.dialects.lmhlo import BUFFER_OPS, LEFT_OUT
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.errors import VerifyError
+
+
+def test_every_op_of_hlo_has_a_kin_or_is_left_out_by_name() -> None:
+    opcodes = set(HLO_OPS) | set(PROGRAM_OPS)
+    assert opcodes == set(BUFFER_OPS) | LEFT_OUT
+    assert not set(BUFFER_OPS) & LEFT_OUT
+
+
+def test_an_op_with_two_results_is_printed_and_read() -> None:
+    text = """func.func @main(%k: memref<4xf32>, %v: memref<2xf32, "gpu">, %i: memref<2xi32>) {
+  lmhlo.topk %k -> %v, %i {k = 2 : i64, name = "t"} : (memref<4xf32>) -> (memref<2xf32, "gpu">, memref<2xi32>)
+  return
+}"""
+    printed = print_ir(parse_ir(text))
+    assert print_ir(parse_ir(printed)) == printed
+    assert "lmhlo.topk %k -> %v, %i" in printed
+
+
+RULES = {
+    "of hlo": ('lmhlo.abs %a -> %b {name = "x"} : (memref<4xf32>) -> memref<5xf32>', "memref<4xf32>", "memref<5xf32>"),
+    "of a second name": ("%v = lmhlo.inc_ref %a() : memref<4xf32> -> memref<4xi32>", "memref<4xf32>", "memref<5xf32>"),
+}
+
+
+@pytest.mark.parametrize("what", RULES)
+def test_a_broken_rule_is_an_error(what: str) -> None:
+    line, a, b = RULES[what]
+    with pytest.raises(VerifyError):
+        parse_ir(f"func.func @main(%a: {a}, %b: {b}) {{\n  {line}\n  return\n}}")

@@ -1,0 +1,246 @@
+"""Sizes of programs: names from JAX's text, every dimension known, guards that speak before anything is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.errors import DataError, VerifyError
+from xla_emitters.shapes import Size, parse_size
+from xla_emitters.sizes import Argument, Sizes, sizes_of
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+SYMBOLIC = [name for name, case in CASES.items() if case.sizes != ({},)]
+HLO_NAMES = {"float32": "f32", "float64": "f64", "int32": "s32", "int8": "s8", "uint32": "u32", "bool": "pred"}
+
+
+def read(name: str) -> ModuleOp:
+    return parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), f"{name}.mlir")
+
+
+def program(body: str, signature: str, result: str) -> Sizes:
+    """The sizes of a StableHLO function of a few lines."""
+    text = f"module @m {{\n  func.func public @main({signature}) -> {result} {{\n{body}\n  }}\n}}\n"
+    return sizes_of(parse_stablehlo(text, "m.mlir"))
+
+
+def named(sizes: Sizes, opcode: str) -> HloOp:
+    """The only op with that opcode."""
+    (found,) = {v.owner for v in sizes.walk.values if isinstance(v.owner, HloOp) and v.owner.opcode == opcode}
+    return found
+
+
+def arguments(name: str, sizes: dict[str, int]) -> list[Argument]:
+    return [
+        Argument(
+            HLO_NAMES.get(array.dtype.name, {"bfloat16": "bf16", "float16": "f16"}.get(array.dtype.name, "?")),
+            array.shape,
+        )
+        for array in inputs_of(name, sizes)
+    ]
+
+
+@pytest.mark.tiny
+def test_every_dimension_of_the_layer_is_known() -> None:
+    sizes = sizes_of(read("layer"))
+    assert sizes.unresolved == []
+    assert len(sizes.walk.values) > 190
+    assert [solved.symbol for solved in sizes.guards.plan.solved] == ["b", "s"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_dimension_of_every_program_is_known(name: str) -> None:
+    """No size of these programs depends on data; an implementation without a rule for one of their ops leaves some open."""
+    assert sizes_of(read(name)).unresolved == []
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_the_symbols_are_found_from_the_arguments(name: str) -> None:
+    guards = sizes_of(read(name)).guards
+    for wanted in CASES[name].sizes:
+        assert guards.check(arguments(name, dict(wanted))) == {k: v for k, v in wanted.items() if k in "bs"} | (
+            {"s": wanted["s"]} if "s" in wanted else {}
+        )
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_the_results_have_the_sizes_that_jax_computes(name: str) -> None:
+    """The shape of every result, evaluated at the symbols' values, is that of JAX's array in the corpus."""
+    module, expected = read(name), np.load(CORPUS / f"{name}.npz")
+    sizes = sizes_of(module)
+    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    for number, values in enumerate(CASES[name].sizes):
+        for i, root in enumerate(entry.roots):
+            shape = tuple(size.evaluate(values) for size in sizes.of(root) if size is not None)
+            assert shape == expected[f"{number}/r{i}"].shape
+
+
+def test_an_axis_is_written_over_jaxs_names() -> None:
+    """`2*b` and `s + 1` of the specification, not d0 and d1."""
+    guards = sizes_of(read("halves")).guards
+    assert guards.parameters[0].shape == (parse_size("2*b"), parse_size("s + 1"))
+    assert guards.parameters[0].name == "x"
+
+
+def test_without_names_symbols_are_numbered() -> None:
+    sizes = program(
+        "    %0 = stablehlo.add %a, %b : tensor<?x?xf32>\n    return %0 : tensor<?x?xf32>",
+        "%a: tensor<?x?xf32>, %b: tensor<?x?xf32>",
+        "tensor<?x?xf32>",
+    )
+    shapes = [parameter.shape for parameter in sizes.guards.parameters]
+    assert shapes == [(Size.symbol("d0"), Size.symbol("d1"))] * 2
+
+
+def test_jaxs_assertion_speaks_first_and_in_its_words() -> None:
+    guards = sizes_of(read("masked_softmax")).guards
+    with pytest.raises(DataError) as caught:
+        guards.check([Argument("f32", (2, 3, 4)), Argument("s32", (2,))])
+    assert "Found inconsistency between dimension size args[0].shape[2] (= 4) and the specification 's' (= 3)" in str(
+        caught.value
+    )
+
+
+def test_a_division_that_is_not_exact_is_jaxs_error() -> None:
+    with pytest.raises(DataError, match="Division had remainder 1 when computing the value of 'b'"):
+        sizes_of(read("halves")).guards.check([Argument("f32", (5, 3))])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Argument("f64", (2, 3, 32)), r"argument 0 \(p0\) 'x': type f64, expected f32"),
+        (Argument("f32", (2, 3)), r"argument 0 \(p0\) 'x': rank 2, expected 3"),
+        (Argument("f32", (2, 3, 31)), r"argument 0 \(p0\) 'x': axis 2 is 31, expected 32"),
+        (Argument("f32", (0, 3, 32)), "Expected value >= 1 for dimension variable 'b'"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_named(given: Argument, message: str) -> None:
+    guards = sizes_of(read("layer")).guards
+    right = arguments("layer", {"b": 2, "s": 3})
+    with pytest.raises(DataError, match=message):
+        guards.check([given, *right[1:]])
+
+
+def test_one_against_n_is_no_broadcast() -> None:
+    """Elementwise operands have one size; a run with 1 and 5 stops before it computes."""
+    sizes = program(
+        "    %0 = stablehlo.add %a, %b : tensor<?xf32>\n    return %0 : tensor<?xf32>",
+        "%a: tensor<?xf32>, %b: tensor<?xf32>",
+        "tensor<?xf32>",
+    )
+    assert sizes.guards.check([Argument("f32", (5,))] * 2) == {"d0": 5}
+    with pytest.raises(DataError, match=r"argument 1 \(p1\): axis 0 is 1, but d0 is 5"):
+        sizes.guards.check([Argument("f32", (5,)), Argument("f32", (1,))])
+
+
+def test_known_sizes_that_cannot_be_equal_are_an_error_at_the_op() -> None:
+    with pytest.raises(VerifyError) as caught:
+        program(
+            "    %0 = stablehlo.constant dense<4> : tensor<1xi32>\n"
+            "    %1 = stablehlo.dynamic_iota %0, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>\n"
+            "    %2 = stablehlo.constant dense<5> : tensor<1xi32>\n"
+            "    %3 = stablehlo.dynamic_iota %2, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>\n"
+            "    %4 = stablehlo.add %1, %3 : tensor<?xf32>\n    return %4 : tensor<?xf32>",
+            "",
+            "tensor<?xf32>",
+        )
+    assert "sizes differ: 4 and 5" in str(caught.value)
+    assert caught.value.place is not None
+    assert caught.value.place.line == 7
+
+
+def test_a_size_that_is_data_is_not_known_and_a_slice_of_n_from_there_is() -> None:
+    sizes = program(
+        "    %n = stablehlo.constant dense<3> : tensor<1xi32>\n    %one = stablehlo.constant dense<1> : tensor<1xi32>\n"
+        "    %e = stablehlo.add %i, %n : tensor<1xi32>\n"
+        "    %0 = stablehlo.real_dynamic_slice %x, %i, %e, %one : "
+        "(tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>\n"
+        "    %1 = stablehlo.dynamic_iota %i, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>\n    return %0, %1 : tensor<?xf32>, tensor<?xf32>",
+        "%x: tensor<?xf32>, %i: tensor<1xi32>",
+        "(tensor<?xf32>, tensor<?xf32>)",
+    )
+    assert sizes.of(named(sizes, "real-dynamic-slice").result) == (Size.constant(3),)
+    assert sizes.of(named(sizes, "dynamic-iota").result) == (None,)
+
+
+def test_a_product_of_sizes_that_32_bits_do_not_hold_stops_the_run() -> None:
+    """JAX multiplies sizes in s32: 65536 * 65537 wraps around to 65536, which looks like a size."""
+    sizes = program(
+        "    %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x?xi8>) -> tensor<i32>\n"
+        "    %1 = stablehlo.get_dimension_size %x, dim = 1 : (tensor<?x?xi8>) -> tensor<i32>\n"
+        "    %2 = stablehlo.multiply %0, %1 : tensor<i32>\n    %3 = stablehlo.reshape %2 : (tensor<i32>) -> tensor<1xi32>\n"
+        "    %4 = stablehlo.dynamic_reshape %x, %3 : (tensor<?x?xi8>, tensor<1xi32>) -> tensor<?xi8>\n    return %4 : tensor<?xi8>",
+        "%x: tensor<?x?xi8>",
+        "tensor<?xi8>",
+    )
+    assert sizes.guards.check([Argument("s8", (4, 5))]) == {"d0": 4, "d1": 5}
+    with pytest.raises(DataError, match=r"the size d0\*d1 is 4295032832, which 32 bits do not hold"):
+        sizes.guards.check([Argument("s8", (65536, 65537))])
+
+
+def test_a_loop_that_grows_its_array_leaves_the_size_open() -> None:
+    """The body's array is one longer each time; what the loop carries unchanged keeps its size."""
+    text = (CORPUS / "scan.mlir").read_text()
+    assert "stablehlo.while" in text
+    sizes = sizes_of(parse_stablehlo(text, "scan.mlir"))
+    (loop,) = (value for value in sizes.walk.values if isinstance(value.owner, HloOp) and value.owner.opcode == "while")
+    assert sizes.walk.values[loop]
+    grown = """
+module @m {
+  func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+    %z = stablehlo.constant dense<0> : tensor<i32>
+    %r:2 = stablehlo.while(%i = %z, %a = %x) : tensor<i32>, tensor<?xf32>
+    cond {
+      %n = stablehlo.constant dense<3> : tensor<i32>
+      %c = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %f = stablehlo.constant dense<0.0> : tensor<1xf32>
+      %b = stablehlo.concatenate %a, %f, dim = 0 : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>
+      stablehlo.return %j, %b : tensor<i32>, tensor<?xf32>
+    }
+    return %r#1 : tensor<?xf32>
+  }
+}
+"""
+    module = parse_stablehlo(grown, "grown.mlir")
+    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    assert sizes_of(module).of(entry.root) == (None,)
+
+
+def test_sizes_that_meet_in_a_branch_alone_are_no_condition_of_the_program() -> None:
+    """The branch may not run: a call with other sizes is right as long as it does not."""
+    text = """
+module @m {
+  func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %p: tensor<i1>) -> tensor<?xf32> {
+    %r = "stablehlo.if"(%p) ({
+      %s = stablehlo.add %x, %y : tensor<?xf32>
+      stablehlo.return %s : tensor<?xf32>
+    }, {
+      stablehlo.return %x : tensor<?xf32>
+    }) : (tensor<i1>) -> tensor<?xf32>
+    return %r : tensor<?xf32>
+  }
+}
+"""
+    sizes = sizes_of(parse_stablehlo(text, "m.mlir"))
+    assert sizes.guards.check([Argument("f32", (2,)), Argument("f32", (3,)), Argument("pred", ())]) == {
+        "d0": 2,
+        "d1": 3,
+    }
+    assert [op.opcode for op in sizes.walk.unproved] == ["add"]
+
+
+def test_the_report_says_where_symbols_are_from_and_what_is_checked() -> None:
+    report = sizes_of(read("halves")).report()
+    assert "b     argument 0 (p0) 'x', axis 0, which is 2*b" in report
+    assert "argument 0 (p0) 'x' is f32[2*b,s + 1]" in report
+    assert "mod(p0_0, 2) == 0 (said by the program)" in report
+    assert report.endswith("0 that depend on data")

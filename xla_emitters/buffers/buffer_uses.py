@@ -1,0 +1,78 @@
+"""What an op does with a buffer that it takes, and where in a block that is.
+
+memref.dealloc %b              frees                     lmhlo.add %x, %y -> %b, memref.store      write
+memref.dim %b                  asks for a size           func.return %b, lmhlo.terminator %b       give away, as does lmhlo.while (%b)
+lmhlo.inc_ref %b               another name              everything else                           reads
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, memref
+from xdsl.ir import Block, Operation, SSAValue, Use
+
+from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.lmhlo import BufferOp
+
+
+def frees(use: Use) -> bool:
+    return isinstance(use.operation, memref.DeallocOp)
+
+
+def asks_size(use: Use) -> bool:
+    return isinstance(use.operation, memref.DimOp)
+
+
+def writes(use: Use) -> bool:
+    match use.operation:
+        case BufferOp() as op:
+            return use.index >= len(op.inputs)
+        case memref.StoreOp():
+            return use.index == 1
+        case _:
+            return False
+
+
+def gives_away(use: Use) -> bool:
+    return isinstance(use.operation, func.ReturnOp | lmhlo.TerminatorOp | lmhlo.WhileOp)
+
+
+def reads(use: Use) -> bool:
+    """Whether elements of the buffer are read, under this name or another."""
+    return not (frees(use) or asks_size(use) or writes(use))
+
+
+def place_in(block: Block, op: Operation) -> Operation | None:
+    """The op of `block` that is `op`, or encloses it; None where `op` is not inside."""
+    inside: Operation | None = op
+    while inside is not None and inside.parent is not block:
+        inside = inside.parent_op()
+    return inside
+
+
+def is_after(later: Operation, earlier: Operation) -> bool:
+    """Whether `later`, or what encloses it, is behind `earlier` in the block of `earlier`."""
+    assert earlier.parent is not None
+    at = place_in(earlier.parent, later)
+    return at is not None and at is not earlier and earlier.is_before_in_block(at)
+
+
+def is_in_loop(op: Operation) -> bool:
+    """Whether an op runs more than once in one call."""
+    holder = op.parent_op()
+    while holder is not None and not isinstance(holder, func.FuncOp):
+        if isinstance(holder, lmhlo.WhileOp):
+            return True
+        holder = holder.parent_op()
+    return False
+
+
+Allocation = memref.AllocOp | memref.AllocaOp
+
+
+def allocations(root: Operation) -> list[Allocation]:
+    """The allocations inside `root`, of the heap and of the stack."""
+    return [op for op in root.walk() if isinstance(op, Allocation)]
+
+
+def uses_of(value: SSAValue) -> list[Use]:
+    return list(value.uses)

@@ -1,0 +1,62 @@
+"""Each buffer is allocated just before its first use, and freed just after its last.
+
+    %a = alloc; %b = alloc                          %a = alloc
+    op1 -> %a                                       op1 -> %a
+    op2 -> %b                             ->        dealloc %a
+    dealloc %a; dealloc %b                          %b = alloc; op2 -> %b; dealloc %b
+
+Within the block that allocates, or frees: a use inside a region counts as one of the op that has the region, so that a buffer which two
+branches use is allocated before both. Another name of a buffer holds a reference of its own (`lmhlo.inc_ref`), so the first name can be
+freed while the second is in use. To free early is safe where the device's pool is ordered as its stream is: what was launched before the
+deallocation still sees the buffer.
+Source: seed document, "DhloBufferOptimization"; docs/reference/4 1.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from xla_emitters.buffers.buffer_uses import place_in, uses_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscBufferOptimizationPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-buffer-optimization"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # An op that moves stays behind, or before, all other uses of its buffer, so these numbers stay good.
+        order = {inner: number for number, inner in enumerate(op.walk())}
+        for inner in list(order):
+            if isinstance(inner, memref.AllocOp) and (places := _uses_in(inner, inner.memref)):
+                _move(inner, before=min(places, key=order.__getitem__))
+            elif isinstance(inner, memref.DeallocOp):
+                places = [place for place in _uses_in(inner, inner.memref) if place is not inner]
+                if places:
+                    _move(inner, after=max(places, key=order.__getitem__))
+
+
+def _uses_in(op: Operation, buffer: SSAValue) -> list[Operation]:
+    """The ops around `op`, in its block, that use a buffer, make it, or have a region that does."""
+    assert op.parent is not None
+    users = [use.operation for use in uses_of(buffer)]
+    if isinstance(buffer.owner, Operation) and buffer.owner is not op:
+        users.append(buffer.owner)
+    return [place for user in users if (place := place_in(op.parent, user)) is not None]
+
+
+def _move(op: Operation, *, before: Operation | None = None, after: Operation | None = None) -> None:
+    block = op.parent
+    assert block is not None
+    op.detach()
+    if before is not None:
+        block.insert_op_before(op, before)
+    elif after is not None:
+        block.insert_op_after(op, after)

@@ -1,0 +1,72 @@
+"""Buffers that are written and never read are removed, with what writes them; as are those whose elements are loaded and not used.
+
+    %t = memref.alloc() : memref<4xf32, "gpu">
+    lmhlo.abs %x -> %t                                        ->       (nothing)
+    %v = memref.load %t[%i]      (%v has no use)
+    memref.dealloc %t
+
+Again and again, for what a removed op read may be read by nothing else. An op with several results goes when nothing reads any of them. A
+buffer that is given away stays; so does an op that may stop the program, such as an assertion, for it has no result.
+Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue, Use
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.buffers.buffer_uses import Allocation, allocations, frees, uses_of, writes
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscDeadTempBufferRemovalPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-dead-temp-buffer-removal"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pending = list(allocations(op))
+        while pending:
+            alloc = pending.pop()
+            if alloc.parent is not None and _is_never_read(alloc.memref):
+                pending += _remove(alloc)
+
+
+def _is_never_read(buffer: SSAValue) -> bool:
+    """Whether a buffer that is allocated is only freed, and written by ops whose other results nobody reads either."""
+    return isinstance(buffer.owner, Allocation) and all(map(_tells_nothing, uses_of(buffer)))
+
+
+def _tells_nothing(use: Use) -> bool:
+    op = use.operation
+    if isinstance(op, memref.LoadOp):
+        return not uses_of(op.res)
+    if isinstance(op, BufferOp) and writes(use):
+        others = [output for number, output in enumerate(op.outputs, len(op.inputs)) if number != use.index]
+        return all(_is_written_alone(output, op) for output in others)
+    return frees(use) or isinstance(op, memref.StoreOp)
+
+
+def _is_written_alone(buffer: SSAValue, op: Operation) -> bool:
+    """Whether nothing but `op` uses a buffer that is allocated, and its deallocation."""
+    is_ours = isinstance(buffer.owner, Allocation)
+    return is_ours and all(use.operation is op or frees(use) for use in uses_of(buffer))
+
+
+def _remove(alloc: Allocation) -> list[Allocation]:
+    """Erases a buffer and what uses it; returns the allocations of buffers that these ops read, or wrote too."""
+    freed = list[Allocation]()
+    users = dict.fromkeys(use.operation for use in uses_of(alloc.memref))
+    for op in users:
+        buffers = [operand for operand in op.operands if operand is not alloc.memref]
+        freed += [buffer.owner for buffer in buffers if isinstance(buffer.owner, Allocation)]
+        Rewriter.erase_op(op)
+    Rewriter.erase_op(alloc)
+    return freed

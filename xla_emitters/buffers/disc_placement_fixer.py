@@ -1,0 +1,71 @@
+"""Buffer ops that no placer has seen get a device: that of the buffers that they write.
+
+    lmhlo.copy %a -> %o          : ... -> memref<?xf32, "gpu">      ->      lmhlo.copy %a -> %o {disc.device = "gpu"}
+    lmhlo.shape_assertion %p, %n : (memref<i1, "cpu">, ...)         ->      ... {disc.device = "cpu"}
+
+Legalising adds copies, and constants of whatever the placer left. An op that writes no buffer takes the device of what it reads; where no
+buffer says it, the nearest op of the block that has one decides, earlier ones first. A copy between memories runs where it writes. That an
+op said to run on one device writes into the memory of another is an error.
+Source: seed document, "PlacementFixerPass"; docs/reference/4 1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+
+from xla_emitters.dialects.lmhlo import DEVICE, BufferOp, space_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscPlacementFixerPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-placement-fixer"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for buffer_op in op.walk():
+            if not isinstance(buffer_op, BufferOp):
+                continue
+            said, written = device_of(buffer_op), _space(buffer_op)
+            if said is None:
+                buffer_op.attributes[DEVICE] = StringAttr(written or _neighbour(buffer_op) or "gpu")
+            elif buffer_op.outputs and written not in (None, said):
+                raise self.refuse(
+                    buffer_op,
+                    f"'{buffer_op.name}' runs on the {said} and writes into the memory of the {written}",
+                    help="a copy between the two goes through h2d or d2h",
+                )
+
+
+def device_of(op: Operation) -> str | None:
+    """The device that is said to run an op."""
+    device = op.attributes.get(DEVICE)
+    return device.data if isinstance(device, StringAttr) else None
+
+
+def _space(op: BufferOp) -> str | None:
+    """The memory that the op writes into, else that it reads."""
+    spaces = (space_of(value.type) for value in (*op.outputs, *op.inputs))
+    return next((space for space in spaces if space is not None), None)
+
+
+def _neighbour(op: Operation) -> str | None:
+    """The device of the nearest op of the block, those before it first."""
+    return next((device for other in _around(op) if (device := device_of(other)) is not None), None)
+
+
+def _around(op: Operation) -> Iterator[Operation]:
+    other = op.prev_op
+    while other is not None:
+        yield other
+        other = other.prev_op
+    other = op.next_op
+    while other is not None:
+        yield other
+        other = other.next_op

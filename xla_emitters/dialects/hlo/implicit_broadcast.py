@@ -1,0 +1,74 @@
+"""Elementwise ops that broadcast their operands: for front ends that leave it to us.
+
+    %y = hlo.add %a, %b {broadcast_dimensions = array<i64: 1>, name = "y"} : (tensor<2x1xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+
+The operand of lower rank has those dimensions of the result, a scalar none; a size 1 is repeated. Ops of HLO and StableHLO do not have the
+attribute: their operands have one shape. `disc-broadcast-simplifier` puts explicit broadcasts before these ops.
+Source: seed document, "DhloBroadcastSimplifierPass".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, integers
+from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, type_text
+from xla_emitters.errors import DataError
+
+BROADCAST = "broadcast_dimensions"
+"""The attribute of an op that broadcasts its operands: which dimensions of the result one of lower rank has. A front end's; no HLO."""
+DONE = "disc.no_implicit_broadcast"
+"""The attribute of such an op whose operands have been brought to one shape."""
+
+
+def broadcast_axes(op: HloOp, number: int) -> tuple[int, ...]:
+    """The dimensions of the result that operand `number` of an op with the attribute has."""
+    rank, wanted, said = len(dims_of(op.operands[number])), len(dims_of(op.result)), op.attributes[BROADCAST]
+    if rank in (0, wanted):
+        return tuple(range(rank))
+    return integers(said) if isa(said, DenseArrayBase) else ()
+
+
+def verify_broadcast(op: HloOp) -> None:
+    """raises RuleBroken unless every size of an operand is 1 or fits the result's"""
+    result = dims_of(op.result)
+    for number, operand in enumerate(op.operands):
+        dims, axes = dims_of(operand), broadcast_axes(op, number)
+        if len(axes) != len(dims) or list(axes) != sorted(set(axes)) or not set(axes) <= set(range(len(result))):
+            raise RuleBroken(
+                f"{BROADCAST} of '{op.opcode}' are not {len(dims)} rising dimensions of the result",
+                operand=number,
+                details=(f"it is {type_text(operand.type)}, the result {type_text(op.result.type)}",),
+            )
+        if any(
+            size not in (1, UNBOUNDED, result[dim]) and result[dim] != UNBOUNDED
+            for size, dim in zip(dims, axes, strict=True)
+        ):
+            raise RuleBroken(
+                "the operands' shapes cannot be broadcast to one",
+                operand=number,
+                details=(
+                    " and ".join(type_text(one.type) for one in op.operands),
+                    "sizes are equal, or one of them is 1",
+                ),
+            )
+
+
+def broadcast_arrays(op: HloOp, operands: Sequence[Any]) -> list[Any]:
+    """The arrays in one shape. raises DataError where there is none"""
+    rank, found = len(dims_of(op.result)), list[Any]()
+    for number, operand in enumerate(operands):
+        axes = broadcast_axes(op, number)
+        found.append(operand.reshape([operand.shape[axes.index(dim)] if dim in axes else 1 for dim in range(rank)]))
+    try:
+        return list(np.broadcast_arrays(*found))
+    except ValueError:
+        shapes = " and ".join(str(list(operand.shape)) for operand in operands)
+        raise DataError(
+            f"%{op.instruction_name.data} = {op.opcode}: {shapes} cannot be broadcast to one shape", stage="evaluate"
+        ) from None

@@ -1,0 +1,323 @@
+"""HLO on buffers: each op of `hlo` reads buffers and writes its result into others, which are its last operands.
+
+    %s = hlo.add %x, %y {name = "s"} : tensor<?x4xf32>             a value: a new tensor
+
+    %s = memref.alloc(%n) : memref<?x4xf32, "gpu">                 a buffer in the memory of a device
+    lmhlo.add %x, %y -> %s {name = "s"} : (memref<?x4xf32, "gpu">, memref<?x4xf32, "gpu">) -> memref<?x4xf32, "gpu">
+
+The classes are made from the table of `hlo` ops: the same properties, the same shape rule, the same value in NumPy (`as_hlo`). An op with
+several results writes several buffers; a tuple has no buffer of its own. The memory space of a buffer is the string "cpu" or "gpu".
+
+Control flow has regions and carries buffers as values, so that a size may change from one iteration to the next:
+
+    %r = lmhlo.while %a ({ ^(%x): ... lmhlo.condition %more }, { ^(%x): ... lmhlo.terminator %next })
+    %r = lmhlo.case %i  ({ ... lmhlo.terminator %x }, { ... lmhlo.terminator %y })
+
+    the condition borrows %x; the body owns it: it frees or yields it. Results belong to whoever is around the op.
+    the last branch of `case` is taken where no other one has the number %i.
+
+A copy or a reshape may be a second name instead of a second buffer (`lmhlo.inc_ref`).
+
+Not here: tuples, calls, sizes as values (`memref.dim` gives those), and what only XLA's optimized modules have (fusions of HLO, async
+operations, communication).
+Source: docs/reference/4 2.2; MLIR-HLO's lmhlo dialect (https://github.com/tensorflow/mlir-hlo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, IndexType, MemRefType, NoneAttr, StringAttr, i1, i32
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    OptPropertyDef,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    EffectInstance,
+    HasParent,
+    IsTerminator,
+    MemoryAllocEffect,
+    MemoryEffect,
+    MemoryEffectKind,
+    RecursiveMemoryEffect,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
+from xla_emitters.dialects.hlo.base import HloOp, opcode_of
+from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
+
+SEGMENTS = AttrSizedOperandSegments.attribute_name
+DEVICE = "disc.device"
+"""The attribute of an op that says which device runs it: "cpu" or "gpu"."""
+
+
+def tensor_of(ir_type: Attribute) -> ArrayType:
+    """The tensor that a buffer holds. raises VerifyException for what is no buffer."""
+    if not isinstance(ir_type, MemRefType):
+        raise VerifyException(f"expected a memref, got {ir_type}")
+    return array_type(ir_type.element_type, ir_type.get_shape())
+
+
+def space_of(ir_type: Attribute) -> str | None:
+    """The memory space of a buffer: "cpu", "gpu", or None where the type has none."""
+    assert isinstance(ir_type, MemRefType)
+    return ir_type.memory_space.data if isinstance(ir_type.memory_space, StringAttr) else None
+
+
+def buffer_type(element: Attribute, dims: Sequence[int], space: str | None) -> MemRefType[Attribute]:
+    """The type of a buffer in that memory space; None: in no stated one."""
+    return MemRefType(element, dims, memory_space=StringAttr(space) if space else NoneAttr())
+
+
+class BufferEffects(MemoryEffect):
+    """Reads the inputs, writes the outputs; without outputs the op may stop the program, which counts as a write to anything."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> set[EffectInstance]:
+        assert isinstance(op, BufferOp)
+        reads = {EffectInstance(MemoryEffectKind.READ, value) for value in op.inputs}
+        writes = {EffectInstance(MemoryEffectKind.WRITE, value) for value in op.outputs}
+        return reads | (writes or {EffectInstance(MemoryEffectKind.WRITE)})
+
+
+class BufferOp(IRDLOperation):
+    """An op that writes the value of an `hlo` op into buffers."""
+
+    HLO: ClassVar[type[HloOp]]
+
+    inputs = var_operand_def(MemRefType)
+    outputs = var_operand_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(BufferEffects())
+
+    @property
+    def instruction_name(self) -> str:
+        """The name of the instruction."""
+        name = self.properties["name"]
+        assert isinstance(name, StringAttr)
+        return name.data
+
+    @classmethod
+    def of(cls, op: HloOp, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Self:
+        """The op on these buffers, with the properties, attributes and location of `op`."""
+        made = cls(
+            operands=[inputs, outputs], properties={**op.properties}, attributes={**op.attributes}, result_types=[]
+        )
+        made.location = op.location
+        return made
+
+    def as_hlo(self) -> HloOp:
+        """The op on the tensors that the buffers hold: no op of the block, but it finds the computations that it calls."""
+        found = [tensor_of(output.type) for output in self.outputs]
+        made = self.HLO.create(
+            operands=Block(arg_types=[tensor_of(value.type) for value in self.inputs]).args,
+            result_types=[found[0] if len(found) == 1 else tuple_type(found)],
+            properties={name: value for name, value in self.properties.items() if name != SEGMENTS},
+            location=self.location,
+        )
+        made.parent = self.parent
+        return made
+
+    def verify_(self) -> None:
+        made = self.as_hlo()
+        made.verify_rule()
+        made.parent = None
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        start = parser.pos
+        inputs = _parse_values(parser)
+        outputs = _parse_values(parser) if parser.parse_optional_punctuation("->") else []
+        found = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        types = parser.parse_function_type()
+        known = cls.get_irdl_definition().properties
+        return cls(
+            operands=[
+                parser.resolve_operands(inputs, types.inputs.data, start),
+                parser.resolve_operands(outputs, types.outputs.data, start),
+            ],
+            result_types=[],
+            properties={key: value for key, value in found.items() if key in known},
+            attributes={key: value for key, value in found.items() if key not in known},
+        )
+
+    def print(self, printer: Printer) -> None:
+        for values, before in ((self.inputs, " "), (self.outputs, " -> ")):
+            if values:
+                printer.print_string(before)
+                printer.print_list(values, printer.print_ssa_value)
+        shown = {key: value for key, value in {**self.properties, **self.attributes}.items() if key != SEGMENTS}
+        printer.print_string(" ")
+        printer.print_attr_dict(dict(sorted(shown.items())))
+        printer.print_string(" : ")
+        types = [[value.type for value in values] for values in (self.inputs, self.outputs)]
+        printer.print_attribute(FunctionType.from_lists(*types))
+
+
+def _parse_values(parser: Parser) -> list[Any]:
+    found = parser.parse_optional_undelimited_comma_separated_list(
+        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    )
+    return found or []
+
+
+def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
+    """The class of an `hlo` op's kin on buffers."""
+    fields = {
+        "__module__": __name__,
+        "__doc__": f"`{hlo.name}` on buffers.",
+        "__annotations__": {"HLO": ClassVar[type[HloOp]]},
+        "name": hlo.name.replace("hlo.", "lmhlo.", 1),
+        "HLO": hlo,
+    }
+    for name, definition in hlo.get_irdl_definition().properties.items():
+        make = opt_prop_def if isinstance(definition, OptPropertyDef) else prop_def
+        fields[f"{name}_property"] = make(Attribute, prop_name=name)
+    return irdl_op_definition(type(hlo.__name__, (BufferOp,), fields))
+
+
+# What has no meaning on single buffers: the structure around instructions, and what the head leaves out.
+LEFT_OUT = frozenset(
+    (
+        *("parameter", "tuple", "get-tuple-element", "call", "fusion", "while", "conditional"),
+        *("opt-barrier", "add-dependency", "domain", "after-all", "async-start", "async-update", "async-done"),
+        *("copy-start", "copy-done", "infeed", "outfeed", "send", "send-done", "recv", "recv-done"),
+        *("get-dimension-size", "set-dimension-size"),
+        *map(opcode_of, collectives.OPS),
+    )
+)
+
+BUFFER_OPS: dict[str, type[BufferOp]] = {
+    opcode: _class_of(hlo) for opcode, hlo in {**HLO_OPS, **PROGRAM_OPS}.items() if opcode not in LEFT_OUT
+}
+"""The class on buffers of each opcode of `hlo` that has one."""
+
+
+# ---------------------------------------------------------------------------------------------------- regions of buffers
+
+
+@irdl_op_definition
+class FusionOp(IRDLOperation):
+    """Buffer ops that become one kernel.
+
+    fusion_name  names the kernel
+    kind         "kLoop", "kRowReduction" ...
+    """
+
+    name = "lmhlo.fusion"
+
+    fusion_name = opt_prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
+    body = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+
+@irdl_op_definition
+class WhileOp(IRDLOperation):
+    """Runs the body while the condition holds; see the file's head for who owns the carried buffers."""
+
+    name = "lmhlo.while"
+
+    inits = var_operand_def(MemRefType)
+    res = var_result_def(MemRefType)
+    condition = region_def("single_block")
+    body = region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def verify_(self) -> None:
+        types = [value.type for value in self.inits]
+        for region, what in ((self.condition, "condition"), (self.body, "body")):
+            if [argument.type for argument in region.block.args] != types:
+                raise VerifyException(f"the {what} of 'lmhlo.while' takes the buffers that it carries")
+        if [result.type for result in self.res] != types:
+            raise VerifyException("'lmhlo.while' returns the buffers that it carries")
+        if not isinstance(self.condition.block.last_op, ConditionOp):
+            raise VerifyException("the condition of 'lmhlo.while' ends in lmhlo.condition")
+        _verify_yield(self.body, types)
+
+
+@irdl_op_definition
+class CaseOp(IRDLOperation):
+    """Runs the branch whose number the selector is, else the last one; returns what it yields."""
+
+    name = "lmhlo.case"
+
+    selector = operand_def(i32)
+    res = var_result_def(MemRefType)
+    branches = var_region_def("single_block")
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def verify_(self) -> None:
+        if not self.branches:
+            raise VerifyException("'lmhlo.case' has no branch")
+        for branch in self.branches:
+            _verify_yield(branch, [result.type for result in self.res])
+
+
+def _verify_yield(region: Region, types: Sequence[Attribute]) -> None:
+    last = region.block.last_op
+    if not isinstance(last, TerminatorOp) or [value.type for value in last.operands] != list(types):
+        shown = ", ".join(map(str, types))
+        raise VerifyException(f"the region ends in lmhlo.terminator with ({shown})")
+
+
+@irdl_op_definition
+class ConditionOp(IRDLOperation):
+    """Ends the condition of a loop: whether the body is to run."""
+
+    name = "lmhlo.condition"
+
+    holds = operand_def(i1)
+    traits = traits_def(IsTerminator(), HasParent(WhileOp))
+    assembly_format = "$holds attr-dict"
+
+
+@irdl_op_definition
+class TerminatorOp(IRDLOperation):
+    """Ends a region of buffer ops and says which buffers it yields."""
+
+    name = "lmhlo.terminator"
+
+    values = var_operand_def(MemRefType)
+    traits = traits_def(IsTerminator(), HasParent(WhileOp, CaseOp, FusionOp))
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+
+@irdl_op_definition
+class IncRefOp(IRDLOperation):
+    """A second name of a buffer, in another shape of as many elements, and one more reference to it: each name is freed for itself."""
+
+    name = "lmhlo.inc_ref"
+
+    source = operand_def(MemRefType)
+    dynamic_sizes = var_operand_def(IndexType)
+    view = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+    assembly_format = "$source `(` $dynamic_sizes `)` attr-dict `:` type($source) `->` type($view)"
+
+    def verify_(self) -> None:
+        source, view = (tensor_of(value.type).element_type for value in (self.source, self.view))
+        if space_of(self.source.type) != space_of(self.view.type) or source != view:
+            raise VerifyException("a second name has the memory and the element type of its buffer")
+        if tensor_of(self.view.type).get_shape().count(DYNAMIC_INDEX) != len(self.dynamic_sizes):
+            raise VerifyException("a second name has one size for each '?' of its type")
+
+
+LMHLO = Dialect("lmhlo", [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp], [])

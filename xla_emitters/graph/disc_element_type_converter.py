@@ -1,0 +1,131 @@
+"""Ops on types that the backend does not compute with, between conversions. On HLO.
+
+    r = reduce(m: pred[?,?], and), dims {0}           w = convert(m): u32; s = reduce(w, minimum); r = convert(s): pred
+
+Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32,
+unsigned and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and`
+and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
+
+    fp16_dot, fp16_convolution   dot, convolution of f32 in f16 (sums in f32), and back: less exact, so an option
+    sensitive                    rsqrt, tanh and reductions of f16 in f32, and back
+
+A second run finds nothing more to do.
+Source: seed document, "DhloElementTypeConverterPass"; BladeDISC element_type_converter.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Block, SSAValue
+
+from xla_emitters.dialects.hlo import HLO_OPS
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, find_computation
+from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of
+from xla_emitters.dtypes import DType, Kind, dtype
+from xla_emitters.graph.names import Names
+from xla_emitters.graph.shape_code import ShapeCode
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+OF_PRED = {"and": "minimum", "multiply": "minimum", "or": "maximum", "add": "maximum", "xor": "xor"}
+OF_INTEGERS = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
+_SENSITIVE = frozenset(("rsqrt", "tanh"))
+
+
+@dataclass(frozen=True)
+class DiscElementTypeConverterPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "disc-element-type-converter"
+
+    fp16_dot: bool = False
+    fp16_convolution: bool = False
+    sensitive: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        names = Names(op)
+        for inner in list(op.walk()):
+            match inner:
+                case ReduceOp():
+                    self._reduction(inner, names)
+                case ContractingOp() | DynamicConvOp():
+                    wanted = self.fp16_dot if isinstance(inner, DotOp) else self.fp16_convolution
+                    if wanted and all(element_of(value).name == "f32" for value in (*inner.operands[:2], inner.result)):
+                        _between(inner, names, dtype("f16"), 2)
+                case ElementwiseOp() if self.sensitive and inner.opcode in _SENSITIVE:
+                    if element_of(inner.result).name == "f16":
+                        _between(inner, names, dtype("f32"), 1)
+                case _:
+                    pass
+
+    def _reduction(self, reduction: ReduceOp, names: Names) -> None:
+        element = element_of(reduction.operands[0])
+        if self.sensitive and element.name == "f16":
+            wide = dtype("f32")
+        elif element.kind is Kind.PRED or (element.is_integer and element.bits < 32):
+            wide = dtype("s32" if element.kind is Kind.SIGNED else "u32")
+        else:
+            return
+        if len(reduction.arrays) != 1:
+            return self.skip(reduction, f"it reduces several arrays, one of {element.name}")
+        if element.is_integer and len(dims_of(reduction.operands[0])) != 2:
+            return self.skip(reduction, "it is not the reduction of a matrix: run disc-canonicalize-reduction first")
+        opcode = _body_opcode(reduction)
+        if opcode is None or (element.kind is not Kind.FLOAT and opcode not in OF_INTEGERS):
+            return self.skip(reduction, f"what it applies to {element.name} is not one op of its two arguments")
+        if element.kind is Kind.PRED:
+            opcode = OF_PRED[opcode]
+        around = reduction.parent_op()
+        assert isinstance(around, ComputationOp)
+        body = _body(opcode, wide)
+        names.add_computation(body, around)
+        _between(reduction, names, wide, 2, SymbolRefAttr(body.sym_name.data))
+
+
+def _body_opcode(reduction: ReduceOp) -> str | None:
+    """The opcode of what a reduction applies, if that is one op of its two arguments."""
+    body = find_computation(reduction, reduction.to_apply)
+    root = body.root.owner
+    if (
+        not isinstance(root, ElementwiseOp)
+        or len(root.operands) != 2
+        or set(root.operands) != {parameter.result for parameter in body.parameters}
+    ):
+        return None
+    return root.opcode if root.opcode in OF_INTEGERS else None
+
+
+def _body(opcode: str, element: DType) -> ComputationOp:
+    """A computation of one op on two scalars."""
+    scalar = array_type(element.ir_type, ())
+    x, y = ParameterOp(0, scalar, "x"), ParameterOp(1, scalar, "y")
+    root = HLO_OPS[opcode]([x.result, y.result], scalar, opcode)
+    return ComputationOp(f"{opcode}_{element.name}", Block([x, y, root, ReturnOp(root.result)]))
+
+
+def _between(op: HloOp, names: Names, element: DType, operands: int, body: SymbolRefAttr | None = None) -> None:
+    """Computes `op` in another type: its first operands are converted to it, and the result back.
+
+    body  what a reduction applies then
+    """
+    code = ShapeCode(names, op)
+    converted: Sequence[SSAValue] = [_converted(code, value, element) for value in op.operands[:operands]]
+    properties = dict(op.properties) | ({"to_apply": body} if body is not None else {})
+    result = array_type(element.ir_type, dims_of(op.result))
+    made = type(op)([*converted, *op.operands[operands:]], result, op.instruction_name.data, properties)
+    made.attributes |= op.attributes
+    names.replace(op, _converted(code, names.add(made, op), element_of(op.result)))
+
+
+def _converted(code: ShapeCode, value: SSAValue, element: DType) -> SSAValue:
+    if element_of(value) == element:
+        return value
+    return code.add("convert", [value], array_type(element.ir_type, dims_of(value)))

@@ -1,0 +1,306 @@
+"""What no iteration of a loop changes leaves the loop. On HLO.
+
+    body { p = (s32[], f32[?,?]) parameter(0)                  body { p = (s32[]) parameter(0),  w = f32[?,?] parameter(1)
+           i = p.0, w = p.1                                           i = p.0
+           n = negate(w), ...                          ->             v = f32[?,?] parameter(2), ...
+           ROOT t = (s32[], f32[?,?]) tuple(i + 1, w) }               ROOT t = (s32[]) tuple(i + 1) }
+    l = while((0, x)), body=body                               n = negate(x)
+    y = l.1                                                    l = while((0)), x, n, body=body              y is x
+
+1. A carried array that the body hands on unchanged is *transparent*: the body and the condition read the initial value, as an operand of
+   the loop after the first, and the loop's result is that value. (Later it needs no buffer of its own, and no copy.)
+2. An op of the body or the condition whose operands come from outside is moved before the loop, from nested loops too, until nothing moves.
+   A constant moves with an op that needs it; alone it stays.
+A loop may run zero times, so only ops that cannot fail move: no integer division, no reshape whose sizes are not proven, nothing with
+effects or state (`MOVABLE`; sizes by the analysis of `sizes`). Computations that two loops share are copied first.
+Source: seed document, "DhloLoopInvariant".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, UnitAttr, i64
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    ComputationOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.host import CAPTURES
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import element_of, has_dynamic_dims, tuple_type, tuple_types
+from xla_emitters.graph.inlining import erase_unused
+from xla_emitters.graph.names import Names
+from xla_emitters.graph.shape_code import ShapeCode
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.sizes import Sizes, sizes_of
+
+MOVABLE = frozenset(
+    ("broadcast", "reshape", "transpose", "slice", "pad", "reverse", "concatenate", "iota", "dot", "convolution", "reduce", "gather",
+     "get-dimension-size", "dynamic-broadcast-in-dim", "dynamic-iota", "dynamic-reshape", "tuple", "get-tuple-element", "map")
+)  # fmt: skip
+_NEEDS_PROOF = frozenset(("dynamic-broadcast-in-dim", "dynamic-iota", "dynamic-reshape"))
+
+
+@dataclass(frozen=True)
+class DiscLoopInvariantPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "disc-loop-invariant"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        has_entry = any(isinstance(inner, ComputationOp) and inner.is_entry for inner in op.ops)
+        names = Names(op)
+        for loop in _inner_first(op):
+            _own_computations(loop, names)
+            # Again for each loop: what an inner one lost is new where it is now.
+            self._simplify(loop, names, sizes_of(op) if has_entry else None)
+        erase_unused(op, [inner for inner in op.ops if isinstance(inner, ComputationOp)] if has_entry else [])
+
+    def _simplify(self, loop: RuleOp, names: Names, sizes: Sizes | None) -> None:
+        body, condition = (find_computation(loop, loop.symbols(name)[0]) for name in ("body", "condition"))
+        root = body.root.owner
+        carried = [called.parameters[0] for called in (body, condition)]
+        if not isinstance(root, TupleOp):
+            return self.skip(loop, "what it carries is not a tuple that its body makes")
+        if any(not isinstance(use.operation, GetTupleElementOp) for p in carried for use in p.result.uses):
+            return self.skip(loop, "the tuple that it carries is used as a whole")
+        code = ShapeCode(names, loop)
+        types = tuple_types(loop.operands[0].type)
+        init = _elements(code, loop.operands[0])
+        transparent = {
+            index: init[index]
+            for index, value in enumerate(root.operands)
+            if isinstance(owner := value.owner, GetTupleElementOp)
+            and owner.operands[0] is carried[0].result
+            and owner.index.value.data == index
+        }
+        if len(transparent) == len(types):
+            transparent.pop(0)  # a loop carries something
+        mover = _Mover(self, loop, code, sizes)
+        for called in (body, condition):
+            mover.move(called, transparent)
+        if not transparent and len(mover.captured) == len(loop.operands) - 1:
+            return None
+        kept = [index for index in range(len(types)) if index not in transparent]
+        _shrink(loop, (body, condition), code, kept, init, mover.captured)
+        return None
+
+
+@dataclass(eq=False)
+class _Mover:
+    """Moves ops out of the computations of a loop.
+
+    captured  values from outside that a computation reads, in the order of the loop's new operands
+    """
+
+    wanting: DiscLoopInvariantPass
+    loop: RuleOp
+    code: ShapeCode
+    sizes: Sizes | None
+    captured: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+
+    def __post_init__(self) -> None:
+        self.captured = dict.fromkeys(self.loop.operands[1:])
+
+    def move(self, called: ComputationOp, transparent: dict[int, SSAValue]) -> None:
+        """Moves what can move out of one computation, and gives what stays new parameters."""
+        outside = dict[SSAValue, SSAValue]()
+        constants = dict[SSAValue, ConstantOp]()
+        moved = list[HloOp]()
+        parameters = called.parameters
+        for number, operand in enumerate(self.loop.operands[1:], 1):
+            outside[parameters[number].result] = operand
+        for op in called.instructions:
+            if isinstance(op, GetTupleElementOp) and op.operands[0] is parameters[0].result:
+                if op.index.value.data in transparent:
+                    outside[op.result] = transparent[op.index.value.data]
+                    moved.append(op)
+            elif isinstance(op, ConstantOp):
+                constants[op.result] = op
+            elif not isinstance(op, ParameterOp) and self._can_move(op, outside, constants):
+                made = op.clone()
+                made.operands = [self._outside(operand, outside, constants) for operand in op.operands]
+                outside[op.result] = self.code.names.add(made, self.loop)
+                made.location = op.location
+                moved.append(op)
+        self._read(called, outside, moved)
+
+    def _outside(
+        self, value: SSAValue, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]
+    ) -> SSAValue:
+        if value not in outside:
+            outside[value] = self.code.names.add(constants[value].clone(), self.loop)
+        return outside[value]
+
+    def _can_move(self, op: HloOp, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]) -> bool:
+        if not all(operand in outside or operand in constants for operand in op.operands) or not op.operands:
+            return False
+        if reason := may_fail(op, self.sizes):
+            self.wanting.skip(op, f"it does not depend on the loop, but {reason}")
+            return False
+        return True
+
+    def _read(self, called: ComputationOp, outside: dict[SSAValue, SSAValue], moved: list[HloOp]) -> None:
+        """What stays reads new parameters where it read what has moved; what nothing reads is erased."""
+        gone = set(moved)
+        root = called.root.owner
+        first = next(iter(called.instructions))
+        for op in moved:
+            readers = [
+                use
+                for use in op.result.uses
+                if use.operation not in gone and not (use.operation is root and _hands_on(op, use.index))
+            ]
+            if not readers and op.result is not called.root:
+                continue
+            value = outside[op.result]
+            self.captured.setdefault(value)
+            number = 1 + list(self.captured).index(value)
+            parameter = next((p for p in called.parameters if p.number.value.data == number), None)
+            if parameter is None:
+                parameter = ParameterOp(number, value.type, f"same.{number}")
+                self.code.names.add(parameter, first)
+                parameter.location = op.location
+            for use in readers:
+                use.operation.operands[use.index] = parameter.result
+        for op in reversed(moved):
+            if op.result.first_use is None:
+                Rewriter.erase_op(op)
+
+
+def _hands_on(op: HloOp, slot: int) -> bool:
+    """Whether `op`, an operand of the body's root tuple there, is what the loop carries in that slot."""
+    return isinstance(op, GetTupleElementOp) and op.index.value.data == slot
+
+
+def may_fail(op: HloOp, sizes: Sizes | None) -> str:
+    """Why an op may not run where it would not have run; "" if it may."""
+    if is_elementwise(op):
+        if op.opcode in ("divide", "remainder") and element_of(op.result).is_integer:
+            return "an integer division may fail"
+    elif op.opcode not in MOVABLE:
+        return f"'{op.opcode}' is not moved"
+    if (
+        op.opcode in _NEEDS_PROOF
+        or has_dynamic_dims(op.result.type)
+        or any(has_dynamic_dims(v.type) for v in op.operands)
+    ):
+        if sizes is None or not sizes.is_proven(op):
+            return "its sizes are not proven to fit"
+    return ""
+
+
+def _shrink(
+    loop: RuleOp,
+    called: tuple[ComputationOp, ComputationOp],
+    code: ShapeCode,
+    kept: list[int],
+    init: list[SSAValue],
+    captured: dict[SSAValue, None],
+) -> None:
+    """Makes the loop anew, with the slots `kept` and its new operands."""
+    types = tuple_types(loop.result.type)
+    small = tuple_type([types[index] for index in kept])
+    body = called[0]
+    root = body.root.owner
+    assert isinstance(root, TupleOp)
+    for computation in called:
+        parameter = computation.parameters[0]
+        for use in list(parameter.result.uses):
+            element = use.operation
+            assert isinstance(element, GetTupleElementOp)
+            if element.index.value.data in kept:
+                element.properties["index"] = IntegerAttr(kept.index(element.index.value.data), i64)
+        present = {p.number.value.data for p in computation.parameters}
+        for number, value in enumerate(captured, 1):
+            if number not in present:
+                unused = ParameterOp(number, value.type, f"same.{number}")
+                code.names.add(unused, next(iter(computation.instructions)))
+        Rewriter.replace_value_with_new_type(parameter.result, small)
+    rest = [root.operands[index] for index in range(len(types)) if index not in kept]
+    new_root = TupleOp([root.operands[index] for index in kept], small, root.instruction_name.data)
+    code.names.replace(root, code.names.add(new_root, root))
+    for value in rest:
+        owner = value.owner
+        if isinstance(owner, GetTupleElementOp) and value.first_use is None:
+            Rewriter.erase_op(owner)
+    name = loop.instruction_name.data
+    start = code.names.add(TupleOp([init[index] for index in kept], small, f"{name}.init"), loop)
+    properties = {key: value for key, value in loop.properties.items() if key != "name"}
+    made = type(loop)([start, *captured], small, name, properties)
+    made.attributes |= loop.attributes | ({CAPTURES: UnitAttr()} if captured else {})
+    result = code.names.add(made, loop)
+    values = [
+        code.element_of_tuple(result, kept.index(index), types[index], f"{name}.{index}")
+        if index in kept
+        else init[index]
+        for index in range(len(types))
+    ]
+    whole: SSAValue | None = None
+    for use in list(loop.result.uses):
+        if isinstance(element := use.operation, GetTupleElementOp):
+            Rewriter.replace_op(element, (), [values[element.index.value.data]])
+            continue
+        if whole is None:
+            whole = code.names.add(TupleOp(values, loop.result.type, f"{name}.tuple"), loop)
+        use.operation.operands[use.index] = whole
+    old = loop.operands[0].owner
+    Rewriter.erase_op(loop)
+    if isinstance(old, TupleOp) and old.result.first_use is None:
+        Rewriter.erase_op(old)
+
+
+def _elements(code: ShapeCode, value: SSAValue) -> list[SSAValue]:
+    """The elements of a tuple."""
+    if isinstance(value.owner, TupleOp):
+        return list(value.owner.operands)
+    return [
+        code.element_of_tuple(value, index, ir_type, "element") for index, ir_type in enumerate(tuple_types(value.type))
+    ]
+
+
+def _inner_first(module: ModuleOp) -> list[RuleOp]:
+    """The loops of a module, those that a loop's computations hold before it."""
+    found = dict[RuleOp, None]()
+
+    def visit(computation: ComputationOp, path: tuple[ComputationOp, ...]) -> None:
+        for op in computation.instructions:
+            if isinstance(op, CallingOp) and op.opcode in ("while", "conditional", "call") and op not in found:
+                for callee in op.callees():
+                    called = find_computation(op, callee.symbol)
+                    if called not in path:
+                        visit(called, (*path, called))
+                if isinstance(op, RuleOp) and op.opcode == "while":
+                    found[op] = None
+
+    for computation in module.ops:
+        if isinstance(computation, ComputationOp):
+            visit(computation, (computation,))
+    return list(found)
+
+
+def _own_computations(loop: RuleOp, names: Names) -> None:
+    """Gives the loop a copy of a computation that something else uses too."""
+    used = [
+        callee.symbol.root_reference.data
+        for op in names.module.walk()
+        if isinstance(op, CallingOp)
+        for callee in op.callees()
+    ]
+    for name in ("body", "condition"):
+        called = find_computation(loop, loop.symbols(name)[0])
+        if used.count(called.sym_name.data) > 1:
+            copy = called.clone()
+            names.add_computation(copy, called)
+            loop.properties[name] = SymbolRefAttr(copy.sym_name.data)

@@ -1,0 +1,65 @@
+"""A concatenation of many arrays becomes a tree of small ones, so that the kernel of each has few enough parameters. On HLO.
+
+    c = concatenate(a, b, c, d)       ->      u = concatenate(a, b), v = concatenate(c, d), c = concatenate(u, v)     limit 2
+
+The halves are split again as long as they have more operands than the limit. The size along the concatenated axis is known where all sizes
+there are, else `?`. Order and elements stay. The default limit, 32 arrays, keeps a kernel below 64 buffers, which is what fusing allows.
+Other ops with many operands (tuples, sorts of many arrays) are no kernels of one op; they are not touched.
+Source: seed document, "DhloSplitLargeOpsPass"; BladeDISC split_large_ops.cc for the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of
+from xla_emitters.errors import UsageError
+from xla_emitters.graph.names import Names
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscSplitLargeOpsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect.
+
+    max_operands   of a concatenation; at least 2
+    """
+
+    name = "disc-split-large-ops"
+
+    max_operands: int = 32
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.max_operands < 2:
+            raise UsageError(f"{self.name}: max-operands={self.max_operands}", help="at least 2: fewer join nothing")
+        names = Names(op)
+        for large in list(op.walk()):
+            if isinstance(large, ConcatenateOp) and len(large.operands) > self.max_operands:
+                self._split(large, names)
+
+    def _split(self, large: ConcatenateOp, names: Names) -> None:
+        (along,) = integers(large.dimensions)
+
+        def joined(operands: Sequence[SSAValue]) -> SSAValue:
+            """One value for these operands."""
+            if len(operands) == 1:
+                return operands[0]
+            if len(operands) > self.max_operands:
+                operands = [joined(operands[: len(operands) // 2]), joined(operands[len(operands) // 2 :])]
+            dims = [list(dims_of(operand)) for operand in operands]
+            sizes = [max(sizes) for sizes in zip(*dims, strict=True)]  # of a known and an unknown size, the known one
+            ends = [row[along] for row in dims]
+            sizes[along] = UNBOUNDED if UNBOUNDED in ends else sum(ends)
+            ir_type = array_type(as_array(operands[0].type).element_type, sizes)
+            made = ConcatenateOp(operands, ir_type, large.instruction_name.data, {"dimensions": large.dimensions})
+            return names.add(made, large)
+
+        middle = len(large.operands) // 2
+        large.operands = [joined(large.operands[:middle]), joined(large.operands[middle:])]

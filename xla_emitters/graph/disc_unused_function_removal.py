@@ -1,0 +1,48 @@
+"""Functions that the entry does not reach are erased; afterwards the entry is the only function. On HLO.
+
+    f { ... }   g { ... }   ENTRY main { ... }           ->           ENTRY main { ... }
+
+The passes that follow assume one function: one that is still called is an error that names the pass to run first. What loops, branches,
+reductions and sorts run are regions in all but spelling: they are kept where an instruction that is kept names them.
+Source: seed document, "UnusedFunctionRemovalPass".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, find_computation
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscUnusedFunctionRemovalPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "disc-unused-function-removal"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        computations = [computation for computation in op.ops if isinstance(computation, ComputationOp)]
+        pending = [computation for computation in computations if computation.is_entry]
+        if not pending:
+            raise self.refuse(op, "no computation is the entry: all would be unused")
+        reached = dict.fromkeys(pending)
+        while pending:
+            for inner in pending.pop().instructions:
+                if isinstance(inner, CallOp):
+                    name = inner.to_apply.root_reference.data
+                    raise self.refuse(
+                        inner, f"'{name}' is still called: the entry is not the only function", "run disc-inliner first"
+                    )
+                for callee in inner.callees() if isinstance(inner, CallingOp) else ():
+                    called = find_computation(inner, callee.symbol)
+                    if called not in reached:
+                        reached[called] = None
+                        pending.append(called)
+        for computation in computations:
+            if computation not in reached:
+                Rewriter.erase_op(computation)

@@ -1,0 +1,58 @@
+"""What calls of the runtime take: the context and the stream of the function around an op, and all sizes of a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.disc_ral import ContextType, StreamOp
+from xla_emitters.rewrite.kernel_pass import refusal
+
+
+def context_of(op: Operation) -> SSAValue:
+    """The context that the function takes. raises Unsupported where it takes none."""
+    holder: Operation | None = op
+    while holder is not None and not isinstance(holder, func.FuncOp):
+        holder = holder.parent_op()
+    if holder is not None and holder.args and isinstance(holder.args[0].type, ContextType):
+        return holder.args[0]
+    raise refusal(
+        "context", op, f"'{op.name}' is in a function without a context", "run disc-inject-execution-context first"
+    )
+
+
+def stream_of(op: Operation) -> SSAValue:
+    """The stream of that context, asked for once at the beginning of the function."""
+    context = context_of(op)
+    for use in context.uses:
+        if isinstance(use.operation, StreamOp):
+            return use.operation.stream
+    made = StreamOp(context)
+    made.stream.name_hint = "stream"
+    block = context.owner
+    assert not isinstance(block, Operation)
+    Rewriter.insert_op(made, InsertPoint.at_start(block))
+    return made.stream
+
+
+def sizes_of(op: Operation, ir_type: Attribute, unknown: Sequence[SSAValue]) -> list[SSAValue]:
+    """All sizes of a buffer as values before `op`.
+
+    unknown  those that the type leaves open
+    """
+    assert isinstance(ir_type, MemRefType)
+    left, found = iter(unknown), list[SSAValue]()
+    for size in ir_type.get_shape():
+        if size < 0:
+            found.append(next(left))
+            continue
+        made = arith.ConstantOp(IntegerAttr(size, IndexType()))
+        made.location = op.location
+        made.result.name_hint = f"c{size}"
+        Rewriter.insert_op(made, InsertPoint.before(op))
+        found.append(made.result)
+    return found

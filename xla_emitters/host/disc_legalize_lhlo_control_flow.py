@@ -1,0 +1,113 @@
+"""Loops and branches on buffers become blocks that branch to each other.
+
+    %r = lmhlo.while(%a) ({ ^(%x): ... lmhlo.condition %p },             cf.br ^1(%a)
+                          { ^(%y): ... lmhlo.terminator %b })     ->   ^1(%x): ... cf.cond_br %p, ^2, ^3
+                                                                       ^2: ... cf.br ^1(%b)            (%y is %x)
+                                                                       ^3: ...                         (%r is %x)
+
+    %r = lmhlo.case(%i) ({ ... lmhlo.terminator %a }, { ... })   ->    cf.switch %i [default: ^2, 0: ^1]; each: cf.br ^3(%a)
+
+The selector and the condition are numbers on the host: where a device computes them, a copy to the host is before the load. A loop's
+buffers are passed from block to block; the buffer of the last iteration is freed by the body, which owns it. Inner ops first become
+blocks of their region, then of the function.
+Source: seed document, "LegalizeLhloControlFlow"; docs/reference/4 1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import cf
+from xdsl.dialects.builtin import DenseIntElementsAttr, ModuleOp, VectorType, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import BlockInsertPoint, Rewriter
+
+from xla_emitters.dialects import lmhlo
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscLegalizeLhloControlFlowPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-legalize-lhlo-control-flow"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        # Outer ops first: the blocks of an inner one are then already in the function.
+        for inner in list(op.walk()):
+            if isinstance(inner, lmhlo.WhileOp):
+                _lower_while(inner)
+            elif isinstance(inner, lmhlo.CaseOp):
+                _lower_case(inner)
+
+
+def _lower_while(op: lmhlo.WhileOp) -> None:
+    before, after = _split(op)
+    condition, body = op.condition.block, op.body.block
+    _move(op.condition, before)
+    _move(op.body, condition)
+    decision = condition.last_op
+    assert isinstance(decision, lmhlo.ConditionOp)
+    _end(before, cf.BranchOp(condition, *op.inits), op)
+    for carried, result, held in zip(body.args, op.res, condition.args, strict=True):
+        carried.replace_all_uses_with(held)
+        result.replace_all_uses_with(held)
+    for carried in reversed(body.args):
+        body.erase_arg(carried)
+    _replace(decision, cf.ConditionalBranchOp(decision.holds, body, [], after, []))
+    last = body.last_op
+    assert last is not None
+    _replace(last, cf.BranchOp(condition, *last.operands))
+    Rewriter.erase_op(op)
+
+
+def _lower_case(op: lmhlo.CaseOp) -> None:
+    before, after = _split(op)
+    branches = [branch.block for branch in op.branches]
+    previous = before
+    for branch, block in zip(list(op.branches), branches, strict=True):
+        _move(branch, previous)
+        previous = block
+    arguments = [after.insert_arg(result.type, number) for number, result in enumerate(op.res)]
+    for result, argument in zip(op.res, arguments, strict=True):
+        argument.name_hint = result.name_hint
+        result.replace_all_uses_with(argument)
+    for block in branches:
+        last = block.last_op
+        assert last is not None
+        _replace(last, cf.BranchOp(after, *last.operands))
+    _end(before, _switch(op.selector, branches), op)
+    Rewriter.erase_op(op)
+
+
+def _switch(selector: SSAValue, branches: Sequence[Block]) -> Operation:
+    *cases, default = branches
+    if not cases:
+        return cf.BranchOp(default)
+    numbers = DenseIntElementsAttr.from_list(VectorType(i32, [len(cases)]), list(range(len(cases))))
+    return cf.SwitchOp(selector, default, [], numbers, cases, [[] for _ in cases])
+
+
+def _split(op: Operation) -> tuple[Block, Block]:
+    """The block up to `op`, which stays its last op, and a new one with what is behind it."""
+    before = op.parent
+    assert before is not None
+    assert op.next_op is not None
+    return before, before.split_before(op.next_op)
+
+
+def _move(region: Region, behind: Block) -> None:
+    """The only block of a region, behind a block of the function."""
+    Rewriter.inline_region(region, BlockInsertPoint.after(behind))
+
+
+def _end(block: Block, terminator: Operation, like: Operation) -> None:
+    terminator.location = like.location
+    block.add_op(terminator)
+
+
+def _replace(op: Operation, terminator: Operation) -> None:
+    terminator.location = op.location
+    Rewriter.replace_op(op, terminator)

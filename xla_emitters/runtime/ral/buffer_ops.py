@@ -1,0 +1,148 @@
+"""Every op of `lmhlo` by NumPy: the value of its `hlo` op, written into its buffers.
+
+    function_of(lmhlo.dot %x, %y -> %o)      f(x, y, o): o[...] = dot(x, y), at the sizes that x, y and o have
+
+An op is carried out at the sizes of its buffers. Where its value depends on them and they are new, the op is made anew with those sizes in
+its types and its shape rule is checked: 1 against n is no broadcast, and a product of sizes that differ has no value. Then, and where
+NumPy refuses, the run ends with a DataError that names the op. Ops of elements compare shapes at each call, which is cheaper than making
+an op; ops that take sizes as values, transposes, concatenations, and reductions that NumPy folds check what they are given themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.ir import Block
+
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.called import fold
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, SizeOp, fault
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
+from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dtypes import Array
+
+
+def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
+    """The value of an op of a program: of products and convolutions what `library` computes, of others what the class says.
+
+    The reference adds the products one after the other, which is what a kernel's bounds need and far slower.
+    """
+    match op:
+        case DotOp() | ConvolutionOp():
+            return evaluated_by_library(op, operands, call)
+        case DynamicConvOp():
+            return evaluated_by_library(op.static(operands), operands[:2], call)
+        case _:
+            return op.evaluate(operands, call)
+
+
+BufferFunction: TypeAlias = Callable[..., None]
+"""(inputs ..., outputs ...)"""
+
+
+def function_of(op: BufferOp, call: Call) -> BufferFunction:
+    """What carries out an op on buffers.
+
+    call  the values of computations that the op applies
+    """
+    made = op.as_hlo()
+    if not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands):
+        return _writing(made, len(op.inputs), call)
+    if is_elementwise(made):
+        return _elementwise(made, len(op.inputs), call)
+    if _needs_no_sizes(made):
+        return _writing(made, len(op.inputs), call)
+    return _sized(op, call)
+
+
+def _needs_no_sizes(made: HloOp) -> bool:
+    """Whether an op has its value, and refuses operands that do not fit, whatever sizes its types leave open."""
+    match made:
+        case SizeOp() | TransposeOp() | ConcatenateOp():
+            return True
+        case ReduceOp() if len(made.operands) == 2:
+            held = element_of(made.operands[0]).numpy
+            return fold(made, made.to_apply, np.zeros((), held), np.zeros(1, held)) is not None
+        case _:
+            return False
+
+
+def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
+    """The op as its types are."""
+
+    def run(*buffers: Array) -> None:
+        try:
+            value = value_of(made, buffers[:count], call)
+        except ValueError as error:
+            raise fault(made, str(error)) from error
+        _write(made, value, buffers[count:])
+
+    return run
+
+
+def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
+    """All operands have the result's shape, but for scalars."""
+    scalars = [not cast(Any, operand.type).get_num_dims() for operand in made.operands]
+    arrays = [number for number in range(count) if not scalars[number]]
+
+    def run(*buffers: Array) -> None:
+        shape = buffers[count].shape
+        for number in arrays:
+            if buffers[number].shape != shape:
+                shapes = ", ".join(str(list(buffer.shape)) for buffer in buffers[:count])
+                raise fault(made, f"the operands' sizes differ: {shapes}, where the result is {list(shape)}")
+        buffers[count][...] = made.evaluate(buffers[:count], call)
+
+    return run
+
+
+def _sized(op: BufferOp, call: Call) -> BufferFunction:
+    """The op with the sizes of its buffers in its types; made again when they change."""
+    count = len(op.inputs)
+    held: tuple[list[tuple[int, ...]], HloOp] | None = None
+
+    def run(*buffers: Array) -> None:
+        nonlocal held
+        sizes = [buffer.shape for buffer in buffers]
+        if held is None or held[0] != sizes:
+            held = sizes, _at(op, sizes)
+        made = held[1]
+        _write(made, value_of(made, buffers[:count], call), buffers[count:])
+
+    return run
+
+
+def _at(op: BufferOp, sizes: Sequence[tuple[int, ...]]) -> HloOp:
+    """The op at these sizes. raises DataError where its rule does not hold."""
+    types = [
+        array_type(tensor_of(value.type).element_type, shape) for value, shape in zip(op.operands, sizes, strict=True)
+    ]
+    count = len(op.inputs)
+    results = types[count:]
+    made = op.HLO.create(
+        operands=Block(arg_types=types[:count]).args,
+        result_types=[results[0] if len(results) == 1 else tuple_type(results)],
+        properties=op.as_hlo().properties,
+        location=op.location,
+    )
+    made.parent = op.parent
+    try:
+        made.verify_rule()
+    except RuleBroken as error:
+        raise fault(made, "; ".join((error.message, *error.details))) from None
+    return made
+
+
+def _write(made: HloOp, value: Any, outputs: Sequence[Array]) -> None:
+    values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
+    for array, output in zip(values, outputs, strict=True):
+        if np.shape(array) != output.shape:
+            raise fault(made, f"its value is of {list(np.shape(array))}, its result of {list(output.shape)}")
+        output[...] = array

@@ -1,0 +1,206 @@
+"""What a loaded program keeps, and what one call of it keeps.
+
+    context = Context()                      lifetime of the program: counters, the first error
+    call = Call(context, [x])                lifetime of one call: inputs, outputs, buffers
+    y = call.alloc((2, 3), float32)          a buffer of one reference
+    v = call.inc_ref(y, (6,))                a second name of it: two references
+    call.dealloc(v)                          one reference
+    call.send_output(0, y)
+
+A buffer is a NumPy array. Arguments and constants are not counted: they are never freed. A call that ends has no buffer left except
+its outputs; one that fails drops all, so that the context can be used again.
+Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://github.com/alibaba/BladeDISC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError, InternalError
+from xla_emitters.runtime.arrays import memory_bytes
+
+STAGE = "run"
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What was done since the program was loaded.
+
+    runs         calls that ended well
+    allocations  buffers that they made
+    peak_bytes   the most that the buffers of one call took at once
+    live         buffers that are there now, of calls that go on
+    """
+
+    runs: int = 0
+    allocations: int = 0
+    peak_bytes: int = 0
+    live: int = 0
+
+
+class Context:
+    """What a loaded program keeps."""
+
+    def __init__(self) -> None:
+        self._ended = Counters()
+        self._going_on = set[Call]()
+
+    @property
+    def counters(self) -> Counters:
+        """The counters now."""
+        return replace(self._ended, live=sum(call.live for call in list(self._going_on)))
+
+    def begun(self, call: Call) -> None:
+        self._going_on.add(call)
+
+    def ended(self, call: Call, *, well: bool) -> None:
+        """Counts a call that ended."""
+        self._going_on.discard(call)
+        so_far = self._ended
+        self._ended = Counters(
+            so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
+        )
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What several names of a buffer share.
+
+    bytes       its size
+    references  how many names it has
+    is_counted  whether the call made it: not an argument or a constant
+    """
+
+    bytes: int
+    references: int
+    is_counted: bool
+
+
+class Call:
+    """What one call of a program keeps.
+
+    inputs       arrays in C order, in the machine's byte order, of the right types
+    stream       the order of what a device does: on the CPU there is none to say
+    allocations  buffers made, peak_bytes the most that they took at once
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "_names",
+        "_shared",
+        "allocations",
+        "context",
+        "inputs",
+        "outputs",
+        "peak_bytes",
+        "stream",
+    )
+
+    def __init__(self, context: Context, inputs: Sequence[Array]) -> None:
+        self.context = context
+        self.inputs = inputs
+        self.outputs = dict[int, Array]()
+        self.stream = None
+        self.allocations = self.peak_bytes = self._bytes = 0
+        self._names = dict[int, Array]()
+        self._shared = dict[int, _Memory]()
+        context.begun(self)
+
+    @property
+    def live(self) -> int:
+        """How many buffers there are."""
+        shared = {id(memory): memory for memory in self._shared.values()}
+        return len(self._names) - len(self._shared) + sum(memory.is_counted for memory in shared.values())
+
+    # --------------------------------------------------------------------------------------------- inputs and outputs
+
+    def recv_input(self, number: int) -> Array:
+        """The argument of that number."""
+        return self.inputs[number]
+
+    def send_output(self, number: int, buffer: Array) -> None:
+        """Makes `buffer` the result of that number; its reference goes to the caller."""
+        self.release(buffer)
+        self.outputs[number] = buffer
+
+    # -------------------------------------------------------------------------------------------------------- buffers
+
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A buffer with one reference, elements unset. raises DataError for a negative size, and where memory is too small."""
+        try:
+            buffer = np.empty(shape, dtype)
+        except (ValueError, MemoryError) as error:
+            raise self._no_buffer(shape, dtype) from error
+        self._names[id(buffer)] = buffer
+        self.allocations += 1
+        self._bytes += buffer.nbytes
+        if self._bytes > self.peak_bytes:
+            self.peak_bytes = self._bytes
+        return buffer
+
+    def _no_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DataError:
+        if any(size < 0 for size in shape):
+            return DataError(f"a size of {list(shape)} is negative", stage=STAGE)
+        wanted = prod(shape) * dtype.itemsize
+        return DataError(
+            f"out of memory: a buffer of {list(shape)} {dtype.name} takes {wanted} bytes; there are {memory_bytes()} in all",
+            stage=STAGE,
+        )
+
+    def inc_ref(self, buffer: Array, shape: tuple[int, ...]) -> Array:
+        """A second name of a buffer, in another shape, with a reference of its own.
+
+        The memory of an argument or a constant is not counted: its names can be freed, it cannot.
+        raises DataError where the shape has another number of elements
+        """
+        if prod(shape) != buffer.size or any(size < 0 for size in shape):
+            raise DataError(f"no reshape of {list(buffer.shape)} to {list(shape)}: the elements differ", stage=STAGE)
+        view = buffer.reshape(shape)
+        memory = self._shared.get(id(buffer))
+        if memory is None and id(buffer) in self._names:
+            memory = self._shared[id(buffer)] = _Memory(buffer.nbytes, references=1, is_counted=True)
+        elif memory is None:
+            memory = _Memory(0, references=0, is_counted=False)
+        memory.references += 1
+        self._names[id(view)], self._shared[id(view)] = view, memory
+        return view
+
+    def dealloc(self, buffer: Array) -> None:
+        """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
+        if self._names.pop(id(buffer), None) is None:
+            raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
+        if (memory := self._shared.pop(id(buffer), None)) is None:
+            self._bytes -= buffer.nbytes
+        else:
+            memory.references -= 1
+            if not memory.references:
+                self._bytes -= memory.bytes
+
+    def release(self, buffer: Array) -> None:
+        """Gives the last reference to the caller. raises InternalError for what is no buffer of this call, or is shared."""
+        memory = self._shared.get(id(buffer))
+        is_shared = memory is not None and (memory.references != 1 or not memory.is_counted)
+        if id(buffer) not in self._names or is_shared:
+            raise InternalError("a result is not a buffer of its own", stage=STAGE)
+        self.dealloc(buffer)
+
+    def drop_all(self) -> None:
+        """Frees every buffer: the call failed."""
+        self._names.clear()
+        self._shared.clear()
+        self.context.ended(self, well=False)
+
+    def end(self) -> None:
+        """raises InternalError where a buffer is left."""
+        if self._names:
+            left = [buffer.shape for buffer in self._names.values()]
+            self.drop_all()
+            raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
+        self.context.ended(self, well=True)

@@ -1,0 +1,73 @@
+"""An array as the walk sees it: keys of its axes, and its elements where these are integers that follow from sizes.
+
+    %s = hlo.concatenate %b1, %four : tensor<2xi32>      Leaf(axes (7, 0), elements (b, 4))
+
+`Axes` holds the sizes by key. Two values that are one array (an element of a tuple, a call's argument) share the leaf.
+A predicate is a truth value, or a conjunction of comparisons that the facts leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from xla_emitters.shapes import Size
+
+
+class Comparison(NamedTuple):
+    """`left direction right`; direction is one of EQ, NE, GE, GT, LE, LT."""
+
+    direction: str
+    left: Size
+    right: Size
+
+
+Truth: TypeAlias = bool | frozenset[Comparison]
+"""A predicate: a truth value, or comparisons that must all hold."""
+
+Number: TypeAlias = Size | bool | frozenset[Comparison] | None
+"""An element of an array of integers or predicates; None: it depends on data."""
+
+AxisKey: TypeAlias = tuple[int, int]
+"""(number of a leaf, axis)"""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """An array.
+
+    number    of the leaf in its walk
+    rank      number of axes
+    elements  in row-major order; None: not followed
+    """
+
+    number: int
+    rank: int
+    elements: tuple[Number, ...] | None = None
+
+    def axis(self, axis: int) -> AxisKey:
+        return (self.number, axis)
+
+    @property
+    def axes(self) -> list[AxisKey]:
+        return [(self.number, axis) for axis in range(self.rank)]
+
+    def sizes_in(self, count: int) -> tuple[Size | None, ...]:
+        """The elements as `count` sizes; None for one that is not known."""
+        if self.elements is None or len(self.elements) != count:
+            return (None,) * count
+        return tuple(number if isinstance(number, Size) else None for number in self.elements)
+
+
+Value: TypeAlias = "Leaf | tuple[Value, ...]"
+"""A value: an array, or a tuple of values; what is neither (a token) is the empty tuple."""
+
+
+def leaves(value: Value) -> Iterator[Leaf]:
+    """The arrays of a value, in order."""
+    if isinstance(value, Leaf):
+        yield value
+    else:
+        for part in value:
+            yield from leaves(part)

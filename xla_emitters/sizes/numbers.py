@@ -1,0 +1,283 @@
+"""Integer arithmetic on sizes: the elements of a small integer array, from those of the operands.
+
+    %n = hlo.multiply %b, %c4 : tensor<i32>                b * 4
+    %q = hlo.divide %s, %c2                                floordiv(s, 2), where s >= 0 is known: HLO rounds toward zero
+    %p = hlo.compare %s, %c0, GE                           True where s >= 0 is known, else the comparison
+    %r = hlo.select %p, %x, %y                             x, y, or not known
+
+A result that is not in the range of its type is not known, as the arithmetic wraps around; of a symbolic one the range is a guard of
+the program (`program.py`), and unsigned arithmetic is followed only where it is known not to wrap below zero.
+
+JAX computes x // y by `divide`, `sign`, `remainder` and `select`. The sign of x is max(min(x, 1), -1); a select whose condition
+contradicts the facts is its last operand: with x >= 0 and y > 0, "the signs differ" is x == 0, and then the remainder is 0. Where the
+sign of x is not known, the quotient is written with both, and remembered: select(signs differ and it is not exact, q - 1, q) is floordiv.
+
+A number that depends on data is a symbol of its own, `_data7`: it is only added and subtracted (which is right even where it wraps
+around), so that the size of x[i : i + n], which is i + n - i, is n.
+Source: docs/reference/4 3.1; behaviour of jax.export 0.10.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.elementwise import CompareOp
+from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dtypes import DType, Kind
+from xla_emitters.errors import VerifyError
+from xla_emitters.shapes import Facts, Size, floordiv, maximum, minimum, mod
+from xla_emitters.shapes.size import lone_atom
+from xla_emitters.sizes.arrays import Comparison, Number, Truth
+
+FEWEST_BITS = 32  # of a type in which sizes are computed
+_DATA = "_data"
+
+
+@dataclass
+class Arithmetic:
+    """What the arithmetic remembers from one op to the next.
+
+    quotients   x / y rounded toward zero, where x is not known to be at least 0 -> (x, y)
+    remainders  x - y * (x / y), likewise
+    """
+
+    quotients: dict[Size, tuple[Size, Size]] = field(default_factory=dict[Size, tuple[Size, Size]])
+    remainders: dict[Size, tuple[Size, Size]] = field(default_factory=dict[Size, tuple[Size, Size]])
+    _count: int = 0
+
+    def data(self) -> Size:
+        """A number that depends on data."""
+        self._count += 1
+        return Size.symbol(f"{_DATA}{self._count}")
+
+
+def is_data(size: Size) -> bool:
+    """Whether a number of the program's data occurs in `size`."""
+    return any(symbol.startswith(_DATA) for symbol in size.symbols)
+
+
+def elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: Arithmetic) -> Number:
+    """One element of an elementwise op of integers or predicates, from the operands' elements; None: not known."""
+    if any(isinstance(number, Size) and is_data(number) for number in operands):
+        if op.opcode not in ("add", "subtract", "copy", "convert") and not isinstance(operands[0], bool):
+            return None
+    if isinstance(op, CompareOp):
+        return _compare(op.direction.data, operands[0], operands[1], facts)
+    if op.opcode == "select":
+        return _select(operands[0], operands[1], operands[2], facts, memory)
+    result = element_of(op.result)
+    if result.kind is Kind.PRED:
+        logical = _LOGICAL.get(op.opcode)
+        return None if logical is None else logical([_truth(operand) for operand in operands])
+    rule = _RULES.get(op.opcode)
+    sizes = [operand for operand in operands if isinstance(operand, Size)]
+    if op.opcode == "convert" and isinstance(operands[0], bool):
+        return Size.constant(int(operands[0]))
+    if rule is None or len(sizes) != len(operands):
+        return None
+    found = rule(sizes, facts)
+    if op.opcode in ("divide", "remainder") and facts.at_least(sizes[1], 1) and not facts.at_least(sizes[0], 0):
+        x, y = sizes
+        if found is None:
+            found = _truncated(x, y) if op.opcode == "divide" else x - y * _truncated(x, y)
+        (memory.quotients if op.opcode == "divide" else memory.remainders)[found] = (x, y)
+    return None if found is None else in_range(found, result, facts)
+
+
+def in_range(size: Size, element: DType, facts: Facts) -> Size | None:
+    """`size`, or None where the type may not hold it."""
+    if element.kind not in (Kind.SIGNED, Kind.UNSIGNED):
+        return None
+    if size.value is not None:
+        low, high = (0, 1 << element.bits) if element.kind is Kind.UNSIGNED else _signed_range(element.bits)
+        return size if low <= size.value < high else None
+    if element.bits < FEWEST_BITS or (element.kind is Kind.UNSIGNED and not facts.at_least(size, 0)):
+        return None
+    return size
+
+
+def _signed_range(bits: int) -> tuple[int, int]:
+    return -(1 << (bits - 1)), 1 << (bits - 1)
+
+
+def _divide(operands: Sequence[Size], facts: Facts) -> Size | None:
+    """x / y, rounded toward zero."""
+    x, y = operands
+    if not facts.at_least(y, 1):
+        return None
+    if facts.at_least(x, 0):
+        return floordiv(x, y)
+    return -floordiv(-x, y) if facts.at_least(-x, 0) else None
+
+
+def _remainder(operands: Sequence[Size], facts: Facts) -> Size | None:
+    """x - y * (x / y): with the sign of x."""
+    x, y = operands
+    if not facts.at_least(y, 1):
+        return None
+    if facts.at_least(x, 0):
+        return mod(x, y)
+    return -mod(-x, y) if facts.at_least(-x, 0) else None
+
+
+def _truncated(x: Size, y: Size) -> Size:
+    """x / y rounded toward zero, for y > 0 and any x: of the two quotients one is 0."""
+    return maximum(floordiv(x, y), 0) + minimum(-floordiv(-x, y), 0)
+
+
+def _sign(operands: Sequence[Size], facts: Facts) -> Size:
+    x = operands[0]
+    if facts.at_least(x, 1):
+        return Size.constant(1)
+    if facts.at_least(x, 0):
+        return minimum(x, 1)
+    return maximum(minimum(x, 1), -1)
+
+
+_RULES: dict[str, Callable[[Sequence[Size], Facts], Size | None]] = {
+    "add": lambda x, _: x[0] + x[1],
+    "subtract": lambda x, _: x[0] - x[1],
+    "multiply": lambda x, _: x[0] * x[1],
+    "maximum": lambda x, _: maximum(x[0], x[1]),
+    "minimum": lambda x, _: minimum(x[0], x[1]),
+    "clamp": lambda x, _: minimum(maximum(x[0], x[1]), x[2]),
+    "negate": lambda x, _: -x[0],
+    "abs": lambda x, _: maximum(x[0], -x[0]),
+    "copy": lambda x, _: x[0],
+    "convert": lambda x, _: x[0],
+    "divide": _divide,
+    "remainder": _remainder,
+    "sign": _sign,
+}
+
+# ------------------------------------------------------------------------------------------------------------ predicates
+
+NEGATED = {"EQ": "NE", "NE": "EQ", "GE": "LT", "LT": "GE", "LE": "GT", "GT": "LE"}
+
+
+def decide(comparison: Comparison, facts: Facts) -> bool | None:
+    """Whether the comparison holds; None: the facts leave it open."""
+    direction, a, b = comparison
+    match direction:
+        case "EQ":
+            return facts.equal(a, b)
+        case "NE":
+            equal = facts.equal(a, b)
+            return None if equal is None else not equal
+        case "GE":
+            return facts.at_least(a, b)
+        case "GT":
+            return facts.at_least(a, b + 1)
+        case "LE":
+            return facts.at_least(b, a)
+        case _:
+            return facts.at_least(b, a + 1)
+
+
+def assume(facts: Facts, condition: frozenset[Comparison], source: str) -> Facts:
+    """The facts and the comparisons; of an inequality `!=` nothing is kept. raises VerifyError where they contradict each other"""
+    for direction, a, b in condition:
+        match direction:
+            case "EQ":
+                facts = facts.with_equal(a, b, source)
+            case "GE":
+                facts = facts.with_at_least(a, b, source)
+            case "GT":
+                facts = facts.with_at_least(a, b + 1, source)
+            case "LE":
+                facts = facts.with_at_most(a, b, source)
+            case "LT":
+                facts = facts.with_at_most(a + 1, b, source)
+            case _:
+                pass
+    return facts
+
+
+def _compare(direction: str, a: Number, b: Number, facts: Facts) -> Truth | None:
+    if not isinstance(a, Size) or not isinstance(b, Size):
+        for known, other in ((_truth(a), _truth(b)), (_truth(b), _truth(a))):
+            if isinstance(known, bool) and direction in ("EQ", "NE"):
+                return None if other is None else other if known == (direction == "EQ") else _not([other])
+        return None
+    comparison = Comparison(direction, a, b)
+    known = decide(comparison, facts)
+    if known is not None:
+        return known
+    if direction == "NE" and b == Size.constant(1):
+        atom = lone_atom(a)
+        for x in atom.operands if atom is not None else ():  # min(x, 1) != 1, where x >= 0: x == 0
+            if a == minimum(x, 1) and facts.at_least(x, 0):
+                comparison = Comparison("EQ", x, Size.constant(0))
+    return frozenset({comparison})
+
+
+def _truth(number: Number) -> Truth | None:
+    return None if isinstance(number, Size) else number
+
+
+def _and(operands: Sequence[Truth | None]) -> Truth | None:
+    if any(operand is False for operand in operands):
+        return False
+    found: frozenset[Comparison] = frozenset()
+    for operand in operands:
+        if operand is None:
+            return None
+        if operand is not True:
+            assert operand is not False
+            found |= operand
+    return found or True
+
+
+def _or(operands: Sequence[Truth | None]) -> Truth | None:
+    if any(operand is True for operand in operands):
+        return True
+    rest = [operand for operand in operands if operand is not False]
+    return False if not rest else rest[0] if len(rest) == 1 else None
+
+
+def _not(operands: Sequence[Truth | None]) -> Truth | None:
+    (operand,) = operands
+    if isinstance(operand, bool):
+        return not operand
+    if operand is None or len(operand) != 1:
+        return None
+    ((direction, a, b),) = operand
+    return frozenset({Comparison(NEGATED[direction], a, b)})
+
+
+_LOGICAL: dict[str, Callable[[Sequence[Truth | None]], Truth | None]] = {
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "copy": lambda x: x[0],
+    "convert": lambda x: x[0],
+}
+
+
+def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, memory: Arithmetic) -> Number:
+    if then == otherwise:
+        return then
+    if isinstance(condition, bool):
+        return then if condition else otherwise
+    if not isinstance(condition, frozenset):
+        return None
+    if isinstance(then, Size) and isinstance(otherwise, Size):
+        zero = Size.constant(0)
+        if otherwise in memory.quotients:
+            x, y = memory.quotients[otherwise]
+            remainder = x - y * _truncated(x, y) if (known := _remainder([x, y], facts)) is None else known
+            wanted = [Comparison("NE", remainder, zero), Comparison("NE", _sign([x], facts), Size.constant(1))]
+            if then == otherwise - 1 and condition == frozenset(one for one in wanted if not decide(one, facts)):
+                return floordiv(x, y)
+        if otherwise in memory.remainders:
+            x, y = memory.remainders[otherwise]
+            negative = frozenset({Comparison("LT", otherwise, zero), Comparison("NE", otherwise, zero)})
+            if then == otherwise + y and condition == negative:
+                return mod(x, y)
+    try:
+        assumed = assume(facts, condition, "a condition")
+    except VerifyError:
+        return otherwise
+    return otherwise if any(decide(one, assumed) is False for one in condition) else None
