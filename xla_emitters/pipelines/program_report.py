@@ -22,13 +22,12 @@ from typing import Any, Protocol
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
-
 from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM_STAGES
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
-from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
-from xla_emitters.trace.explain import remarks_json
+from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.trace import Trace
+from xla_emitters.trace.explain import remarks_json
 
 
 class Compiled(Described, Protocol):
