@@ -254,8 +254,6 @@ def run_code(
         run_steps(code.steps, checked)
         cupy.cuda.Device().synchronize()
         wrong = compare(cupy, case, checked.buffers, expected)
-        counts = checked.counts
-        seconds = timed(cupy, case, code, checked, inputs, repeat)
     except ExecutionError as error:
         return {"verdict": "differs", "reason": error.message}
     except XlaEmittersError as error:
@@ -264,27 +262,35 @@ def run_code(
         return {"verdict": "refused", "reason": f"out of memory: {error}"}
     except RuntimeError as error:  # the base of what CuPy raises for the driver and for NVIDIA's libraries
         return {"verdict": "differs", "reason": f"it stops with: {error}"}
-    return {
-        "verdict": "differs" if wrong else "ok",
-        "wrong": wrong,
-        "microseconds": seconds * 1e6,
-        "gigabytes_per_second": counts.bytes / seconds / 1e9,
-        "timed": f"end to end, {counts.reads} reads by the host" if counts.reads else "events",
-    }
+    row = {"verdict": "differs" if wrong else "ok", "wrong": wrong}
+    try:
+        return row | timed(cupy, case, code, checked, inputs, repeat)
+    except MemoryError as error:
+        return row | {"reason": f"not timed, out of memory: {error}"}
 
 
-def timed(cupy: Any, case: BundledCase, code: Code, checked: Checked, inputs: list[Array], repeat: int) -> float:
-    """Median time in seconds of the steps, after a run on each set of buffers."""
-    moved = checked.counts.bytes
+def timed(
+    cupy: Any, case: BundledCase, code: Code, checked: Checked, inputs: list[Array], repeat: int
+) -> dict[str, Any]:
+    """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row."""
+    counts = checked.counts
     # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
-    copies = min(16, max(1, 2 * l2 // max(moved, 1)))
-    sets = [in_place(arguments_of(cupy, case, inputs), code) for _ in range(copies + 1)]
-    runs = [partial(run_steps, code.steps, Timed(cupy, case.array, checked.functions, buffers)) for buffers in sets]
-    time_one = by_clock if checked.counts.reads else by_events
+    copies = min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
+    sets = [checked.buffers, *(arguments_of(cupy, case, inputs) for _ in range(copies))]
+    runs = [
+        partial(run_steps, code.steps, Timed(cupy, case.array, checked.functions, in_place(buffers, code)))
+        for buffers in sets
+    ]
+    time_one = by_clock if counts.reads else by_events
     warm_ups = max(5, len(runs))
     seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + repeat)]
-    return statistics.median(seconds[warm_ups:])
+    median = statistics.median(seconds[warm_ups:])
+    return {
+        "microseconds": median * 1e6,
+        "gigabytes_per_second": counts.bytes / median / 1e9,
+        "timed": f"end to end, {counts.reads} reads by the host" if counts.reads else "events",
+    }
 
 
 def by_events(cupy: Any, run: Callable[[], None]) -> float:
@@ -343,10 +349,11 @@ def compare(cupy: Any, case: BundledCase, buffers: Buffers, expected: dict[str, 
     """Number of compared elements that are outside their bounds."""
     wrong = 0
     for number, spec in enumerate(case.arrays["result"]):
-        dtype = numpy_type(spec.dtype)
+        # A byte that nothing has written is no truth value, but NumPy takes it for true.
+        dtype = np.dtype(np.uint8) if spec.dtype == "pred" else numpy_type(spec.dtype)
         positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
         got = to_host(cupy, buffers["result", number], spec).reshape(-1)[positions]
-        wrong += int(np.count_nonzero(~admitted(got, low.view(dtype), high.view(dtype))))
+        wrong += int(np.count_nonzero(~admitted(got.view(dtype), low.view(dtype), high.view(dtype))))
     return wrong
 
 

@@ -88,7 +88,15 @@ class CupyPlatform(Platform):
             raise Unsupported(reason, stage="launch")
         operands = [logical(self.buffers[o.slot.kind, o.slot.index], o.array) for o in call.operands]
         wanted = [(result.array.dtype, result.array.shape) for result in call.results]
-        made = library.call(call.name, call.config, operands, wanted, self.cupy)
+        try:
+            made = library.call(call.name, call.config, operands, wanted, self.cupy)
+        except ImportError as error:
+            needs = library.FUNCTIONS[call.name].library
+            raise ToolError(
+                f"'{call.instruction}' calls '{call.name}', which needs {needs}: {error}",
+                stage="launch",
+                help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
+            ) from error
         for result, array in zip(call.results, made, strict=True):
             physical = array.transpose(_major_to_minor(result.array))
             buffer = self.buffers[result.slot.kind, result.slot.index]

@@ -233,6 +233,11 @@ def test_what_the_machine_cannot_hold_or_stops_with(
         code, out, _ = run(bundle, "--repeat", "1")
     assert (code, out.count("refused"), out.count("out of memory: 8 bytes are wanted")) == (4, *[len(PROGRAMS)] * 2)
 
+    with monkeypatch.context() as patched:
+        patched.setattr(bundle_main, "by_events", no_memory)
+        code, out, _ = run(bundle, "--repeat", "1")
+    assert (code, out.count("not timed, out of memory: 8 bytes are wanted")) == (0, len(PROGRAMS))
+
     def stops(*_: object) -> None:
         raise cupy.CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS")
 
@@ -241,10 +246,58 @@ def test_what_the_machine_cannot_hold_or_stops_with(
     assert (code, out.count("it stops with: CUDA_ERROR_ILLEGAL_ADDRESS")) == (3, len(PROGRAMS))
 
 
+def test_timed_runs_allocate_nothing(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """A temporary keeps the memory that it got when a set of buffers was first used."""
+    path, counts = tmp_path / "loop.zip", []
+    write_bundle(path, [module_case("fori_power_iteration")])
+    for repeat in ("1", "4"):
+        cupy.allocations.clear()
+        assert run(path, "--repeat", repeat)[0] == 0
+        counts.append(len(cupy.allocations))
+    assert counts[0] == counts[1] > 0
+
+
+def test_timed_updates_in_place_copy_nothing(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """The first run copies the parameter, so that the results are right; in the others it is the kernel's to overwrite."""
+    text = COMPARE.replace("pred", "f32").replace("compare(%x, %x), direction=EQ", "add(%x, %x)")
+    program, path, counts = for_fake(text, TARGET), tmp_path / "in_place.zip", []
+    inputs = random_arrays(program.parameters, 0)
+    (kernel,) = program.kernels
+    parameter, result = kernel.arguments
+    steps = (replace(kernel, arguments=(parameter, replace(result, slice_index=parameter.slice_index))),)
+    bounds = reference_for(read_module(text), inputs).bounds
+    write_bundle(path, [Case("c", replace(program, steps=steps), text, 0, inputs, bounds)])
+    for repeat in ("1", "4"):
+        cupy.copies.clear()
+        assert run(path, "--repeat", repeat)[0] == 0
+        counts.append(len(cupy.copies))
+    assert counts[0] == counts[1] > 0
+
+
 def test_rivals_are_of_kernels_alone(tmp_path: Path) -> None:
     ours = module_case("search_sorted")
     with pytest.raises(UsageError, match="search_sorted is more than kernels: it has no rivals"):
         write_bundle(tmp_path / "rivals.zip", [replace(ours, rivals=(("xla", ours.program.kernels),))])
+
+
+COMPARE = """
+HloModule compared
+f { %x = f32[1000] parameter(0) ROOT %p = pred[1000] compare(%x, %x), direction=EQ }
+ENTRY main { %x = f32[1000] parameter(0) ROOT %fusion = pred[1000] fusion(%x), kind=kLoop, calls=f }
+"""
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE"])
+def test_a_pred_that_nothing_writes_differs(direction: str, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """All are true, and so would NumPy say of the pattern in fresh memory; or all are false."""
+    text = COMPARE.replace("EQ", direction)
+    program, path = for_fake(text, TARGET), tmp_path / "compare.zip"
+    inputs = random_arrays(program.parameters, 0)
+    write_bundle(path, [Case("c", program, text, 0, inputs, reference_for(read_module(text), inputs).bounds)])
+    assert run(path, "--repeat", "1")[0] == 0
+    manifest = manifest_of(path)
+    manifest["cases"][0]["codes"][0]["steps"] = []
+    assert run(with_manifest(path, tmp_path / "empty.zip", manifest), "--repeat", "1")[0] == 3
 
 
 SCATTER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -94,13 +94,13 @@ def test_what_has_no_elements_is_not_loaded(cupy: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", [row.name for row in DTYPES])
 def test_arrays_come_back_as_they_went(name: str, cupy: ModuleType) -> None:
-    """Every element type, in another layout; 15 of them end in the middle of a byte."""
-    row, spec = dtype(name), ArraySpec(name, (3, 5), (0, 1))
-    bits = np.random.default_rng(0).integers(0, 1 << min(row.significant_bits, 62), (3, 5), np.uint64)
+    """Every element type; in a layout that is not its own inverse; 45 elements end in the middle of a byte."""
+    row, spec = dtype(name), ArraySpec(name, (3, 5, 3), (0, 2, 1))
+    bits = np.random.default_rng(0).integers(0, 1 << min(row.significant_bits, 62), (3, 5, 3), np.uint64)
     array = bits.astype(row.numpy)
     buffer = to_device(cupy, array, spec)
     assert buffer.shape == empty(cupy, spec).shape
-    assert buffer.host.nbytes == bytes_of(spec) == row.size_bytes(15)
+    assert buffer.host.nbytes == bytes_of(spec) == row.size_bytes(45)
     assert to_host(cupy, buffer, spec).tobytes() == array.tobytes()
 
 
@@ -123,6 +123,23 @@ def test_what_cupy_lacks_is_refused(name: str, kind: str, message: str, cupy: Mo
     assert (
         refusal(LibraryCall("sort", "c.1", (SlotArray(P, wide),), (SlotArray(R, ArraySpec("bf16", (4,), (0,))),))) == ""
     )
+
+
+def test_a_library_of_nvidias_that_is_not_installed(cupy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's wheels find them when they are first used."""
+
+    def not_found(*_: object, **__: object) -> None:
+        raise ImportError("libcufft.so.11: cannot open shared object file")
+
+    monkeypatch.setattr(
+        cupy, "fft", SimpleNamespace(fftn=not_found, ifftn=None, rfftn=None, irfftn=None), raising=False
+    )
+    spec = ArraySpec("c64", (4,), (0,))
+    buffers = {("parameter", 0): empty(cupy, spec), ("result", 0): empty(cupy, spec)}
+    config = {"types": ["c64"], "kind": "FFT", "length": [4]}
+    call = LibraryCall("fft", "fft.3", (SlotArray(P, spec),), (SlotArray(R, spec),), config)
+    with pytest.raises(ToolError, match=r"'fft\.3' calls 'fft', which needs cuFFT: libcufft\.so\.11: cannot open"):
+        CupyPlatform(cupy, lambda slot: spec, {}, buffers).call(call)
 
 
 def test_bfloat16_is_bit_patterns(cupy: ModuleType) -> None:

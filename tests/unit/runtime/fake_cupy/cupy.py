@@ -59,6 +59,8 @@ loads: list[tuple[str, ...]] = []
 """Names of the kernels of each module that was loaded, in order."""
 copies: list[int] = []
 """Bytes of each assignment to an array, in order."""
+allocations: list[int] = []
+"""Bytes of each array of `empty`, in order."""
 state = SimpleNamespace(devices=1, capability="75", device=0)
 """What the machine has; a test may change it."""
 
@@ -129,27 +131,36 @@ def _host(value: Any) -> Any:
     """Memory of a device array, and scalars as they are. raises TypeError for arrays of NumPy's, as CuPy does."""
     if isinstance(value, np.ndarray):
         raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    if isinstance(value, list | tuple):
+        return type(value)(map(_host, value))
     return value.host if isinstance(value, ndarray) else value
 
 
-def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        found = function(*map(_host, args), **kwargs)
-        return ndarray(np.asarray(found)) if isinstance(found, np.ndarray | np.generic) else found
+def _on_device(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_on_device, value))
+    return ndarray(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
 
-    return call
+
+def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **kwargs))
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor", "lshift", "rshift", "mod"):
     _function = getattr(operator, f"__{_name}__")
     setattr(ndarray, f"__{_name}__", _on_host(_function))
     setattr(ndarray, f"__r{_name}__", _on_host(lambda one, other, function=_function: function(other, one)))
+for _name in ("all", "any", "sum", "max", "min"):
+    setattr(ndarray, _name, _on_host(getattr(np.ndarray, _name)))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "invert"):
     setattr(ndarray, f"__{_name}__", _on_host(getattr(operator, f"__{_name}__")))
 
 
 def __getattr__(name: str) -> Any:
     found = getattr(np, name)
+    if isinstance(found, ModuleType):  # linalg, fft
+        functions = {key: getattr(found, key) for key in found.__all__}
+        return SimpleNamespace(**{key: _on_host(each) for key, each in functions.items() if callable(each)})
     return _on_host(found) if callable(found) and not isinstance(found, type) else found
 
 
@@ -174,7 +185,9 @@ def asnumpy(array: ndarray) -> np.ndarray[Any, Any]:
 
 
 def empty(shape: Any, dtype: Any = float) -> ndarray:
-    return ndarray(_aligned(np.empty(shape, dtype)))
+    host = np.empty(shape, dtype)
+    allocations.append(host.nbytes)
+    return ndarray(_aligned(host))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:
