@@ -1,4 +1,4 @@
-"""Runs a bundle: `python KERNELS.zip [--json OUT.json] [--repeat N]`.
+"""Runs a bundle: `python KERNELS.zip [--json OUT.json] [--repeat N] [--max-iterations N]`.
 
 Needs Python, NumPy and ml_dtypes, and to run programs also CuPy and an NVIDIA GPU. Draws the inputs again from their recipe, runs the steps
 of every program, loops and library calls among them, compares its results with the bounds in the bundle, times it, prints a table
@@ -50,7 +50,7 @@ from xla_emitters.runtime.cupy_platform import (
     to_host,
 )
 from xla_emitters.runtime.draws import Places, draw
-from xla_emitters.runtime.steps import run_steps
+from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
 FORMAT = 4
 EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
@@ -88,9 +88,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--bundle", default=sys.path[0], help=argparse.SUPPRESS)
     parser.add_argument("--json", metavar="OUT", help="write the results as JSON")
     parser.add_argument("--repeat", type=int, default=50, help="timed runs of each program (default 50)")
+    limit = f"a loop that runs longer is an error; default {MOST_ITERATIONS}"
+    parser.add_argument("--max-iterations", metavar="N", type=int, default=MOST_ITERATIONS, help=limit)
     options = parser.parse_args(argv)
     if options.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if options.max_iterations < 0:
+        parser.error("--max-iterations must not be negative")
     try:
         archive = zipfile.ZipFile(options.bundle)
         if damaged := archive.testzip():
@@ -118,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
             elif case.refused:
                 row = {"verdict": "refused", "reason": case.refused}
             else:
-                row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options.repeat)
+                row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
             rows.append({"case": case.name, "code": code.label, **row})
     print_table(rows, "not run: " + reason if cupy is None else describe(cupy))
     if options.json:
@@ -245,13 +249,19 @@ class Timed(CupyPlatform):
 
 
 def run_code(
-    cupy: Any, case: BundledCase, code: Code, inputs: list[Array], expected: dict[str, Array], repeat: int
+    cupy: Any,
+    case: BundledCase,
+    code: Code,
+    inputs: list[Array],
+    expected: dict[str, Array],
+    options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Runs the steps, compares the results, and times the whole sequence. Returns a row of the report."""
+    run = partial(run_steps, code.steps, most_iterations=options.max_iterations)
     try:
         functions = load_functions(cupy, kernels_in(code.steps))
         checked = Checked(cupy, case.array, functions, arguments_of(cupy, case, inputs))
-        run_steps(code.steps, checked)
+        run(checked)
         cupy.cuda.Device().synchronize()
         wrong = compare(cupy, case, checked.buffers, expected)
     except ExecutionError as error:
@@ -264,13 +274,19 @@ def run_code(
         return {"verdict": "differs", "reason": f"it stops with: {error}"}
     row = {"verdict": "differs" if wrong else "ok", "wrong": wrong}
     try:
-        return row | timed(cupy, case, code, checked, inputs, repeat)
+        return row | timed(cupy, case, code, checked, inputs, run, options.repeat)
     except MemoryError as error:
         return row | {"reason": f"not timed, out of memory: {error}"}
 
 
 def timed(
-    cupy: Any, case: BundledCase, code: Code, checked: Checked, inputs: list[Array], repeat: int
+    cupy: Any,
+    case: BundledCase,
+    code: Code,
+    checked: Checked,
+    inputs: list[Array],
+    run: Callable[[CupyPlatform], None],
+    repeat: int,
 ) -> dict[str, Any]:
     """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row."""
     counts = checked.counts
@@ -278,10 +294,7 @@ def timed(
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     copies = min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
     sets = [checked.buffers, *(arguments_of(cupy, case, inputs) for _ in range(copies))]
-    runs = [
-        partial(run_steps, code.steps, Timed(cupy, case.array, checked.functions, in_place(buffers, code)))
-        for buffers in sets
-    ]
+    runs = [partial(run, Timed(cupy, case.array, checked.functions, in_place(buffers, code))) for buffers in sets]
     time_one = by_clock if counts.reads else by_events
     warm_ups = max(5, len(runs))
     seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + repeat)]

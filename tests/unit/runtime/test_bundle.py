@@ -25,7 +25,6 @@ from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime import bundle_main
-from xla_emitters.runtime import steps as steps_file
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.bundle import EDGE, FILES, POSITIONS, Case, positions_to_compare, write_bundle
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
@@ -202,21 +201,18 @@ def test_another_configuration_of_a_call_differs(
     assert {row.split()[0] for row in out.splitlines()[2:] if row.split()[2] == "differs"} == {name}
 
 
-def test_a_loop_that_does_not_end(
-    modules: Path, tmp_path: Path, run: Any, cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_that_does_not_end(modules: Path, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
     """Its body does nothing: the row says so, and the next case runs."""
 
     def emptied(step: dict[str, Any]) -> None:
         if step["step"] == "loop":
             step["body"] = []
 
-    monkeypatch.setattr(steps_file.run_steps, "__kwdefaults__", {"most_iterations": 20})
     path = changed_steps(modules, tmp_path / "endless.zip", "search_sorted", emptied)
-    _, out, _ = run(path, "--repeat", "1")
+    _, out, _ = run(path, "--repeat", "1", "--max-iterations", "20")
     first, second, _ = out.splitlines()[2:]
     assert "differs" in first
-    assert "a loop of the program does not end within 20 iterations" in first
+    assert "loop %while.16 does not end within 20 iterations" in first
     assert second.split()[2] == "ok"
 
 
@@ -457,7 +453,7 @@ def test_a_truncated_file_as_python_sees_it(bundle: Path, tmp_path: Path) -> Non
     assert plain_python(broken).returncode == 1
 
 
-@pytest.mark.parametrize("options", [("--repeat", "0"), ("--wrong",), ("--repeat", "many")])
+@pytest.mark.parametrize("options", [("--repeat", "0"), ("--max-iterations", "-1"), ("--wrong",), ("--repeat", "many")])
 def test_usage(options: tuple[str, ...], bundle: Path, run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         run(bundle, *options)
