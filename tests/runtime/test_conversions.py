@@ -25,6 +25,7 @@ from xla_emitters.pipelines.compiler import compile, compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.cpu_launcher import allocate
+from xla_emitters.runtime.reference_run import Reaching
 
 TYPES = tuple(row for row in DTYPES if row.kind is not Kind.COMPLEX and row.name not in ("f6e3m2fn", "f6e2m3fn"))
 NARROW = tuple(row for row in TYPES if row.bits <= 16)
@@ -60,11 +61,13 @@ def verdict_on(text: str, x: Array, device: str) -> Verdict:
     module = parse_hlo(text)
     shapes = compile_module(module, CompileOptions(stage="hlo", record="none"))
     how = Comparison("xla_gpu,llvm-dialect")
-    comparison = StageComparison(reference_for(module, [x]), shapes, allocate(shapes, [x]), how)
-    compile_module(
+    reference = reference_for(module, [x])
+    buffers = list(allocate(shapes, [x]).values())
+    comparison = StageComparison(reference, shapes, {0: Reaching(buffers, reference.values)}, how)
+    program = compile_module(
         module, CompileOptions(target=device, stage=how.last_stage, record="none"), observers=comparison.observer
     )
-    return comparison.verdict()
+    return comparison.verdict(program)
 
 
 def check_conversions(x: Array, source: DType, wanted: Callable[[Array, DType], Array]) -> None:

@@ -11,16 +11,10 @@ import re
 import numpy as np
 import pytest
 from runtime.modules import SETTINGS, draw, recipes
-
-from xla_emitters.errors import Unsupported
-from xla_emitters.pipelines.compiler import compile
-
-pytest.importorskip("xla_emitters.planning", reason="whole modules are not planned yet")
-
 from runtime.modules_table import bytes_by_xla
 
 from xla_emitters.fusions.program_plan import entry_of
-from xla_emitters.pipelines.compiler import read_module
+from xla_emitters.pipelines.compiler import compile, read_module
 
 # Each takes a second or more, of what others show too.
 SLOW = frozenset(
@@ -37,9 +31,6 @@ SLOW = frozenset(
     }
 )
 
-REFUSED: dict[str, str] = {}
-"""Modules that are refused, with the words of the message."""
-
 MODULES = [
     (name, ".triton" if '"kind":"__triton' in recipe.text(".triton").read_text() else "")
     for name, recipe in recipes().items()
@@ -47,19 +38,12 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "setting"), [module for module in MODULES if "".join(module) not in REFUSED])
+@pytest.mark.parametrize(("name", "setting"), MODULES)
 def test_a_module_computes_what_xla_cpu_computes(name: str, setting: str) -> None:
     recipe = recipes()[name]
     program = compile(recipe.text(setting), stage="llvm-dialect", cache=False)
     results = program.run_cpu(*recipe.arrays())
     assert not recipe.differs([results] if len(program.results) == 1 else results, program.results)
-
-
-@pytest.mark.parametrize("module", REFUSED)
-def test_a_module_is_refused_by_name(module: str) -> None:
-    name, dot, setting = module.partition(".")
-    with pytest.raises(Unsupported, match=re.escape(REFUSED[module])):
-        compile(recipes()[name].text(dot + setting), stage="llvm-dialect", cache=False)
 
 
 def test_there_are_sixty_programs_and_more_in_two_settings() -> None:

@@ -21,13 +21,13 @@ def test_every_pass_keeps_every_bit(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize(("fusion", "kernels"), [(None, 8), ("c", 2), ("s", 2), ("w", 2)])
 def test_every_pass_on_hlo_keeps_the_meaning(fusion: str | None, kernels: int) -> None:
-    """Of the whole module seven rows change something, of one fusion three: which it is, that it is for Triton, and what is split."""
+    """Of the whole module seven rows change something, of one fusion which it is, and what is split; of `c` that it is for Triton."""
     verdict = check(EVERY_PASS_ON_HLO, target=TARGET, stages="passes", fusion=fusion)
     assert verdict.ok, verdict.details
     assert len(verdict.kernels) == kernels
     assert all(kernel.ok for kernel in verdict.kernels)
     # What the first row changes is in the text already.
-    changed = len(GRAPH) - 5 if fusion is None else 3
+    changed = {None: len(GRAPH) - 5, "c": 3}.get(fusion, 2)
     assert f"ok  {changed + len(KERNEL) + len(FOR_TOOLS) + 2} executions" in verdict.summary
 
 

@@ -69,7 +69,9 @@ def test_every_pass_keeps_the_bits(name: str) -> None:
         if (after := str(module)) != before:
             assert_same_bits(name, module, each.name)
         before = after
-    missing = [op.opcode for op in entry_of(module).instructions if not devices_of(op) and op.opcode != "shape-assertion"]
+    missing = [
+        op.opcode for op in entry_of(module).instructions if not devices_of(op) and op.opcode != "shape-assertion"
+    ]
     assert not missing
     assert not any(isinstance(op, CallOp) for op in module.walk())
 

@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[list[Any], str]] = {
     "rank": ([np.zeros(12, np.float32), np.zeros((2, 3), np.int32)], "argument 0"),
     "type": (
         [np.zeros((12, 6), np.float32), np.zeros((2, 3), np.int64)],
-        "argument 1 .*: type int64, expected s32",
+        "argument 1 .*: type s64, expected s32",
     ),
     "size": ([np.zeros((12, 7), np.float32), np.zeros((2, 3), np.int32)], "argument 0.*axis 1 is 7, expected 6"),
     "assertion": (

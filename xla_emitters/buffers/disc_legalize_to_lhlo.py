@@ -171,7 +171,7 @@ class _Body:
             case RuleOp() if op.opcode in PASSED_THROUGH:
                 found = inputs[0]
             case RuleOp() if op.opcode == "while":
-                found = self._while(op, inputs[0], [leaf for leaves in inputs[1:] for leaf in leaves])
+                found = self._while(op, inputs)
             case RuleOp() if op.opcode == "conditional":
                 found = self._conditional(op, inputs)
             case _:
@@ -238,12 +238,13 @@ class _Body:
 
     # ------------------------------------------------------------------------------------------- loops and branches
 
-    def _while(self, op: RuleOp, inits: Leaves, same: Leaves) -> Leaves:
-        """`same` are read in every iteration and not carried: the regions use them as they are."""
+    def _while(self, op: RuleOp, inputs: Sequence[Leaves]) -> Leaves:
+        """What the loop carries are arguments of its regions; operands that every iteration reads are buffers from around."""
         (condition,), (body,) = op.symbols("condition"), op.symbols("body")
         # The loop takes its buffers over, so they are copies: `disc-lower-to-buffer-alias` knows which ones need not be.
         types = _buffers(op)
-        carried = [self._copy(leaf, ir_type) for leaf, ir_type in zip(inits, types, strict=True)]
+        carried = [self._copy(leaf, ir_type) for leaf, ir_type in zip(inputs[0], types, strict=True)]
+        same = [leaf for leaves in inputs[1:] for leaf in leaves]
 
         def holds(inner: _Body) -> None:
             (predicate,) = inner.instructions()
@@ -290,12 +291,12 @@ class _Body:
         end: Callable[[_Body], None],
         *,
         owns: bool,
-        captured: Leaves,
+        captured: Sequence[SSAValue] = (),
     ) -> Region:
         """A computation as a region.
 
         types     of the region's arguments, which are the computation's first parameters
-        captured  buffers from around that are its other parameters
+        captured  buffers from around that are its other ones
         owns      whether the region frees its arguments
         """
         computation = find_computation(op, symbol)

@@ -31,6 +31,7 @@ from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
+from xla_emitters.explore.listing import LeftOut, compilable
 from xla_emitters.fusions.host import called_by
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass
@@ -49,6 +50,7 @@ from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.reference_run import Reaching, reaching
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
+from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
 
 
@@ -99,6 +101,7 @@ class Verdict:
     name     of the kernel that this is about; "": of the whole
     kernels  of a program of several, each kernel's own verdict
     program  what was compiled, up to the last stage that was looked at; None where nothing was
+    left_out what was not, where the module could not be compiled whole
     """
 
     ok: bool
@@ -107,6 +110,7 @@ class Verdict:
     name: str = ""
     kernels: tuple[Verdict, ...] = ()
     program: Program | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
     def raise_if_different(self) -> None:
         """raises NumbersDiffer unless `ok`."""
@@ -124,16 +128,17 @@ class Reference:
     rtol: float | None = None
     values: list[Array] = field(default_factory=list[Array])
     _bounds: list[Bounds] | None = None
+    most_iterations: int = MOST_ITERATIONS
 
     def __post_init__(self) -> None:
-        self.values = self.values or evaluate(self.computation, self.inputs)
+        self.values = self.values or evaluate(self.computation, self.inputs, most_iterations=self.most_iterations)
 
     @property
     def bounds(self) -> list[Bounds]:
         """Per result: from the tolerances of the ops, or from `atol` and `rtol` where they are given."""
         if self._bounds is None:
             if self.atol is None and self.rtol is None:
-                self._bounds = evaluate_bounds(self.computation, self.inputs)
+                self._bounds = evaluate_bounds(self.computation, self.inputs, most_iterations=self.most_iterations)
             else:
                 self._bounds = [self._around(value) for value in self.values]
         return self._bounds
@@ -193,14 +198,23 @@ def reference_for(
     fusion: str | None = None,
     atol: float | None = None,
     rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
 ) -> Reference:
     """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls."""
-    return Reference(drawn_for(module, fusion), inputs, atol, rtol)
+    return Reference(drawn_for(module, fusion), inputs, atol, rtol, most_iterations=most_iterations)
 
 
 def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
     """What the inputs are for: ENTRY, or the computation that the fusion instruction `fusion` calls."""
     return entry_of(module) if fusion is None else called_by(module, fusion)
+
+
+def refuse_limit(most_iterations: int, stage: str) -> None:
+    """raises UsageError for a limit of iterations that is negative."""
+    if most_iterations < 0:
+        raise UsageError(
+            f"{most_iterations} iterations are no limit", stage=stage, help=f"the default is {MOST_ITERATIONS}"
+        )
 
 
 @dataclass(frozen=True)
@@ -210,16 +224,19 @@ class Comparison:
     stages    "all", "passes" (after every single pass), or stage names with commas
     blocks    how many blocks of a kernel to run, spread over the grid; 0: all
     sanitize  races, and reads of shared memory that was not written, are errors too (see `simt/sanitizer`)
-    raises    UsageError for stages that cannot be executed, and for a negative number of blocks
+    most_iterations  the limit of every single loop
+    raises    UsageError for stages that cannot be executed, and for negative numbers
     """
 
     stages: str = "all"
     blocks: int = 0
     sanitize: bool = True
+    most_iterations: int = MOST_ITERATIONS
 
     def __post_init__(self) -> None:
         if self.blocks < 0:
             raise UsageError(f"{self.blocks} blocks cannot be run", stage="check", help="0 runs all blocks")
+        refuse_limit(self.most_iterations, "check")
         named = [] if self.stages in ("all", "passes") else self.stages.split(",")
         for name in named:
             if name in ("all", "passes"):
@@ -255,6 +272,8 @@ def check(
     seed: int = 0,
     atol: float | None = None,
     rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+    keep_going: bool = False,
     **compiling: Unpack[CompileKeywords],
 ) -> Verdict:
     """Compiles, executes every stage on the CPU, compares with the NumPy reference.
@@ -262,37 +281,42 @@ def check(
     stages, blocks, sanitize  as in `Comparison`
     inputs      arrays, or an `.npz` of them; default: drawn from `seed`
     atol, rtol  what results may be off, absolutely and relatively, instead of the bounds of the ops
+    most_iterations  the limit of every single loop
+    keep_going  of a module that cannot be compiled whole, the fusions that can be are checked, each on drawn arrays
     compiling   the fields of `CompileOptions`; the verifier runs after every pass unless `verify=False`
     raises      what `compile` raises; ExecutionError becomes part of the verdict
     """
-    how = Comparison(stages, blocks, sanitize)
+    how = Comparison(stages, blocks, sanitize, most_iterations)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
-    module = read_module(source)
+    module, left_out = read_module(source), tuple[LeftOut, ...]()
+    if keep_going:
+        module, left_out = compilable(module, options)
     # As `compile` refuses it, and before there are inputs to draw.
     plan = plan_module(module, options)
     for planned in plan.kernels:
         refuse_without_code(planned.view)
     shapes = compile_module(module, replace(options, stage="hlo"))
+    shapes.refuse_left_out()
     if isinstance(inputs, str | Path | StandardInput):
         arrays = load_arrays(inputs, "p", shapes.parameters)
     else:
         drawn = drawn_for(module, options.fusion)
         arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
-    reference = reference_for(module, arrays, options.fusion, atol, rtol)
+    reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations)
     computations = [planned.view.computation for planned in plan.kernels]
     comparison = StageComparison(
         reference,
         shapes,
-        reaching(plan.steps, computations, shapes, arrays),
+        reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations),
         how,
         len(plan.steps) == 1 == len(plan.kernels),
         seed,
     )
     if how.wants("hlo"):
-        comparison.compare_hlo(run_program(shapes, arrays, "hlo"))
+        comparison.compare_hlo(run_program(shapes, arrays, "hlo", most_iterations=how.most_iterations))
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
-    return replace(comparison.verdict(program), program=program)
+    return replace(comparison.verdict(program), program=program, left_out=left_out)
 
 
 class StageComparison:
@@ -356,7 +380,13 @@ class StageComparison:
             )
         modules = [kernel.module for kernel in self._kernels if kernel.module is not None]
         try:
-            results = run_program(compiled, self.reference.inputs, self.how.last_stage, modules=modules)
+            results = run_program(
+                compiled,
+                self.reference.inputs,
+                self.how.last_stage,
+                modules=modules,
+                most_iterations=self.how.most_iterations,
+            )
         except ExecutionError as error:
             return Verdict(False, f"fails: {error.message}", tuple(error.render().splitlines()))
         return self.reference.compare(results)
@@ -409,7 +439,7 @@ class _GraphComparison:
         before, self._text = self._text or self.whole.program.hlo, text
         if stage == "hlo" or (text == before and how.stages in ("all", "passes")):
             return
-        values = evaluate(entry_of(module), self.whole.reference.inputs)
+        values = evaluate(entry_of(module), self.whole.reference.inputs, most_iterations=how.most_iterations)
         self.executed += 1
         self.last = self.whole.reference.compare(values)
         label = stage if stage is not None and how.stages != "passes" else name
@@ -519,10 +549,10 @@ def blocks_to_run(total: int, most: int) -> list[int] | None:
     return sorted({round(i * (total - 1) / max(1, most - 1)) for i in range(most)})
 
 
-def bundle_case(source: str | Path, options: CompileOptions, *, name: str, seed: int = 0) -> Case:
+def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: int = 0) -> Case:
     """A program with drawn inputs and what is admissible for its results, ready for `write_bundle`."""
-    module = read_module(source)
     program = compile_module(module, replace(options, stage="ptx", record="none"))
+    program.refuse_left_out()
     computation = drawn_for(module, options.fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
     bounds = Reference(computation, inputs).bounds

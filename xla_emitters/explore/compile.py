@@ -1,6 +1,7 @@
 """`compile` as users call it: of files and text, as `pipelines.compiler` has it, and of what JAX makes of a function.
 
 compile("softmax.hlo")                      the module in the file
+compile("layer.mlir")                       StableHLO: a program for any sizes, that runs on the CPU
 compile(jax.jit(softmax).lower(x))          first optimized by the real XLA; called with JAX's trees
 """
 
@@ -14,8 +15,10 @@ from xla_emitters.errors import UsageError
 from xla_emitters.explore.jax_program import compile_stage, is_stage
 from xla_emitters.explore.xla import Flag
 from xla_emitters.pipelines import compiler
-from xla_emitters.pipelines.options import CompileKeywords
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
+from xla_emitters.stablehlo_text import is_stablehlo, parse_stablehlo
 
 
 def compile(
@@ -24,18 +27,22 @@ def compile(
     cache: bool = True,
     flags: Mapping[str, Flag] | None = None,
     **given: Unpack[CompileKeywords],
-) -> Program:
+) -> Program | DynamicProgram:
     """Compiles a module.
 
-    source   path of a file, text (anything with a newline), or JAX's `Traced`, `Lowered`, `Exported` or, for a GPU, `Compiled`
+    source   path of a file, text (anything with a newline) of HLO or StableHLO, or JAX's `Traced`, `Lowered`, `Exported`
+             or, for a GPU, `Compiled`
     cache    whether a program that was compiled before may be the answer
     flags    XLA's DebugOptions, where XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
-    returns  a program; a `JaxProgram`, which is one, of what is from JAX
+    returns  a program; a `JaxProgram`, which is one, of what is from JAX; a `DynamicProgram` of StableHLO
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags where XLA does nothing
     """
     if is_stage(source):
         return compile_stage(source, cache=cache, flags=flags, **given)
     if flags:
         raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
+    text, name = compiler.read_text(source)
+    if is_stablehlo(text):
+        return compile_program(parse_stablehlo(text, name), CompileOptions(**given))
     return compiler.compile(source, cache=cache, **given)

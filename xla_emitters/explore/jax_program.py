@@ -3,9 +3,11 @@
     p = from_jax(f, x, {"w": w})      f -> jaxpr -> StableHLO for CUDA -> XLA's HLO passes, in a child process -> HLO text -> kernels
     p(x, {"w": w})                    trees as f takes them and returns them: lists, tuples, dictionaries, registered classes
 
+    p = from_jax(f, x, dynamic=True, shapes=("b, s, 32",))      f -> StableHLO with symbolic sizes (jax.export) -> a program for any b and s
+
 What JAX makes on the way is taken too: `Traced`, `Lowered`, `Exported`, and a `Compiled` for a GPU, whose module XLA has optimized already.
 JAX drops arguments that no result needs; a program drops them when it is called. This is the only file that imports jax, when it is used.
-Not covered: several devices, symbolic sizes, effects (host callbacks are refused where the module is compiled).
+Not covered: several devices, effects (host callbacks are refused where the module is compiled).
 Source: JAX's documentation of ahead-of-time lowering (jax.stages) and of jax.export.
 """
 
@@ -28,9 +30,11 @@ from xla_emitters.explore.optimize import optimize
 from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
 from xla_emitters.pipelines import compiler
-from xla_emitters.pipelines.options import CompileKeywords
-from xla_emitters.program import ArraySpec, Program
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import checked
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 STAGE = "jax"
 PLATFORM = "cuda"
@@ -75,10 +79,7 @@ class JaxProgram(Program):
         return self._tree(super().run_cpu(*self._inputs(leaves, on_host=True), stage=stage))
 
     def _leaves(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
-        leaves, tree = _jax().tree.flatten((tuple(arguments), dict(keywords)))
-        if tree != self.in_tree:
-            raise DataError(f"{self.name} takes {self.in_tree}; {tree} was given", stage=STAGE)
-        return [leaves[number] for number in self.kept]
+        return _kept_leaves(self.name, self.in_tree, self.kept, arguments, keywords)
 
     def _inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
@@ -90,11 +91,38 @@ class JaxProgram(Program):
                 continue
             (_, *path), _ = paths[self.kept[number]]
             what = f"argument {number} (p{number}, arguments{_jax().tree_util.keystr(path)})"
-            inputs.append(checked(_host_array(leaf, spec), spec, what))
+            inputs.append(checked(_host_array(leaf, spec.dtype), spec, what))
         return inputs
 
     def _tree(self, results: Any) -> Any:
         return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicJaxProgram(DynamicProgram):
+    """A program with unknown sizes that takes and returns trees, as the JAX function does that it was made of.
+
+    in_tree, out_tree, kept  as of `JaxProgram`
+    """
+
+    in_tree: Any
+    out_tree: Any
+    kept: tuple[int, ...]
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Runs the program on the CPU.
+
+        arguments  NumPy or JAX arrays and Python numbers, of any sizes that fit
+        returns    the function's tree, of JAX arrays if an argument is one, else of NumPy's
+        raises     DataError for another tree, or for arrays that do not fit
+        """
+        leaves = _kept_leaves(self.name, self.in_tree, self.kept, arguments, keywords)
+        types = self.sizes.guards.types
+        results = self.run([_host_array(leaf, element) for leaf, element in zip(leaves, types, strict=True)])
+        jax = _jax()
+        if any(isinstance(leaf, jax.Array) for leaf in leaves):
+            results = [jax.numpy.asarray(result) for result in results]
+        return jax.tree.unflatten(self.out_tree, results)
 
 
 def from_jax(
@@ -102,22 +130,34 @@ def from_jax(
     *arguments: Any,
     flags: Mapping[str, Flag] | None = None,
     dynamic: bool = False,
+    shapes: Any = None,
+    constraints: Sequence[str] = (),
     cache: bool = True,
     **given: Unpack[CompileKeywords],
-) -> JaxProgram:
-    """What XLA:GPU makes of a JAX function for these arguments, compiled; no GPU is needed.
+) -> JaxProgram | DynamicJaxProgram:
+    """What XLA:GPU makes of a JAX function for these arguments, compiled; no GPU is needed. With `dynamic`, a program for any sizes.
 
     function   a function that JAX can trace, or one that is jitted, with its static and donated arguments
     arguments  arrays, numbers, `jax.ShapeDtypeStruct`s, and trees of these: only shapes and types are read
     flags      XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
+    dynamic    the program keeps symbolic sizes: those of `ShapeDtypeStruct`s, and those that `shapes` names
+    shapes     of each argument its sizes, as jax.export.symbolic_args_specs takes them: ("b, s, 32", "32, 64"), "b, ..." for all
+    constraints  on the symbols of `shapes`, as JAX takes them: ("s >= 2",)
     given      as in `compile`: target, stage, record ...
     raises     what `optimize` and `compile` raise; ToolError without the extra [jax]; what tracing the function raises
 
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"))
     >>> p.kernels[0].launch
+    >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"), dynamic=True, shapes=("b, s",))
+    >>> p(numpy.ones((3, 7), "float32")).shape
+    (3, 7)
     """
     if dynamic:
-        raise Unsupported("functions with sizes that are unknown are not compiled yet", stage=STAGE)
+        if flags:
+            raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
+        return _compile_dynamic(_exported(function, arguments, shapes, constraints), **given)
+    if shapes is not None or constraints:
+        raise UsageError("shapes and constraints are for dynamic=True", stage=STAGE)
     jitted: Any = function if hasattr(function, "trace") else _jax().jit(function)
     return compile_stage(jitted.trace(*arguments), flags=flags, cache=cache, **given)
 
@@ -129,11 +169,15 @@ def is_stage(source: object) -> bool:
 
 def compile_stage(
     source: Any, *, flags: Mapping[str, Flag] | None = None, cache: bool = True, **given: Unpack[CompileKeywords]
-) -> JaxProgram:
-    """Compiles what `is_stage`; see `from_jax`.
+) -> JaxProgram | DynamicJaxProgram:
+    """Compiles what `is_stage`; see `from_jax`. What was exported with symbolic sizes is a program with unknown ones.
 
-    raises Unsupported for what was compiled or exported for another platform, for several devices, and for symbolic sizes
+    raises Unsupported for what was compiled or exported for another platform, and for several devices
     """
+    if type(source).__name__ == "Exported" and _has_symbols(source.in_avals):
+        if flags:
+            raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
+        return _compile_dynamic(source, **given)
     found = _STAGES[type(source).__name__](source)
     text = found.text
     if found.is_optimized and flags:
@@ -143,6 +187,47 @@ def compile_stage(
     program = compiler.compile(text, cache=cache, **given)
     values = {field.name: getattr(program, field.name) for field in fields(Program)}
     return JaxProgram(**values, in_tree=found.in_tree, out_tree=found.out_tree, kept=found.kept)
+
+
+def _has_symbols(values: Sequence[Any]) -> bool:
+    return not all(isinstance(extent, int) for value in values for extent in value.shape)
+
+
+def _exported(function: Any, arguments: Sequence[Any], shapes: Any, constraints: Sequence[str]) -> Any:
+    """The function with symbolic sizes, as jax.export has it."""
+    jax = _jax()
+    export = import_module("jax.export")
+    jitted = function if hasattr(function, "trace") else jax.jit(function)
+    specs = arguments
+    if shapes is not None:
+        specs = export.symbolic_args_specs(tuple(arguments), shapes, constraints=constraints)
+    elif not _has_symbols([leaf for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "shape")]):
+        raise UsageError(
+            "dynamic=True, but no argument has a symbolic size",
+            stage=STAGE,
+            help='shapes=("b, s, 32",) with one text for each argument, or jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, s"), dtype)',
+        )
+    return export.export(jitted, platforms=[PLATFORM])(*specs)
+
+
+def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> DynamicJaxProgram:
+    """A program of what jax.export made with symbolic sizes. raises Unsupported for several devices"""
+    if exported.nr_devices > 1:
+        raise _several_devices(exported.nr_devices)
+    program = compile_program(parse_stablehlo(exported.mlir_module(), "<jax>"), CompileOptions(**given))
+    values = {field.name: getattr(program, field.name) for field in fields(DynamicProgram)}
+    kept = tuple(exported.module_kept_var_idx)
+    return DynamicJaxProgram(**values, in_tree=exported.in_tree, out_tree=exported.out_tree, kept=kept)
+
+
+def _kept_leaves(
+    name: str, in_tree: Any, kept: Sequence[int], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> list[Any]:
+    """Of the flat arguments those that the program takes. raises DataError for another tree"""
+    leaves, tree = _jax().tree.flatten((tuple(arguments), dict(keywords)))
+    if tree != in_tree:
+        raise DataError(f"{name} takes {in_tree}; {tree} was given", stage=STAGE)
+    return [leaves[number] for number in kept]
 
 
 @dataclass(frozen=True)
@@ -195,13 +280,6 @@ def _of_exported(stage: Any) -> _Stage:
         )
     if stage.nr_devices > 1:
         raise _several_devices(stage.nr_devices)
-    for number, value in enumerate(stage.in_avals):
-        if not all(isinstance(extent, int) for extent in value.shape):
-            raise Unsupported(
-                f"argument {number} is {value}: sizes that are unknown are not compiled yet",
-                stage=STAGE,
-                help="export for a static shape; from_jax(..., dynamic=True) is to take symbolic ones",
-            )
     return _Stage(stage.mlir_module(), stage.in_tree, stage.out_tree, tuple(stage.module_kept_var_idx))
 
 
@@ -222,13 +300,13 @@ def _is_on_gpu(leaf: Any) -> bool:
     return hasattr(leaf, "__cuda_array_interface__")
 
 
-def _host_array(leaf: Any, spec: ArraySpec) -> np.ndarray[Any, Any]:
+def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
     """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's, 64 bits become 32 where the
     parameter has 32, and a random key is its bits."""
     jax = _jax()
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
-    wanted: np.dtype[Any] = dtype(spec.dtype).numpy
+    wanted: np.dtype[Any] = dtype(element).numpy
     if isinstance(leaf, bool | int | float | complex):
         return np.asarray(leaf, wanted)
     # A JAX array seen through NumPy is read-only, and the executor takes buffers that can be written.

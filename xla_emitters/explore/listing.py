@@ -4,27 +4,45 @@
     gemm_fusion    ENTRY    split into 1 call and 2 kernels ...
     custom-call.1  ENTRY    __cublas$gemm          gemm
 
-Fusions are looked at one by one, up to emission, so one that is refused does not hide the others.
+Fusions are looked at one by one, up to emission, each in a module of its own, so one that is refused does not hide the others, and the
+time does not grow with the module's size times their number. `compilable` makes one module of all that can be compiled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
-from xla_emitters.errors import Unsupported, XlaEmittersError
+from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.computation import (
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.fusions.heroes import find_non_trivial_hero
-from xla_emitters.fusions.host import host_computations
-from xla_emitters.fusions.view import view_of
+from xla_emitters.fusions.host import host_computations, is_control, is_one_kernel
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.graph.isolate_fusions import isolate_fusions
+from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
+from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
+from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import LibraryCall
+
+_NO_STEPS = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, CopyOp, FusionOp)
 
 
 @dataclass(frozen=True)
@@ -40,6 +58,7 @@ class ListedKernel:
     ptx                whether there is code of ours for it
     reason             why it is not supported; ""
     other_compiler     the compiler that XLA would use, as "__triton_gemm"; None for an emitter
+    place              file:line:column; "" where that is not known
     """
 
     name: str
@@ -52,11 +71,12 @@ class ListedKernel:
     ptx: bool
     reason: str
     other_compiler: str | None
+    place: str
 
 
 @dataclass(frozen=True)
 class ListedCall:
-    """One instruction that a library computes: a custom-call, or an op as sort and dot.
+    """One instruction that no kernel computes: a custom-call, an op that a library has, as sort and dot, or one that nothing here runs.
 
     target     of a custom-call; else the opcode
     function   the library function that it becomes, None where there is none
@@ -68,15 +88,16 @@ class ListedCall:
     function: str | None
     supported: bool
     reason: str
+    place: str
 
 
 @dataclass(frozen=True)
 class Listing:
     """Everything in a module that takes time on a GPU, in program order, callees before callers.
 
-    kernels        the fusions
+    kernels        the fusions; instructions beside fusions that become one each; an ENTRY that is one kernel
     library_calls  the custom-calls, markers left out
-    other_calls    other instructions that a library computes
+    other_calls    other instructions that no kernel computes
     """
 
     target: str
@@ -92,26 +113,46 @@ class Listing:
 def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     """Looks at every fusion and call of a module that was read; refusals are part of the answer."""
     kernels, custom, others = list[ListedKernel](), list[ListedCall](), list[ListedCall]()
-    for computation in host_computations(module):
-        for op in computation.instructions:
-            if isinstance(op, FusionOp):
-                kernels.append(_listed_kernel(module, op, computation, options))
-            elif (call := _listed_call(op, computation)) is not None:
-                (custom if op.opcode == "custom-call" else others).append(call)
+    if is_one_kernel(entry := entry_of(module)):
+        name = entry.sym_name.data
+        return Listing(options.device.name, (_listed_kernel(module, view_of(entry), (name, name), options),), (), ())
+    apart = _apart(module)
+    for computation, op in _steps(apart):
+        where = op.instruction_name.data, computation.sym_name.data
+        if isinstance(op, FusionOp):
+            kernels.append(_listed_kernel(isolate_fusions(apart, [op]), view_of(op), where, options))
+        else:
+            (custom if op.opcode == "custom-call" else others).append(_listed_call(op, where))
     return Listing(options.device.name, tuple(kernels), tuple(custom), tuple(others))
 
 
-def _listed_kernel(
-    module: ModuleOp, fusion: FusionOp, computation: ComputationOp, options: CompileOptions
-) -> ListedKernel:
-    name, view = fusion.instruction_name.data, view_of(fusion)
-    where = name, computation.sym_name.data
-    hero = find_non_trivial_hero(view, view.roots[0]).opcode
-    alone = replace(options, fusion=None, stage="xla_gpu", record="none")
+def _apart(module: ModuleOp) -> ModuleOp:
+    """A copy in which each instruction of a host computation is a fusion or no kernel."""
+    copy = module.clone()
+    for each in (RemoveNoOpsPass(), UnwrapAsyncPass(), WrapInstructionsPass()):
+        each.apply(Context(), copy)
+    return copy
+
+
+def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
+    """The instructions of host computations that do something, callees first."""
+    for computation in host_computations(apart):
+        for op in computation.instructions:
+            if isinstance(op, FusionOp) or not (
+                isinstance(op, _NO_STEPS) or is_control(op) or op.opcode in ("after-all", "async-update", "async-done")
+            ):
+                yield computation, op
+
+
+def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions) -> ListedKernel:
+    """What becomes of a fusion; `alone` is a module of it."""
+    place = _written(view.place)
     try:
-        program = compile_module(isolate_fusions(module, [fusion]), alone)
+        hero = find_non_trivial_hero(view, view.roots[0]).opcode
+        program = compile_module(alone, _up_to_emission(options))
     except XlaEmittersError as error:
-        return ListedKernel(*where, None, hero, (), (), False, False, error.message, view.other_compiler)
+        opcode = view.roots[0].opcode
+        return ListedKernel(*where, None, opcode, (), (), False, False, error.message, view.other_compiler, place)
     emitters = [
         str(decision.data["name"])
         for trace in program.traces
@@ -122,19 +163,74 @@ def _listed_kernel(
         {"grid": list(kernel.launch.at({}).grid), "block": list(kernel.launch.block)} for kernel in program.kernels
     )
     calls = tuple(step.name for step in program.steps if isinstance(step, LibraryCall))
-    return ListedKernel(
-        *where, "+".join(dict.fromkeys(emitters)), hero, launches, calls, True, bool(launches), "", view.other_compiler
-    )
+    made = "+".join(dict.fromkeys(emitters)) or None
+    return ListedKernel(*where, made, hero, launches, calls, True, bool(launches), "", view.other_compiler, place)
 
 
-def _listed_call(op: HloOp, computation: ComputationOp) -> ListedCall | None:
-    """None for an instruction that no library computes."""
-    if not is_library_call(op):
-        return None
+def _up_to_emission(options: CompileOptions) -> CompileOptions:
+    return replace(options, fusion=None, stage="xla_gpu", record="none")
+
+
+def _listed_call(op: HloOp, where: tuple[str, str]) -> ListedCall:
     target = op.properties.get("custom_call_target")
-    named = target.data.strip('"') if isinstance(target, StringAttr) else op.opcode
-    where = op.instruction_name.data, computation.sym_name.data, named
+    named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else op.opcode)
+    place = _written(written_at(op))
     try:
-        return ListedCall(*where, library_call_of(op)[0], True, "")
-    except Unsupported as error:
-        return ListedCall(*where, None, False, error.message)
+        return ListedCall(*named, library_call_of(op)[0], True, "", place)
+    except XlaEmittersError as error:
+        return ListedCall(*named, None, False, error.message, place)
+
+
+def _written(place: Place | None) -> str:
+    return str(place) if place is not None else ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What could not be compiled, and why. Without a name: the whole."""
+
+    name: str
+    computation: str
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        what = f"%{self.name} of computation '{self.computation}'" if self.name else "the whole module"
+        return f"left out {what}{f' ({self.place})' if self.place else ''}: {self.reason}"
+
+
+def compilable(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tuple[LeftOut, ...]]:
+    """The module, if it can be compiled; else one of its fusions alone, those that can be, and what was left out.
+
+    raises   the module's error, where nothing of it can be compiled; that of the one fusion that is chosen by name
+    """
+    try:
+        compile_module(module, replace(options, stage="xla_gpu", record="none"))
+    except (Unsupported, VerifyError) as error:
+        if options.fusion is not None or is_one_kernel(entry_of(module)):
+            raise
+        apart = _apart(module)
+        found, left = _compilable_fusions(apart, options)
+        if not found:
+            raise
+        whole = LeftOut("", "", _written(error.place), error.message)
+        return isolate_fusions(apart, found), left or (whole,)
+    return module, ()
+
+
+def _compilable_fusions(apart: ModuleOp, options: CompileOptions) -> tuple[list[FusionOp], tuple[LeftOut, ...]]:
+    """The fusions that can be compiled, and what else there is that cannot."""
+    found, left = list[FusionOp](), list[LeftOut]()
+    for computation, op in _steps(apart):
+        place, reason = _written(written_at(op)), ""
+        try:
+            if isinstance(op, FusionOp):
+                compile_module(isolate_fusions(apart, [op]), _up_to_emission(options))
+                found.append(op)
+            else:
+                library_call_of(op)
+        except (Unsupported, VerifyError) as error:
+            reason = error.message
+        if reason:
+            left.append(LeftOut(op.instruction_name.data, computation.sym_name.data, place, reason))
+    return found, tuple(left)

@@ -50,24 +50,24 @@ def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
 
     raises VerifyError without an ENTRY, and for a computation that runs itself
     """
-    return _run_by(entry_of(module))
+    return run_by(entry_of(module))
 
 
-def _run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
+def run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
+    """`host_computations` of the module with that ENTRY."""
     found = dict[ComputationOp, None]()
-    running = dict[ComputationOp, None]()
-
-    def visit(computation: ComputationOp) -> None:
-        if computation in running:
-            raise runs_itself((*running, computation))
-        running[computation] = None
-        for callee in called_on_host(computation):
-            if callee not in found:
-                visit(callee)
-        del running[computation]
-        found[computation] = None
-
-    visit(entry)
+    # The way from ENTRY to what is looked at now, which may be longer than Python's stack.
+    running = {entry: called_on_host(entry)}
+    while running:
+        current, callees = next(reversed(running.items()))
+        callee = next((other for other in callees if other not in found), None)
+        if callee is None:
+            found[current] = None
+            del running[current]
+        elif callee in running:
+            raise runs_itself((*running, callee))
+        else:
+            running[callee] = called_on_host(callee)
     return tuple(found)
 
 
@@ -107,7 +107,7 @@ def is_marker(op: HloOp) -> bool:
 def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
     """The bodies of the module's loops that nothing else runs: their parameter is the loop's state. `entry` is the module's ENTRY."""
     bodies, others = set[ComputationOp](), set[ComputationOp]()
-    for computation in _run_by(entry):
+    for computation in run_by(entry):
         for op in filter(is_control, computation.instructions):
             assert isinstance(op, CallingOp)
             *rest, last = (find_computation(op, callee.symbol) for callee in op.callees())
@@ -123,7 +123,7 @@ def is_one_kernel(entry: ComputationOp) -> bool:
 
 def host_fusions(entry: ComputationOp) -> tuple[FusionOp, ...]:
     """The fusions of all host computations of the module with that ENTRY: each becomes a kernel, or several."""
-    return tuple(fusion for computation in _run_by(entry) for fusion in fusions_of(computation))
+    return tuple(fusion for computation in run_by(entry) for fusion in fusions_of(computation))
 
 
 def fusions_of(computation: ComputationOp) -> list[FusionOp]:

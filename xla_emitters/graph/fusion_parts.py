@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import count
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, TupleType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -34,6 +33,9 @@ from xla_emitters.dialects.hlo.types import tuple_type
 from xla_emitters.fusions.overwrites import is_callers, may_overwrite
 from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.names import Names
+
+_FEW = 16
+"""Up to here numbers for names are tried one by one."""
 
 
 @dataclass(eq=False)
@@ -225,4 +227,16 @@ def rename(op: HloOp, names: set[str]) -> None:
 
 
 def fresh_name(name: str, names: AbstractSet[str]) -> str:
-    return name if name not in names else next(f"{name}.{n}" for n in count(1) if f"{name}.{n}" not in names)
+    """`name`, or with a number one that is not among `names`: as a rule the first, found in few steps however many there are."""
+    if name not in names:
+        return name
+    few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)
+    if few is not None:
+        return few
+    taken, free = _FEW - 1, _FEW
+    while f"{name}.{free}" in names:
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if f"{name}.{middle}" in names else (taken, middle)
+    return f"{name}.{free}"

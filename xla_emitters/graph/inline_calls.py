@@ -6,8 +6,8 @@
       a = f32[8] parameter(0)                                       ROOT s = f32[8] sine(a) }
       ROOT c = f32[8] call(a), to_apply=g }
 
-Everywhere: on the host, in fusions, and in what reductions apply. A computation is inlined after those that it calls, so each is copied
-once for each call; one that nothing refers to any more is erased. A computation that runs itself is an error: HLO has no recursion.
+Everywhere: on the host, in fusions, and in what reductions apply. Calls that come with what is called are inlined in their turn, so the
+work is what it makes; a computation that only calls refer to is erased. A computation that runs itself is an error: HLO has no recursion.
 Calls only group instructions: XLA keeps them where a frontend marked a composite, or where it is given HLO before optimization.
 Source: XLA call_inliner.cc.
 """

@@ -11,10 +11,10 @@ then a copy is between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -88,19 +88,28 @@ def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> Non
 
 
 def inline_calls(module: ModuleOp) -> None:
-    """Inlines every `call`, also inside of what calls or loops run. raises VerifyError for computations that call each other in a circle"""
+    """Inlines every `call`, also inside of what calls or loops run.
+
+    raises VerifyError for computations that call each other in a circle
+    """
     calls = [op for op in module.walk() if isinstance(op, CallOp)]
     if not calls:
         return
-    called = {find_computation(op, op.to_apply): None for op in calls}
-    for computation in _callees_first(module):
-        _inline_into(computation)
-    erase_unused(module, called)
+    _refuse_circles(module)
+    called = {find_computation(op, op.to_apply) for op in calls}
+    others = (op for op in module.walk() if isinstance(op, CallingOp) and not isinstance(op, CallOp))
+    kept = {callee.symbol.root_reference.data for op in others for callee in op.callees()}
+    gone = {op for op in called if not op.is_entry and op.sym_name.data not in kept}
+    for computation in module.ops:
+        if isinstance(computation, ComputationOp) and computation not in gone:
+            _inline_into(computation)
+    for computation in gone:
+        Rewriter.erase_op(computation)
 
 
-def _callees_first(module: ModuleOp) -> list[ComputationOp]:
-    """The module's computations, each after those that its `call`s name."""
-    done = dict[ComputationOp, None]()
+def _refuse_circles(module: ModuleOp) -> None:
+    """raises VerifyError for a computation that runs itself by calls."""
+    done = set[ComputationOp]()
     for root in module.ops:
         # The way from a computation to what is looked at now; pairs, so that it may be longer than Python's stack.
         path = {root: _called(root)} if isinstance(root, ComputationOp) and root not in done else {}
@@ -108,13 +117,12 @@ def _callees_first(module: ModuleOp) -> list[ComputationOp]:
             current = next(reversed(path))
             callee = next((other for other in path[current] if other not in done), None)
             if callee is None:
-                done[current] = None
+                done.add(current)
                 del path[current]
             elif callee in path:
                 raise runs_itself((*path, callee))
             else:
                 path[callee] = _called(callee)
-    return list(done)
 
 
 def _called(computation: ComputationOp) -> list[ComputationOp]:
@@ -122,9 +130,25 @@ def _called(computation: ComputationOp) -> list[ComputationOp]:
 
 
 def _inline_into(computation: ComputationOp) -> None:
-    calls = [op for op in computation.instructions if isinstance(op, CallOp)]
+    """Inlines the calls in a computation, and those that come with what they call, in program order."""
+    pending = [op for op in computation.instructions if isinstance(op, CallOp)][::-1]
     names = {op.instruction_name.data for op in computation.instructions if not isinstance(op, CallOp)}
-    for call in calls:
-        callee = find_computation(call, call.to_apply)
-        made = inline(call, callee, call.operands, call.result.type, names)
+    inner = set[CallOp]()
+    while pending:
+        call = pending.pop()
+        if call in inner:
+            names.discard(call.instruction_name.data)
+        before = call.prev_op
+        made = inline(call, find_computation(call, call.to_apply), call.operands, call.result.type, names)
+        first = before.next_op if before is not None else computation.body.block.first_op
+        came = list(_calls_between(first, call))
+        inner.update(came)
+        pending += reversed(came)
         Rewriter.replace_op(call, (), [made])
+
+
+def _calls_between(first: Operation | None, end: Operation) -> Iterator[CallOp]:
+    while first is not None and first is not end:
+        if isinstance(first, CallOp):
+            yield first
+        first = first.next_op

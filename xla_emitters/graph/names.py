@@ -10,16 +10,65 @@ Names are counted once for a computation, so that a pass over thousands of instr
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, insert_computation
+
+_NUMBERED = re.compile(r"(.*)\.([1-9][0-9]*)", re.DOTALL)
+
+
+@dataclass(eq=False)
+class _Taken:
+    """How often each name is taken; and for `name.N` the first number that may be free, so that no number is tried twice."""
+
+    times: Counter[str]
+    _first: dict[str, int] = field(default_factory=dict[str, int])
+
+    def take(self, name: str, own: str = "") -> str:
+        """Takes `name`, or with a number the first that is free; `own` is, if only one has it. Returns what was taken."""
+        found = self._fresh(name, own)
+        self.times[found] += 1
+        return found
+
+    def free(self, name: str) -> None:
+        """One that has the name is gone."""
+        self.times[name] -= 1
+        self._lower(name, 0)
+        if (numbered := _NUMBERED.fullmatch(name)) is not None:
+            self._lower(numbered[1], int(numbered[2]))
+
+    def _lower(self, name: str, number: int) -> None:
+        if name in self._first:
+            self._first[name] = min(self._first[name], number)
+
+    def _fresh(self, name: str, own: str) -> str:
+        first = self._first.get(name, 0)
+        if self.times[own] <= 1 and own != "":
+            number = _number_in(own, name)
+            if number is not None and number < first:
+                return own
+        for number in count(first):
+            candidate = f"{name}.{number}" if number else name
+            if self.times[candidate] - (candidate == own) <= 0:
+                self._first[name] = number
+                return candidate
+        raise AssertionError
+
+
+def _number_in(numbered: str, name: str) -> int | None:
+    """N where `numbered` is `name.N`, 0 where it is `name`."""
+    if numbered == name:
+        return 0
+    found = _NUMBERED.fullmatch(numbered)
+    return int(found[2]) if found is not None and found[1] == name else None
 
 
 @dataclass(eq=False)
@@ -27,50 +76,63 @@ class Names:
     """The names in a module: those of computations, those of each computation's instructions, and which fusions call what."""
 
     module: ModuleOp
-    _computations: Counter[str] = field(init=False)
-    _instructions: dict[ComputationOp, Counter[str]] = field(default_factory=dict[ComputationOp, Counter[str]])
+    _computations: _Taken = field(init=False)
+    _instructions: dict[ComputationOp, _Taken] = field(default_factory=dict[ComputationOp, _Taken])
+    _calls: Counter[str] | None = None
 
     def __post_init__(self) -> None:
-        self._computations = Counter(op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp))
+        self._computations = _Taken(
+            Counter(op.sym_name.data for op in self.module.ops if isinstance(op, ComputationOp))
+        )
 
     def add_computation(self, made: ComputationOp, before: ComputationOp) -> None:
-        name = _fresh(made.sym_name.data, self._computations)
-        self._computations[name] += 1
+        name = self._computations.take(made.sym_name.data)
         made.properties["sym_name"] = StringAttr(name)
         insert_computation(made, before)
+        self._count_calls(made, 1)
 
     def add(self, op: HloOp, before: Operation) -> SSAValue:
         """Adds an instruction before another one, at the place in the source where that is; returns its value."""
-        taken = self._of(before)
         own = before.instruction_name.data if isinstance(before, HloOp) else ""
-        name = _fresh(op.instruction_name.data, taken, own)
-        taken[name] += 1
-        op.properties["name"] = StringAttr(name)
+        op.properties["name"] = StringAttr(self._of(before).take(op.instruction_name.data, own))
         op.location = before.location
         Rewriter.insert_op(op, InsertPoint.before(before))
+        self._count_calls(op, 1)
         return op.result
 
     def replace(self, op: HloOp, value: SSAValue) -> None:
         """Uses `value` instead of what `op` gives, and erases `op`."""
-        self._of(op)[op.instruction_name.data] -= 1
+        self._of(op).free(op.instruction_name.data)
+        self._count_calls(op, -1)
         Rewriter.replace_op(op, (), [value])
+
+    def call_instead(self, fusion: FusionOp, computation: ComputationOp) -> None:
+        """Makes a fusion call another computation."""
+        self._count_calls(fusion, -1)
+        fusion.calls = SymbolRefAttr(computation.sym_name.data)
+        self._count_calls(fusion, 1)
 
     def erase_uncalled(self, computation: ComputationOp) -> None:
         """Erases a computation unless a fusion calls it."""
+        if self._calls is None:
+            self._calls = Counter()
+            self._count_calls(self.module, 1)
         name = computation.sym_name.data
-        if not any(isinstance(op, FusionOp) and op.calls.root_reference.data == name for op in self.module.walk()):
-            self._computations[name] -= 1
+        if self._calls[name] <= 0:
+            self._computations.free(name)
+            self._count_calls(computation, -1)
             Rewriter.erase_op(computation)
 
-    def _of(self, op: Operation) -> Counter[str]:
+    def _count_calls(self, around: Operation, each: int) -> None:
+        """Counts the fusions in an operation, itself included, once it was asked who calls what."""
+        if self._calls is not None:
+            for op in around.walk():
+                if isinstance(op, FusionOp):
+                    self._calls[op.calls.root_reference.data] += each
+
+    def _of(self, op: Operation) -> _Taken:
         around = op.parent_op()
         assert isinstance(around, ComputationOp)
         if around not in self._instructions:
-            self._instructions[around] = Counter(other.instruction_name.data for other in around.instructions)
+            self._instructions[around] = _Taken(Counter(other.instruction_name.data for other in around.instructions))
         return self._instructions[around]
-
-
-def _fresh(name: str, taken: Counter[str], own: str = "") -> str:
-    """`name`, or with a number the first that is not taken; `own` is not, by the one instruction that has it."""
-    candidates = (name if number == 0 else f"{name}.{number}" for number in count())
-    return next(candidate for candidate in candidates if taken[candidate] - (candidate == own) <= 0)

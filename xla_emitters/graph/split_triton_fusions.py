@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -86,7 +86,7 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
         return
     before, names = _reached(module), Names(module)
     for fusion in fusions:
-        view = view_of(fusion)  # here, for its operands may be those of fusions that were split before
+        view = view_of(fusion)  # its operands may be parts of a fusion that was split before
         if missing := [op for op in without_code(view) if not is_library_call(op)]:
             skip(fusion, f"no code for HLO op '{missing[0].opcode}' (instruction %{missing[0].instruction_name.data})")
             continue
@@ -153,7 +153,7 @@ def _inlined(names: Names, view: HloFusion) -> HloFusion:
     made = ComputationOp(f"{view.computation.sym_name.data}.inlined", inlining.block)
     made.location = view.computation.location
     names.add_computation(made, view.computation)
-    view.call.calls = SymbolRefAttr(made.sym_name.data)
+    names.call_instead(view.call, made)
     return view_of(view.call)
 
 

@@ -18,6 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered_sources
 from xla_emitters.emitters.partitioner import sanitize
@@ -165,7 +166,16 @@ def compile_module(
         traces=tuple(recorder.trace for recorder in recorders),
         hlo=text,
         fusion=options.fusion,
+        left_out=_left_out(plan),
     )
+
+
+def _left_out(plan: ProgramPlan) -> tuple[str, ...]:
+    """The constants of kernels whose data the text left out."""
+    views = [planned.view for planned in plan.kernels]
+    inside = (op for view in views for around in (view.computation, *view.called) for op in around.instructions)
+    found = (op for op in inside if isinstance(op, ConstantOp) and op.is_elided)
+    return tuple(dict.fromkeys(f"%{op.instruction_name.data}" for op in found))
 
 
 def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:

@@ -195,7 +195,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
 )
 
-# Then to buffers, and to what runs on the host.
+# Programs with unknown sizes: StableHLO to what runs on the host.
 PROGRAM: tuple[Row, ...] = (
     *PROGRAM_GRAPH,
     # Buffers.
@@ -216,6 +216,8 @@ PROGRAM: tuple[Row, ...] = (
 )
 
 PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
+ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
+"""The stages of programs that are computations of tensors: the NumPy reference runs them."""
 
 # Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
 STAGES: tuple[str, ...] = (

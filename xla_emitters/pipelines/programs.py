@@ -3,15 +3,17 @@
     parse_stablehlo -> PROGRAM -> python_program -> a function of arrays
 
     program = compile_program(parse_stablehlo(text))        once
-    program.run([x])                                        at any sizes, again and again
+    y = program(x)                                          at any sizes, again and again
     program.run([x], stage="lmhlo")                         the same bits from what an earlier stage left
+
+The arguments are checked before anything is computed: number, ranks, types, JAX's assertions, sizes (`sizes.ProgramGuards`).
 
 Source: seed document, "DHLO2Executable"; docs/reference/4 1.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +22,8 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.hlo.types import element_of, is_array
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
@@ -28,19 +31,29 @@ from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM, PROGRAM_STAGES
+from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM, PROGRAM_STAGES
+from xla_emitters.pipelines.program_report import report, signature
+from xla_emitters.program import Kernel
+from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.shapes import Size
-from xla_emitters.sizes.program import Argument, ProgramGuards, sizes_of
+from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.trace import Trace
 
-ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
-"""The stages that are computations of tensors: the NumPy reference runs them."""
+
+@dataclass
+class Compilations:
+    """How many programs this process has compiled: a run at another size must not add one."""
+
+    made: int = 0
+
+
+COMPILATIONS = Compilations()
 
 
 @dataclass(frozen=True)
@@ -49,8 +62,9 @@ class DynamicProgram:
 
     name     of the module
     target   the device that is compiled for
-    guards   types and shapes of the arguments over the program's symbols, and what a run checks of them before it computes anything
-    results  the types of the results, and their shapes over the symbols; None for a size that depends on data
+    source   the module that was read
+    sizes    its sizes over the program's symbols, and what a call's arguments must satisfy
+    results  the shapes of the results, an unknown size as UNBOUNDED, and their element types
     stage    where compilation stopped
     code     what is printed there: IR, or for "host" Python
     trace    what each pass did, with the IR of each stage
@@ -59,12 +73,92 @@ class DynamicProgram:
 
     name: str
     target: str
-    guards: ProgramGuards
-    results: tuple[tuple[str, tuple[Size | None, ...]], ...]
+    source: ModuleOp = field(repr=False, compare=False)
+    sizes: Sizes = field(repr=False, compare=False)
+    results: tuple[tuple[str, tuple[int, ...]], ...]
     stage: str
     code: str = field(repr=False)
     trace: Trace = field(repr=False, compare=False)
     module: ModuleOp = field(repr=False, compare=False)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
+
+        returns  the result, or a tuple of them when there are several
+        raises   as `run`
+        """
+        return _one_or_all(self.run(inputs))
+
+    def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
+        """Runs the IR of a stage; results as `__call__`. raises as `run`"""
+        return _one_or_all(self.run(inputs, stage))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the unknown sizes, as the guards find them."""
+        return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
+
+    def __str__(self) -> str:
+        return signature(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: every stage, side by side."""
+        from xla_emitters.trace.html import trace_html
+
+        return trace_html(self.trace)
+
+    def explain(self, **sizes: int) -> str:
+        """Symbols and their sources, what a run checks, what runs where and why; at given sizes the memory of a run.
+
+        raises  DataError for sizes that the program has not, or refuses
+        """
+        return report(self, sizes)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """None yet: ops run by NumPy and by the library."""
+        return ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says; without the trace."""
+        guards = self.sizes.guards
+        return {
+            "name": self.name,
+            "target": self.target,
+            "symbols": list(self.symbols),
+            "parameters": [
+                {"dtype": element, "shape": [str(size) for size in parameter.shape], "name": parameter.name}
+                for element, parameter in zip(guards.types, guards.parameters, strict=True)
+            ],
+            "results": [
+                {"dtype": element, "shape": [size if size >= 0 else None for size in shape]}
+                for element, shape in self.results
+            ],
+            "guards": list(guards.lines()),
+            "kernels": [],
+            "stage": self.stage,
+            "code": self.code,
+        }
+
+    @property
+    def graph(self) -> Trace:
+        """Empty: the passes on HLO are in `trace` with all others. As of a program that XLA optimized."""
+        return Trace()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Empty: StableHLO text without its constants is not read."""
+        return ()
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The one trace, as of a program that XLA optimized."""
+        return (self.trace,)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages whose IR was recorded; `run` executes each of them."""
+        return tuple(step.stage for step in self.trace.steps if step.stage and step.ir)
 
     def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]:
         """The results for these arguments, NumPy arrays or what becomes one.
@@ -76,47 +170,45 @@ class DynamicProgram:
         stage = stage or self.stage
         if stage in ON_TENSORS:
             return evaluate(entry_of(self.at(stage)), arrays, value_of=value_of)
-        return self.loaded_at(stage).run(arrays)
+        loaded = self.loaded if stage == self.stage else load(self.at(stage))
+        return loaded.run(arrays)
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
         """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
-        arrays = [np.asarray(value) for value in inputs]
-        types = [*self.guards.types, *("",) * (len(arrays) - len(self.guards.types))]
-        self.guards.check([_argument(array, name) for array, name in zip(arrays, types, strict=False)])
-        return [_as_declared(array, name) for array, name in zip(arrays, types, strict=True)]
+        return self.checked_with_sizes(inputs)[0]
+
+    def checked_with_sizes(self, inputs: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
+        """The arguments as `checked`, and the values of the program's symbols."""
+        arrays = [np.asarray(value) for value in self._typed(inputs)]
+        values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
+        # A copy where elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
+        return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], values
+
+    def _typed(self, inputs: Sequence[Any]) -> Iterator[Any]:
+        """Python's numbers get the type of the parameter, as in JAX; arrays keep theirs."""
+        types = self.sizes.guards.types
+        for number, value in enumerate(inputs):
+            is_number = isinstance(value, bool | int | float | complex) and number < len(types)
+            yield np.asarray(value, dtype(types[number]).numpy) if is_number else value
 
     def at(self, stage: str) -> ModuleOp:
         """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
-        if stage not in self._modules:
-            text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
-            if text is None:
-                reached = [step.stage for step in self.trace.steps if step.stage and step.ir]
-                raise UsageError(f"no IR of stage '{stage}'", help=f"recorded: {', '.join(reached)}")
-            self._modules[stage] = parse_ir(text, f"<{stage}>")
-        return self._modules[stage]
-
-    def loaded_at(self, stage: str) -> LoadedProgram:
-        """The program as a function of arrays, with a context of its own, from what a stage left. raises as `at` and `python_program`."""
-        if stage not in self._loaded:
-            module = self.at(stage)
-            made = python_program(module)
-            self._loaded[stage] = LoadedProgram(
-                made.source, made.functions, made.dtypes, Constants(constants_of(module))
-            )
-        return self._loaded[stage]
+        if stage == self.stage:
+            return self.module
+        text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
+        if text is None:
+            raise UsageError(f"no IR of stage '{stage}'", stage="run", help=f"recorded: {', '.join(self.stages)}")
+        return parse_ir(text, f"<{stage}>")
 
     @cached_property
-    def _modules(self) -> dict[str, ModuleOp]:
-        return {self.stage: self.module}
-
-    @cached_property
-    def _loaded(self) -> dict[str, LoadedProgram]:
-        return {}
+    def loaded(self) -> LoadedProgram:
+        """The host program with its context. raises UsageError at a stage on tensors, which has none."""
+        return load(self.module)
 
     @property
     def counters(self) -> Counters:
-        """What the context of the last stage did so far. raises as `loaded_at`."""
-        return self.loaded_at(self.stage).context.counters
+        """What the program's context did so far."""
+        return self.loaded.context.counters
 
 
 def compile_program(
@@ -133,13 +225,18 @@ def compile_program(
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
     copy, context = module.clone(), make_context()
-    sizes = sizes_of(copy)
-    results = tuple((element_of(root).name, sizes.of(root)) for root in entry_of(copy).roots if is_array(root.type))
+    entry = entry_of(copy)
+    _refuse_other_than_arrays(entry)
+    results = tuple(
+        (element_of(leaf).name, as_array(leaf).get_shape()) for leaf in leaf_types(entry.root.type) if is_array(leaf)
+    )
+    sizes = sizes_of(module)
     recorder.read("stablehlo", copy)
     for row in PROGRAM[: _count(stage)]:
         recorder.run(row.make(options), row.stage, context, copy)
     code = python_program(copy).source if stage == "host" else print_ir(copy)
-    return DynamicProgram(name, options.target, sizes.guards, results, stage, code, recorder.trace, copy)
+    COMPILATIONS.made += 1
+    return DynamicProgram(name, options.target, module, sizes, results, stage, code, recorder.trace, copy)
 
 
 def _count(stage: str) -> int:
@@ -148,13 +245,19 @@ def _count(stage: str) -> int:
     return ends[0] if ends else 0
 
 
-def _argument(array: Array, wanted: str) -> Argument:
-    """An array as the guards see it: its type by HLO's name where it is the wanted one, else by NumPy's."""
-    fits = wanted and array.dtype.newbyteorder("=") == dtype(wanted).numpy
-    return Argument(wanted if fits else array.dtype.name, array.shape)
+def _refuse_other_than_arrays(entry: ComputationOp) -> None:
+    """raises Unsupported for a parameter that is no array."""
+    for parameter in entry.parameters:
+        if not is_array(parameter.result.type):
+            name = parameter.instruction_name.data
+            raise refusal("programs", parameter, f"parameter %{name} is {parameter.result.type}, no array")
 
 
-def _as_declared(array: Array, name: str) -> Array:
-    """Contiguous and in the machine's byte order: the array itself, or a copy."""
-    # Not `ascontiguousarray`, which makes rank 1 of rank 0.
-    return np.asarray(array, dtype(name).numpy, order="C")
+def _one_or_all(results: Sequence[Array]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def load(module: ModuleOp) -> LoadedProgram:
+    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
+    made = python_program(module)
+    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(module)))

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, SSAValue
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
-from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
@@ -158,7 +158,7 @@ class _HostSteps:
                 continue
             unused = self._unused_workspaces(op)
             for number, ir_type in enumerate(leaf_types(op.result.type)):
-                if number in unused:
+                if number in unused or not is_array(ir_type):
                     continue
                 if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
                     self.slots[op, number] = slot = self.planner.temporary(ir_type)
@@ -202,6 +202,8 @@ class _HostSteps:
                 yield from self._loop(op)
             case "conditional":
                 yield from self._branch(op)
+            case "after-all":
+                pass  # a token is no array, and steps run in order
             case "bitcast":
                 yield Copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:

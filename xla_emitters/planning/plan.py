@@ -14,17 +14,20 @@ Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.types import leaf_types
-from xla_emitters.fusions.host import is_one_kernel
+from xla_emitters.fusions.host import is_one_kernel, run_by
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
+from xla_emitters.planning.host_values import called_by
 from xla_emitters.program import Branch, Kernel, Loop, Slot, Step
 
 
@@ -44,7 +47,8 @@ class ProgramPlan:
 
     def with_code(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
         """The steps with compiled kernels, one for each of `self.kernels`, on the arrays of each launch."""
-        return tuple(_with_code(step, kernels) for step in self.steps)
+        with _deep_enough(len(kernels)):
+            return tuple(_with_code(step, kernels) for step in self.steps)
 
 
 def plan_program(module: ModuleOp) -> ProgramPlan:
@@ -62,9 +66,30 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
     if is_one_kernel(entry):
         steps: tuple[Step, ...] = (planner.launch(entry, view_of(entry), given, wanted),)
     else:
-        steps = planner.steps_of(planner.values.of(entry), given, wanted)
+        # Callees first: what a loop hands on is known when the computation around it is looked at.
+        computations = run_by(entry)
+        for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
+            planner.values.of(called_by(op)[1], is_state=True)
+        with _deep_enough(len(computations)):
+            steps = planner.steps_of(planner.values.of(entry), given, wanted)
     types = tuple(parameter.result.type for parameter in entry.parameters)
     return ProgramPlan(types, results, tuple(planner.temporaries), tuple(planner.kernels), steps)
+
+
+_FRAMES_PER_COMPUTATION = 10
+_MOST_FRAMES = 20_000
+"""Limit of Python's frames while steps in steps are made: a few for each computation that may run another."""
+
+
+@contextmanager
+def _deep_enough(computations: int) -> Generator[None]:
+    """Raises Python's recursion limit so far that every computation may be run by another one."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_COMPUTATION * computations, _MOST_FRAMES)))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _with_code(step: Step, kernels: Sequence[Kernel]) -> Step:

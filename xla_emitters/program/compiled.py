@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import Any
 
 from xla_emitters.dtypes import dtype
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.arrays import ArraySpec, Slot
 from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json, step_json, steps_from_json
 from xla_emitters.program.memory import peak_of_temporaries
@@ -32,6 +32,7 @@ class Program:
     traces       what each kernel's compilation did, likewise
     hlo          the module it was compiled from, as text
     fusion       the one fusion instruction that was chosen; None: all that ENTRY computes
+    left_out     instructions whose data the text left out (`constant({...})`): there is code, with zeros for it, but it does not run
     """
 
     name: str
@@ -46,6 +47,7 @@ class Program:
     traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
     hlo: str = field(default="", repr=False)
     fusion: str | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -87,6 +89,15 @@ class Program:
         arguments = sum(map(_bytes, (*self.parameters, *self.results)))
         return arguments + peak_of_temporaries(self.steps, lambda slot: _bytes(self.array(slot)))
 
+    def refuse_left_out(self) -> None:
+        """raises Unsupported where the program was compiled from a text that leaves out data of constants."""
+        if self.left_out:
+            raise Unsupported(
+                f"{self.name} does not run: its text leaves out the data of {', '.join(self.left_out)}",
+                stage="run",
+                help="dump the module with XLA_FLAGS=--xla_dump_large_constants, or print it with print_large_constants",
+            )
+
     def explain(self) -> str:
         """What runs in which order, where that is more than one kernel; and why each kernel is as it is: emitter, launch, accesses ..."""
         parts = [explained(self.graph)] if self.graph.remarks else []
@@ -122,6 +133,7 @@ class Program:
             "code": self.code,
             "hlo": self.hlo,
             "fusion": self.fusion,
+            "left_out": list(self.left_out),
         }
 
     @staticmethod
@@ -142,6 +154,7 @@ class Program:
             traces=traces,
             hlo=data["hlo"],
             fusion=data["fusion"],
+            left_out=tuple(data.get("left_out", ())),
         )
 
 

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, DType, dtype
+from xla_emitters.dtypes import DTYPES, Array, DType, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
@@ -32,6 +32,8 @@ from xla_emitters.runtime.npz import Archive, Header, opened
 
 LONGEST_DTYPE_NAME = 4 * 32
 """Bytes of a member `p0.dtype`: 32 characters."""
+
+_NAMES = {row.numpy: row.name for row in reversed(DTYPES)}
 
 
 def checked(array: Array, spec: ArraySpec, what: str) -> Array:
@@ -50,6 +52,12 @@ def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, wh
         raise DataError(f"{what} is {found}, but {spec} is wanted ({wanted})", stage="arrays")
     if shape != spec.shape:
         raise DataError(f"{what} has shape {list(shape)}, but {spec} is wanted", stage="arrays")
+
+
+def element_name(found: np.dtype[Any]) -> str:
+    """HLO's name of a NumPy type, in either byte order; NumPy's own for one that HLO has not."""
+    native = found.newbyteorder("=")
+    return _NAMES.get(native, native.name)
 
 
 def to_buffer(array: Array, spec: ArraySpec) -> Array:
@@ -157,6 +165,33 @@ def load_arrays(path: str | Path | StandardInput, prefix: str, specs: Sequence[A
             archive.data(key, header).view(dtype(spec.dtype).numpy)
             for key, header, spec in zip(keys, headers, specs, strict=True)
         ]
+
+
+def load_given(path: str | Path | StandardInput, prefix: str, count: int) -> list[Array]:
+    """Reads `count` arrays of any types and shapes, as `save_arrays` writes them.
+
+    raises as `load_arrays`, but for types and shapes
+    """
+    with opened(path) as archive:
+        return [_given(archive, f"{prefix}{number}") for number in range(count)]
+
+
+def _given(archive: Archive, key: str) -> Array:
+    if key not in archive.members:
+        present = ", ".join(archive.keys)
+        raise DataError(f"{archive.path} has no '{key}'; it has: {present}", stage="arrays")
+    header, what = archive.header(key), f"'{key}' in {archive.path}"
+    is_pattern = f"{key}.dtype" in archive.members
+    name = _dtype_name(archive, f"{key}.dtype") if is_pattern else element_name(header.dtype)
+    if name not in _NAMES.values():
+        raise DataError(f"{what} is {name}, which is no type of HLO", stage="arrays")
+    wanted = dtype(name).numpy
+    if is_pattern and header.dtype != (pattern := np.dtype(f"u{wanted.itemsize}")):
+        raise DataError(f"{what} holds {header.dtype}, but the bit pattern of {name} is {pattern}", stage="arrays")
+    archive.check_size(key, header)
+    refuse_beyond_memory(header.shape, dtype(name), what)
+    data = archive.data(key, header)
+    return data.view(wanted) if is_pattern else data.astype(wanted, copy=False)
 
 
 def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:

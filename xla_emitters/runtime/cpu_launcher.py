@@ -27,7 +27,7 @@ from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.scalar_computations import on_elements
 from xla_emitters.runtime.simt.execute import execute, written_elements
 from xla_emitters.runtime.simt.memory import Watcher
-from xla_emitters.runtime.steps import Platform, run_steps
+from xla_emitters.runtime.steps import MOST_ITERATIONS, Platform, run_steps
 from xla_emitters.trace import Trace
 
 Slots = dict[tuple[str, int], Array]
@@ -40,23 +40,28 @@ def run_program(
     stage: str,
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
+    *,
+    most_iterations: int = MOST_ITERATIONS,
 ) -> list[Array]:
     """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
 
-    watchers  returns the observers of a kernel's memory accesses (see `simt/memory`)
-    modules   the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
-    raises    DataError for arrays of another number, shape or type; UsageError when the trace does not hold that stage
+    watchers         returns the observers of a kernel's memory accesses (see `simt/memory`)
+    modules          the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
+    most_iterations  the limit of every single loop
+    raises           Unsupported for a program whose text left out data; DataError for arrays of another number, shape or type;
+                     UsageError when the trace does not hold that stage
     """
+    program.refuse_left_out()
     slots = allocate(program, inputs)
     if stage in ("hlo", "graph"):
         text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
         module = parse_hlo(text, f"<{program.name}>")
         is_whole = stage == "graph" or program.fusion is None
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
-        return evaluate(computation, [np.asarray(array) for array in inputs])
+        return evaluate(computation, [np.asarray(array) for array in inputs], most_iterations=most_iterations)
     modules = modules or [parse_ir(_recorded(trace, stage), f"<{stage}>") for trace in program.traces]
     by_name = {kernel.name: module for kernel, module in zip(program.kernels, modules, strict=True)}
-    run_steps(program.steps, Executor(program, slots, by_name, watchers))
+    run_steps(program.steps, Executor(program, slots, by_name, watchers), most_iterations=most_iterations)
     return results_of(program.results, slots)
 
 

@@ -60,7 +60,7 @@ from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, noth
 from xla_emitters.runtime.bounds.relations import by_relations
 from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
-from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
@@ -125,7 +125,7 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
                 f"loop %{loop.instruction_name.data} does not end within {most_iterations} iterations",
                 stage="reference",
                 place=written_at(loop),
-                help="a larger limit can be set: most_iterations",
+                help=LARGER_LIMIT,
             )
         left -= 1
         return call(name, operands)

@@ -16,7 +16,7 @@ from xla_emitters.program import Kernel, Program, Step
 from xla_emitters.runtime.arrays import from_buffer, writable_buffer
 from xla_emitters.runtime.cpu_launcher import Executor, allocate, buffer_in
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.runtime.steps import run_steps
+from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,23 @@ class Reaching:
 
 
 def reaching(
-    steps: Sequence[Step], computations: Sequence[ComputationOp], program: Program, inputs: Sequence[Array]
+    steps: Sequence[Step],
+    computations: Sequence[ComputationOp],
+    program: Program,
+    inputs: Sequence[Array],
+    *,
+    most_iterations: int = MOST_ITERATIONS,
 ) -> dict[int, Reaching]:
     """Number of a kernel -> its first launch; a kernel that is not reached is left out.
 
     steps         as planned, kernels named by number
     computations  what each kernel computes
     program       the arrays of all slots
+    most_iterations  the limit of every single loop
     raises        what `run_steps` and library functions raise
     """
     platform = ReferenceRun(program, allocate(program, inputs), {}, lambda kernel: (), computations)
-    run_steps(steps, platform)
+    run_steps(steps, platform, most_iterations=most_iterations)
     return platform.given
 
 

@@ -1,6 +1,7 @@
 """Runs the steps of a program, its loops and branches included, the same way on every platform.
 
 A launcher implements the single steps (`Platform`): the CPU's executes IR on NumPy arrays, CuPy's launches kernels.
+A bundle holds this file, so it imports only what a bundle has too (`bundle.FILES`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from xla_emitters.errors import ExecutionError
-from xla_emitters.program import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Slot, Step
+from xla_emitters.program.arrays import Slot
+from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Step
 
 MOST_ITERATIONS = 100_000
 """A loop of a program that runs longer is taken to be endless."""
+
+LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations"
 
 
 class Platform(Protocol):
@@ -69,7 +73,11 @@ def _run_loop(loop: Loop, platform: Platform, most_iterations: int) -> None:
     run_steps(loop.condition, platform, most_iterations=most_iterations)
     while platform.read(loop.proceeds):
         if iterations == most_iterations:
-            raise ExecutionError(f"a loop of the program does not end within {most_iterations} iterations", stage="run")
+            raise ExecutionError(
+                f"loop %{loop.name} does not end within {most_iterations} iterations",
+                stage="run",
+                help=LARGER_LIMIT,
+            )
         iterations += 1
         run_steps(loop.body, platform, most_iterations=most_iterations)
         run_steps(loop.condition, platform, most_iterations=most_iterations)

@@ -273,7 +273,7 @@ def _said(assertions: Sequence[Assertion]) -> Iterator[Guard]:
 
 
 def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
-    """That sizes which shape operands hold fit into 32 bits; those of arguments do."""
+    """That sizes which shape operands hold are not negative and fit into 32 bits, as those of arguments do; that slices are inside."""
     facts = walk.facts
     for size in axes:
         facts = facts.with_at_most(size, LARGEST, "the size of an argument")
@@ -281,7 +281,25 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
         Guard(AT_MOST, size, Size.constant(LARGEST), _too_large(op, size), (size,), _name(op.result))
         for size, op in walk.computed.items()
     ]
+    zero = Size.constant(0)
+    guards += [
+        _at_least(size, zero, op, f"the size {size} is {{0}}, which is negative") for size, op in walk.computed.items()
+    ]
+    for start, limit, size, op in walk.ranges:
+        said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
+        guards += [
+            _at_least(*pair, op, said, (start, limit, size)) for pair in ((start, zero), (limit, start), (size, limit))
+        ]
     return needed(guards, facts)[0]
+
+
+def _at_least(left: Size, right: Size, op: HloOp, said: str, shown: tuple[Size, ...] = ()) -> Guard:
+    """The guard `left >= right`; its message says the symbols' values too."""
+    shown = shown or (left,)
+    symbols = sorted({symbol for size in shown for symbol in size.symbols})
+    where = ", ".join(f"{symbol} is {{{len(shown) + number}}}" for number, symbol in enumerate(symbols))
+    message = f"%{_name(op.result)} = {op.opcode}: {said}" + (f": {where}" if where else "")
+    return Guard(AT_LEAST, left, right, message, (*shown, *map(Size.symbol, symbols)), _name(op.result))
 
 
 def _too_large(op: HloOp, size: Size) -> str:

@@ -49,6 +49,10 @@ class Known(Protocol):
         """`op` needs as many elements on both sides."""
         ...
 
+    def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
+        """`op` needs 0 <= start <= limit <= the axis's size."""
+        ...
+
 
 Rule: TypeAlias = Callable[[HloOp, Sequence[Leaf], Known], Sequence[Shape]]
 """(op, its operands, the walk) -> the sizes of each array of the result."""
@@ -165,10 +169,12 @@ def _dynamic_pad(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[
 
 def _real_dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     found = list[Entry]()
-    for start, limit, stride in zip(*(operands[i].sizes_in(operands[0].rank) for i in range(1, 4)), strict=True):
+    ranges = zip(*(operands[i].sizes_in(operands[0].rank) for i in range(1, 4)), strict=True)
+    for axis, (start, limit, stride) in enumerate(ranges):
         if start is None or limit is None or stride is None:
             found.append(None)
         else:
+            known.inside(start, limit, operands[0].axis(axis), op)
             found.append(limit - start if stride == 1 else floordiv(limit - start + stride - 1, stride))
     return [found]
 

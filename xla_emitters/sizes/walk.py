@@ -65,6 +65,7 @@ class Walk:
     named      (name, size) pairs that the text says
     assertions in program order
     computed   sizes that shape operands hold, and the op that first needed each
+    ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
     unproved   ops that must check their operands' sizes themselves
     """
 
@@ -73,6 +74,7 @@ class Walk:
     named: list[tuple[str, Size]] = field(default_factory=list[tuple[str, Size]])
     assertions: list[Assertion] = field(default_factory=list[Assertion])
     computed: dict[Size, HloOp] = field(default_factory=dict[Size, HloOp])
+    ranges: list[tuple[Size, Size, Size, HloOp]] = field(default_factory=list[tuple[Size, Size, Size, HloOp]])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
     _arithmetic: Arithmetic = field(default_factory=Arithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
@@ -338,6 +340,11 @@ class Walk:
                 assert isinstance(size, Size)
                 products[side] = products[side] * size
         self._meet(products[0], products[1], self._source(op), op, "the numbers of elements differ")
+
+    def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
+        size = self.size(key)
+        if self._is_certain and size is not None and not any(map(is_data, (start, limit, size))):
+            self.ranges.append((start, limit, size, op))
 
     def _join(self, a: AxisKey, b: AxisKey, source: Source, op: HloOp | None) -> None:
         left, right = self.size(a), self.size(b)

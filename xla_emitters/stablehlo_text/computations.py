@@ -149,7 +149,8 @@ class ModuleBuilder:
         """Keeps what the text says of a parameter: attributes as written, and for a program's argument the name that the caller knows."""
         found = function.parameter_attributes[number]
         for name, attr in found.found.items():
-            parameter.attributes[name] = StringAttr(found.text(attr))
+            text = found.text(attr)
+            parameter.attributes[name] = StringAttr(text.strip('"') if name == "jax.arg_name" else text)
         if is_entry and (name := self._argument_name(function, function.body.arguments[number], number)):
             parameter.attributes["jax.arg_name"] = StringAttr(name)
 

@@ -1,4 +1,4 @@
-"""`xla-emitters bundle`: writes a zip of compiled kernels with the recipe of their inputs and the bounds of their results."""
+"""`xla-emitters bundle`: writes a zip of compiled programs with the recipe of their inputs and the bounds of their results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import (
     add_compilation,
     add_input,
+    add_keep_going,
     compile_options,
     counted,
+    print_left_out,
     read_source,
     refuse_second_reader,
 )
@@ -25,29 +27,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="KERNELS.zip", required=True, help="the zip to write; '-' is standard output"
     )
+    add_keep_going(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
 
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import bundle_case
-    from xla_emitters.runtime.bundle import write_bundle
+    from xla_emitters.explore.listing import LeftOut, compilable
+    from xla_emitters.pipelines.compiler import read_module
+    from xla_emitters.runtime.bundle import Case, refused_on_gpu, write_bundle
 
     refuse_second_reader("bundle", *options.files)
+    cases, left_out = list[Case](), list[LeftOut]()
     with progress(f"compiling {len(options.files)} files"):
-        cases = [
-            bundle_case(
-                read_source(name),
-                compile_options(options),
-                name=Path(name).stem if name != "-" else "stdin",
-                seed=options.seed,
-            )
-            for name in options.files
-        ]
+        for name in options.files:
+            module, chosen = read_module(read_source(name)), compile_options(options)
+            if options.keep_going:
+                module, left = compilable(module, chosen)
+                left_out += left
+            case = Path(name).stem if name != "-" else "stdin"
+            cases.append(bundle_case(module, chosen, name=case, seed=options.seed))
+    for made in cases:
+        if reason := refused_on_gpu(made.program):
+            print(f"note: {made.name} will be refused where it is run: {reason}", file=sys.stderr)
     if options.output == "-":
         archive = io.BytesIO()
         write_bundle(archive, cases)
         sys.stdout.buffer.write(archive.getvalue())
-        return 0
+        return print_left_out(left_out)
     try:
         write_bundle(options.output, cases)
     except OSError as error:
@@ -55,4 +62,4 @@ def run(options: argparse.Namespace) -> int:
     kernels = sum(len(case.program.kernels) for case in cases)
     held = f"{counted(len(cases), 'program')}, {counted(kernels, 'kernel')} for {options.target}"
     print(f"{options.output}: {held}; run it with: python {options.output}")
-    return 0
+    return print_left_out(left_out)

@@ -1,35 +1,92 @@
-"""`xla-emitters check`: runs every stage of each file and compares it with the NumPy reference; prints one row per file."""
+"""`xla-emitters check`: runs every stage of each file and compares it with the NumPy reference; prints one row per file.
+
+    a.hlo      ok  8 stages: 20 of 20 elements bit-identical to the NumPy reference
+    b.hlo      not run                                        its message is on stderr
+    1 of 2 files ok, 1 failed
+
+A directory stands for the `.hlo` files in it and below. A file that fails does not stop the others. With `-j` or `--timeout` each file has
+a process of its own (`workers`), else all are checked here.
+"""
 
 from __future__ import annotations
 
 import argparse
+import errno
+import io
+import json
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.common import (
     add_arrays,
     add_compilation,
     add_input,
+    add_keep_going,
+    add_max_iterations,
     arrays_source,
+    counted,
+    max_iterations,
+    print_left_out,
     print_warnings,
     read_source,
     refuse_second_reader,
 )
 from xla_emitters.tools.failures import INTERRUPTED, reported
-from xla_emitters.tools.terminal import progress
+from xla_emitters.tools.program_verbs import add_sizes, check_program, program_text, refuse_sizes
+from xla_emitters.tools.terminal import marked_error, progress
+from xla_emitters.tools.workers import Job, run_jobs
+
+
+@dataclass
+class Row:
+    """What came of one file.
+
+    ok        all is compiled, and all numbers are right
+    summary   one line
+    details   where numbers differ
+    kernels   of a program of several, the verdict of each: name, ok, summary, details
+    left_out  with --keep-going: name, computation, place, reason of what was not compiled
+    exit_code of this file alone
+    messages  what was said on stderr
+    """
+
+    file: str
+    ok: bool = False
+    summary: str = "not run"
+    details: tuple[str, ...] = ()
+    kernels: tuple[dict[str, Any], ...] = ()
+    left_out: tuple[dict[str, Any], ...] = ()
+    exit_code: int = 0
+    messages: str = field(default="", repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        data = asdict(self)
+        code, messages = data.pop("exit_code"), data.pop("messages")
+        data["error"] = None if self.ok else {"exit_code": code, "message": messages.rstrip("\n")}
+        return data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser, several=True)
     add_compilation(parser)
+    add_keep_going(parser)
     parser.add_argument(
         "--stages", default="all", help="all (default), passes (after every pass), or a comma-separated list of stages"
     )
     add_arrays(parser)
+    add_sizes(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
+    add_max_iterations(parser)
     parser.add_argument(
         "--no-sanitize",
         action="store_true",
@@ -42,48 +99,123 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow this absolute difference instead of the error bounds of the ops",
     )
     parser.add_argument("--rtol", "--rel_error_bound", type=float, help="allow this relative difference instead")
+    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="check N files at once; default 1")
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="a file that takes longer has failed; the others go on"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints one row per file; a file that fails does not stop the others. Returns the highest exit code."""
-    if options.inputs and len(options.files) > 1:
-        raise UsageError(f"--inputs needs exactly one file, got {len(options.files)}", stage="check")
-    refuse_second_reader("check", *options.files, options.inputs)
-    width = max(len(name) for name in options.files)
-    codes: list[int] = []
-    for name in options.files:
-        row: list[str] = []
-        codes.append(reported(partial(check_one, options, name, row)))
-        print(f"{name:<{width}}  {row[0] if row else 'not run'}", flush=True)
-        for kernel in row[1:]:
-            print(f"{'':<{width}}    {kernel}", flush=True)
-        if codes[-1] == INTERRUPTED:
+    files = [file for name in options.files for file in files_in(name)]
+    if options.inputs and len(files) > 1:
+        raise UsageError(f"--inputs needs exactly one file, got {len(files)}", stage="check")
+    if options.jobs < 1 or (options.timeout is not None and options.timeout <= 0):
+        raise UsageError("-j and --timeout take numbers above 0", stage="check")
+    refuse_second_reader("check", *files, options.inputs)
+    width, rows = max(map(len, files)), list[Row]()
+    for row in checked(options, files):
+        rows.append(row)
+        sys.stderr.write(marked_error(row.messages, sys.stderr))
+        if not options.json:
+            print(f"{row.file:<{width}}  {row.summary}", flush=True)
+            for kernel in row.kernels:
+                print(f"{'':<{width}}    kernel {kernel['name']}: {kernel['summary']}", flush=True)
+        if row.exit_code == INTERRUPTED:
             break
-    return max(codes)
+    passed = sum(row.ok for row in rows)
+    if options.json:
+        data = {"files": [row.to_json() for row in rows], "passed": passed, "failed": len(rows) - passed}
+        print(json.dumps(data, indent=2))
+    elif len(files) > 1:
+        print(f"{passed} of {counted(len(files), 'file')} ok, {len(files) - passed} failed")
+    return max(row.exit_code for row in rows)
 
 
-def check_one(options: argparse.Namespace, name: str, row: list[str]) -> int:
-    """Checks one file; appends its summary to `row` and, if there are several kernels, one summary each. raises what `check` raises."""
+def files_in(name: str) -> list[str]:
+    """The file itself, or all HLO files in a directory and below, sorted. raises OSError where there are none."""
+    if name == "-" or not Path(name).is_dir():
+        return [name]
+    if not (found := sorted(map(str, Path(name).rglob("*.hlo")))):
+        raise FileNotFoundError(errno.ENOENT, "no .hlo file is in it", name)
+    return found
+
+
+def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[Row]:
+    """A row for each file, in order."""
+    if options.jobs == 1 and options.timeout is None:
+        for number, name in enumerate(files):
+            with progress(said(f"checking {name}", len(files) - number - 1)):
+                row = check_one(options, name)
+            yield row
+        return
+    # Loaded once, here: a process that is forked has it.
+    import_module("xla_emitters.explore.check")
+    plain = argparse.Namespace(
+        **{name: value for name, value in vars(options).items() if name not in ("run", "parser")}
+    )
+    jobs = [Job(name, partial(check_one, plain, name)) for name in files]
+    for done in run_jobs(jobs, options.jobs, options.timeout, lambda name, left: said(f"checking {name}", left)):
+        if isinstance(done.result, Row):
+            yield done.result
+        else:
+            message = f"error: [check] {done.name}: {done.failure}\n"
+            yield Row(done.name, summary=f"not run: {done.failure}", exit_code=1, messages=message)
+
+
+def said(what: str, left: int) -> str:
+    return f"{what}, {counted(left, 'more file')} to go" if left else what
+
+
+def check_one(options: argparse.Namespace, name: str) -> Row:
+    """Checks one file. What it raises, and what is said of it, is in the row."""
+    row, messages = Row(name), io.StringIO()
+    with redirect_stderr(messages):
+        row.exit_code = reported(partial(_check, options, name, row))
+    row.ok, row.messages = row.ok and row.exit_code == 0, messages.getvalue()
+    return row
+
+
+def _check(options: argparse.Namespace, name: str, row: Row) -> int:
+    """Fills in a row; returns the file's exit code. raises what `check` raises."""
     from xla_emitters.explore.check import check
 
-    with progress(f"checking {name}"):
-        report = check(
-            read_source(name),
-            target=options.target,
-            fusion=options.fusion,
-            hero_rules=options.hero_rules,
-            triton=options.triton,
-            stages=options.stages,
-            seed=options.seed,
-            inputs=arrays_source(options.inputs),
-            blocks=options.blocks,
-            atol=options.atol,
-            rtol=options.rtol,
-            sanitize=not options.no_sanitize,
-        )
-    row += [report.summary, *(f"kernel {kernel.name}: {kernel.summary}" for kernel in report.kernels)]
+    source = read_source(name)
+    if found := program_text(source):
+        verdict = check_program(options, *found)
+        row.ok, row.summary, row.details = verdict.ok, verdict.summary, verdict.details
+        for detail in verdict.details:
+            print(f"    {detail}", file=sys.stderr)
+        return 0 if verdict.ok else NumbersDiffer.exit_code
+    refuse_sizes(options)
+    report = check(
+        source,
+        target=options.target,
+        fusion=options.fusion,
+        hero_rules=options.hero_rules,
+        triton=options.triton,
+        stages=options.stages,
+        seed=options.seed,
+        inputs=arrays_source(options.inputs),
+        blocks=options.blocks,
+        atol=options.atol,
+        rtol=options.rtol,
+        sanitize=not options.no_sanitize,
+        most_iterations=max_iterations(options, "check"),
+        keep_going=options.keep_going,
+    )
+    row.ok, row.summary, row.details = report.ok, report.summary, report.details
+    row.kernels = tuple(
+        {"name": kernel.name, "ok": kernel.ok, "summary": kernel.summary, "details": list(kernel.details)}
+        for kernel in report.kernels
+    )
+    row.left_out = tuple(map(asdict, report.left_out))
+    if row.left_out:
+        row.summary += f"; {len(row.left_out)} left out"
     if report.program is not None:
         print_warnings(report.program)
     for detail in report.details:
         print(f"    {detail}", file=sys.stderr)
-    return 0 if report.ok else NumbersDiffer.exit_code
+    code = print_left_out(report.left_out)
+    return code if report.ok else NumbersDiffer.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
     from xla_emitters.runtime.arrays import StandardInput
 
@@ -23,7 +26,7 @@ def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
         "files" if several else "file",
         metavar="FILE.hlo",
         nargs="+" if several else None,
-        help="HLO text; '-' is standard input",
+        help="HLO text, or a program in StableHLO; '-' is standard input",
     )
 
 
@@ -63,10 +66,48 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
     )
 
 
-def add_arrays(parser: argparse.ArgumentParser) -> None:
+def add_keep_going(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep-going",
+        action="store_true",
+        help="where the whole cannot be compiled, take the fusions that can be, and say at the end what was left out",
+    )
+
+
+def add_max_iterations(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-iterations",
+        type=int,
+        metavar="N",
+        help="a loop of the program that runs longer is an error; default 100000",
+    )
+
+
+def max_iterations(options: argparse.Namespace, stage: str) -> int:
+    """The value of `--max-iterations`. raises UsageError for a negative one."""
+    from xla_emitters.explore.check import refuse_limit
+    from xla_emitters.runtime.steps import MOST_ITERATIONS
+
+    limit = MOST_ITERATIONS if options.max_iterations is None else options.max_iterations
+    refuse_limit(limit, stage)
+    return limit
+
+
+def print_left_out(left_out: Sequence[LeftOut]) -> int:
+    """Prints what was not compiled to standard error; returns the exit code: 1 if there is any."""
+    for each in left_out:
+        print(each, file=sys.stderr)
+    return 1 if left_out else 0
+
+
+def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """The options that choose the parameters' arrays; see `arrays_source`."""
     parser.add_argument(
-        "--inputs", metavar="IN.npz", help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
+        "--inputs",
+        metavar="IN.npz",
+        action="append" if several else "store",
+        help="arrays p0, p1, ...; '-' is standard input; default: drawn from --seed"
+        + ("; of a program several, each with its --outputs" if several else ""),
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
 
@@ -152,7 +193,7 @@ def prints_anything(options: argparse.Namespace) -> bool:
     return record_wanted(options, "") != "" or options.time_passes or options.remarks
 
 
-def print_dumps(options: argparse.Namespace, program: Program) -> None:
+def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) -> None:
     """Prints and writes the dumps of `add_dumps`: of the passes on HLO if they changed anything, then of each kernel.
 
     Remarks are printed last: of all passes on HLO, then kernel by kernel. Files of passes on HLO are in the directory itself, those of
@@ -180,8 +221,14 @@ def print_dumps(options: argparse.Namespace, program: Program) -> None:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
 
 
-def print_warnings(program: Program) -> None:
-    """Prints what the passes warned of, to standard error."""
+def print_warnings(program: Program | DynamicProgram) -> None:
+    """Prints what the passes warned of, and what the text left out, to standard error."""
+    if program.left_out:
+        names = ", ".join(program.left_out)
+        print(
+            f"warning: the text leaves out the data of {names}; the code has zeros for it, and does not run",
+            file=sys.stderr,
+        )
     for remark in program.graph.remarks:
         if remark.help:
             place = f" at {remark.place}" if remark.place else ""

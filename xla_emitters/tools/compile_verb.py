@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,18 @@ from xla_emitters.tools.common import (
     add_compilation,
     add_dumps,
     add_input,
+    add_keep_going,
+    compile_options,
     print_dumps,
+    print_left_out,
     print_warnings,
     prints_anything,
     read_source,
     record_wanted,
     write_file,
 )
+from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
+from xla_emitters.tools.program_verbs import compile_program, program_text
 from xla_emitters.tools.terminal import coloured, progress
 
 if TYPE_CHECKING:
@@ -32,11 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
     add_dumps(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write; default standard output")
+    add_keep_going(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        default="-",
+        help="the file to write, or a directory (DIR/) for a file a kernel; default standard output",
+    )
     parser.add_argument(
         "--stage",
-        default="ptx",
-        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default)",
+        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default); "
+        "of a program stablehlo, hlo, graph, placed, lmhlo, fused, host (default: the last)",
     )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
@@ -55,26 +68,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.pipelines.compiler import compile, keep_intermediates
+    from xla_emitters.explore.listing import LeftOut, compilable
+    from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
+    from xla_emitters.pipelines.passes import STAGES
 
+    source = read_source(options.file)
+    if found := program_text(source):
+        return compile_program(options, *found)
+    options.stage = options.stage or "ptx"
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
     is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
     is_bare = is_ptx and not (options.keep_intermediates or options.time_passes)
+    left_out = tuple[LeftOut, ...]()
+    how = replace(
+        compile_options(options),
+        stage=options.stage,
+        record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
+        verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
+    )
     with progress(f"compiling {options.file}"):
-        program = compile(
-            read_source(options.file),
-            target=options.target,
-            fusion=options.fusion,
-            hero_rules=options.hero_rules,
-            triton=options.triton,
-            stage=options.stage,
-            record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
-            verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
-            cache=not (prints_anything(options) or options.keep_intermediates or options.diff),
-        )
+        if options.keep_going:
+            module, left_out = compilable(read_module(source), how)
+            program = compile_module(module, how)
+        else:
+            cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
+            program = compile(
+                source,
+                cache=cached,
+                target=how.target,
+                fusion=how.fusion,
+                hero_rules=how.hero_rules,
+                triton=how.triton,
+                stage=how.stage,
+                record=how.record,
+                verify=how.verify,
+            )
     if options.keep_intermediates:
         keep_intermediates(program, Path(options.keep_intermediates))
+    has_kernels = STAGES.index(options.stage) > STAGES.index("partition")
+    if has_kernels and not (options.json or options.diff) and is_directory(options.output):
+        write_kernel_files(program, Path(options.output))
+        print_dumps(options, program)
+        print_warnings(program)
+        return print_left_out(left_out)
     if options.json:
         text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
     elif options.diff:
@@ -85,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
     write(options.output, text if text.endswith("\n") else text + "\n", kind)
     print_dumps(options, program)
     print_warnings(program)
-    return 0
+    return print_left_out(left_out)
 
 
 def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:

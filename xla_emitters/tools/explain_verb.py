@@ -7,19 +7,25 @@ import json
 from dataclasses import replace
 
 from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
+from xla_emitters.tools.program_verbs import add_sizes, explain_program, program_text, refuse_sizes
 from xla_emitters.trace.explain import explained_json, remarks_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
+    add_sizes(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.compiler import compile_module, read_module
 
-    module = read_module(read_source(options.file))
+    source = read_source(options.file)
+    if program := program_text(source):
+        return explain_program(options, *program)
+    refuse_sizes(options)
+    module = read_module(source)
     program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
     if options.json:
         kernels = [explained_json(trace) for trace in program.traces]

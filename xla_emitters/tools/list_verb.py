@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from xla_emitters.tools.common import add_compilation, add_file, compile_options, counted, read_source
+from xla_emitters.tools.program_verbs import list_program, program_text
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_file(parser)
     add_compilation(parser)
+    parser.set_defaults(fusion=None)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -23,7 +25,10 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.listing import list_module
     from xla_emitters.pipelines.compiler import read_module
 
-    module = read_module(read_source(options.file))
+    source = read_source(options.file)
+    if program := program_text(source):
+        return list_program(options, *program)
+    module = read_module(source)
     with progress(f"listing {options.file}"):
         listing = list_module(module, compile_options(options))
     if options.json:

@@ -23,7 +23,7 @@ from xla_emitters.tools.terminal import marked_error
 VERBS = {
     "list": (
         "list the fusions and library calls of a module: emitter, launch, or why one is not supported",
-        "xla-emitters list examples/gelu.hlo",
+        "xla-emitters list examples/modules/loop.hlo",
     ),
     "compile": ("print the IR or code of a fusion at a stage", "xla-emitters compile examples/gelu.hlo --stage flat"),
     "run": (

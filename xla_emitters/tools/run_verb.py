@@ -17,14 +17,17 @@ from xla_emitters.tools.common import (
     add_compilation,
     add_dumps,
     add_input,
+    add_max_iterations,
     arrays_source,
     compile_options,
+    max_iterations,
     print_dumps,
     print_warnings,
     read_source,
     record_wanted,
     refuse_second_reader,
 )
+from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse_sizes, run_program
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -48,10 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="auto: the GPU if there is one, else the CPU",
     )
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
-    add_arrays(parser)
+    add_arrays(parser, several=True)
+    add_sizes(parser)
     parser.add_argument(
         "--outputs",
         metavar="OUT.npz",
+        action="append",
         help="write the results as r0, r1, ...; '-' is standard output, and all messages then go to standard error",
     )
     parser.add_argument("--show-stages", action="store_true", help="print one row per stage: name, ops, ms")
@@ -65,21 +70,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="on the CPU: print bytes, bank conflicts and memory sectors of each load and store",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="of a program: compiles, kernels, library calls and runs, on one line"
+    )
+    add_max_iterations(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
 
 
 def run(options: argparse.Namespace) -> int:
+    source = read_source(options.file)
+    if program := program_text(source):
+        return run_program(options, *program)
+    refuse_sizes(options)
+    if options.json:
+        raise UsageError("--json is for programs (StableHLO)", stage="run")
+    for name in ("inputs", "outputs"):
+        if len(given := getattr(options, name) or ()) > 1:
+            raise UsageError(
+                f"--{name} is given {len(given)} times; several runs are for programs (StableHLO)", stage="run"
+            )
+        setattr(options, name, given[0] if given else None)
     if options.outputs != "-":
-        return run_and_report(options, options.outputs)
+        return run_and_report(options, source, options.outputs)
     results = io.BytesIO()
     try:
         with redirect_stdout(sys.stderr):
-            return run_and_report(options, results)
+            return run_and_report(options, source, results)
     finally:  # also when the results differ from the reference
         sys.stdout.buffer.write(results.getvalue())
 
 
-def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None) -> int:
+def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str | IO[bytes] | None) -> int:
     """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
     from xla_emitters.lowering.toolchain import ptx_reason_missing
@@ -93,6 +114,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
     refuse_second_reader("run", options.file, options.inputs)
+    limit = max_iterations(options, "run")
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")
     watched = ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
@@ -111,7 +133,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         raise UsageError(
             f"{watched} needs threads, and stage {stage} has none", stage="run", help="choose a later --stage"
         )
-    module = read_module(read_source(options.file))
+    module = read_module(source)
     kept: list[ModuleOp] = []
 
     def keep(planned: PlannedKernel) -> Observer:
@@ -145,6 +167,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
     print_warnings(program)
     if options.print_ir_tree_dir:
         print(f"IR of every pass{' and the PTX' if wanted == 'ptx' else ''}: {options.print_ir_tree_dir}")
+    program.refuse_left_out()
     given = arrays_source(options.inputs)
     inputs = (
         draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
@@ -164,7 +187,10 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
 
     start = time.perf_counter()
     with progress(f"running {options.file}"):
-        results = launch_program(program, inputs) if on_gpu else run_program(program, inputs, stage, watchers, kept)
+        if on_gpu:
+            results = launch_program(program, inputs, most_iterations=limit)
+        else:
+            results = run_program(program, inputs, stage, watchers, kept, most_iterations=limit)
     seconds = time.perf_counter() - start
     where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
     for number, spec in enumerate(program.results):
@@ -180,7 +206,7 @@ def run_and_report(options: argparse.Namespace, outputs: str | IO[bytes] | None)
         print(f"results: {options.outputs}")
     if not options.no_reference:
         with progress("evaluating the reference"):
-            verdict = reference_for(module, inputs, options.fusion).compare(results)
+            verdict = reference_for(module, inputs, options.fusion, most_iterations=limit).compare(results)
         if not verdict.ok:
             raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
         print(verdict.summary)

@@ -48,14 +48,15 @@ def marked_error(message: str, stream: TextIO) -> str:
 @contextmanager
 def progress(what: str) -> Generator[None]:
     """Says `what ...` on a terminal's stderr when the `with` takes longer than a second."""
-    if not sys.stderr.isatty():
+    stream = sys.stderr
+    if not stream.isatty():
         yield
         return
     shown = list[str]()
 
     def show() -> None:
         shown.append(what)
-        print(f"{what} ...", end="", file=sys.stderr, flush=True)
+        print(f"{what} ...", end="", file=stream, flush=True)
 
     timer = Timer(PROGRESS_AFTER_SECONDS, show)
     timer.daemon = True
@@ -66,4 +67,4 @@ def progress(what: str) -> Generator[None]:
         timer.cancel()
         timer.join()
         if shown:
-            print(f"\r{' ' * (len(what) + 4)}\r", end="", file=sys.stderr, flush=True)
+            print(f"\r{' ' * (len(what) + 4)}\r", end="", file=stream, flush=True)

@@ -66,8 +66,12 @@ def test_peeling_may_change_bits_where_a_value_is_handed_on_over_several_variabl
             "f32[<=8] negate(x)",
             "no code for dimensions only known at run time (f32[<=8]) for HLO op 'parameter'",
         ),
-        ("f32[8]", "token[] outfeed(x, none)", "no code for token[] for HLO op 'after-all'"),
-        ("c64[8]", "c64[8] fft(x), fft_type=FFT, fft_length={8}", "no code for HLO op 'fft'"),
+        ("f32[8]", "token[] outfeed(x, none)", "no library function for HLO op 'outfeed'"),
+        (
+            "f32[8]",
+            'f32[8] custom-call(x), custom_call_target="mine"',
+            "no library function for custom call target 'mine': the target is not known here for HLO op 'custom-call'",
+        ),
     ],
 )
 def test_what_has_no_code_is_refused_before_inputs_are_drawn(type: str, root: str, message: str):

@@ -131,13 +131,9 @@ def test_what_was_compiled_for_a_gpu_is_taken_with_its_constants(jax: Any) -> No
         compile(compiled, flags={"xla_gpu_autotune_level": 0})
 
 
-def test_exports_that_are_not_for_cuda_or_symbolic_are_refused(jax: Any) -> None:
+def test_static_exports_that_are_not_for_cuda_are_refused(jax: Any) -> None:
     with pytest.raises(Unsupported, match="exported for cpu"):
         compile(jax.export.export(jax.jit(two), platforms=["cpu"])(X))
-    (size,) = jax.export.symbolic_shape("b")
-    symbolic = jax.ShapeDtypeStruct((size, 6), np.float32)
-    with pytest.raises(Unsupported, match=r"argument 0 is float32\[b,6\]"):
-        compile(jax.export.export(jax.jit(two), platforms=["cuda"])(symbolic))
 
 
 @pytest.mark.parametrize("counts", [(2, 1), (1, 2)])
@@ -148,9 +144,32 @@ def test_several_devices_are_refused(counts: tuple[int, int]) -> None:
         jax_program._of_lowered(lowered)
 
 
-def test_dynamic_is_for_later(jax: Any) -> None:
-    with pytest.raises(Unsupported, match="not compiled yet"):
+def test_an_export_with_symbolic_sizes_runs_at_any(jax: Any) -> None:
+    b, s = jax.export.symbolic_shape("b, s")
+    x, w = jax.ShapeDtypeStruct((b, 2 * s), np.float32), jax.ShapeDtypeStruct((2 * s, 3), np.float32)
+    program = compile(jax.export.export(jax.jit(lambda x, w: {"y": x @ w, "rows": x.shape[0]}))(x, w))
+    for rows, half in ((1, 1), (4, 2)):
+        found = program(np.ones((rows, 2 * half), np.float32), np.ones((2 * half, 3), np.float32))
+        np.testing.assert_array_equal(found["y"], np.full((rows, 3), 2 * half, np.float32))
+        assert found["rows"] == rows
+    with pytest.raises(DataError, match="Division had remainder 1 when computing the value of 's'"):
+        program(np.ones((2, 3), np.float32), np.ones((3, 3), np.float32))
+
+
+def test_dynamic_keeps_the_sizes_that_shapes_names(jax: Any) -> None:
+    program = from_jax(lambda tree: tree["a"] + tree["b"], {"a": X, "b": X}, dynamic=True, shapes="b, s")
+    assert program.symbols == ("b", "s")
+    y = np.ones((3, 1), np.float32)
+    np.testing.assert_array_equal(program({"a": y, "b": y}), 2 * y)
+    with pytest.raises(DataError, match="takes"):
+        program(y)
+
+
+def test_dynamic_without_a_symbolic_size_is_refused(jax: Any) -> None:
+    with pytest.raises(UsageError, match="no argument has a symbolic size"):
         from_jax(two, X, dynamic=True)
+    with pytest.raises(UsageError, match="are for dynamic=True"):
+        from_jax(two, X, shapes="b, s")
 
 
 def test_flags_without_xla_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows == [
         f"{NEGATE!s:<{width}}  ok  {count} stages: 20 of 20 elements bit-identical to the NumPy reference",
         f"{TWO_OUTPUTS!s:<{width}}  ok  {count} stages: 1024 of 1024 elements bit-identical to the NumPy reference",
+        "2 of 2 files ok, 0 failed",
     ]
 
 
@@ -72,7 +74,7 @@ def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monk
     assert (code, err) == (0, "")
     assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
     assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
-    assert len(rows) == 4
+    assert len(rows) == 5
     calling_tan_for("math.cbrt", monkeypatch)
     code, rows, err = run(capsys, path, "--stages", "passes")
     assert code == 3
@@ -97,7 +99,8 @@ def test_one_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str
     bad.write_text("ENTRY e {")
     code, rows, err = run(capsys, NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
     assert code == 1
-    assert [row.split()[1:3] for row in rows] == [["ok", "8"], ["not", "run"], ["not", "run"], ["ok", "8"]]
+    assert [row.split()[1:3] for row in rows] == [["ok", "8"], ["not", "run"], ["not", "run"], ["ok", "8"], ["of", "4"]]
+    assert rows[-1] == "2 of 4 files ok, 2 failed"
     assert "error: [file] nowhere.hlo: No such file or directory" in err
     assert f"{bad}:1:" in err
 
@@ -163,3 +166,68 @@ def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     code, (row,), _ = run(capsys, "-")
     assert code == 0
     assert row.startswith("-  ok  8 stages: 1003 of 1003")
+
+
+# ---- many files ----
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two files that are right, one in a directory below, and one that is none."""
+    (tmp_path / "below").mkdir()
+    (tmp_path / "b.hlo").write_bytes(NEGATE.read_bytes())
+    (tmp_path / "below" / "a.hlo").write_bytes(TWO_OUTPUTS.read_bytes())
+    (tmp_path / "c.hlo").write_text("ENTRY e {")
+    (tmp_path / "notes.txt").write_text("no HLO")
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [[], ["-j", "2"], ["--timeout", "100"]])
+def test_a_directory(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its HLO files and those below, sorted, in as many processes as are wanted; then how many there were."""
+    code, rows, err = run(capsys, folder, "--stages", "scf", *words)
+    assert code == 1
+    assert [row.split()[:2] for row in rows[:-1]] == [
+        [str(folder / "b.hlo"), "ok"],
+        [str(folder / "below" / "a.hlo"), "ok"],
+        [str(folder / "c.hlo"), "not"],
+    ]
+    assert rows[-1] == "2 of 3 files ok, 1 failed"
+    assert err.startswith(f"{folder / 'c.hlo'}:1:")
+
+
+def test_json_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "two.hlo").write_text(TWO_KERNELS)
+    code, rows, _ = run(capsys, folder, "--stages", "scf", "--json")
+    data = json.loads("\n".join(rows))
+    assert (code, data["passed"], data["failed"]) == (1, 3, 1)
+    first, _, bad, two = data["files"]
+    assert set(first) == {"file", "ok", "summary", "details", "kernels", "left_out", "error"}
+    assert (first["ok"], first["error"], first["kernels"]) == (True, None, [])
+    assert (bad["ok"], bad["summary"], bad["error"]["exit_code"]) == (False, "not run", 1)
+    assert f"{folder / 'c.hlo'}:1:" in bad["error"]["message"]
+    assert [(kernel["name"], kernel["ok"]) for kernel in two["kernels"]] == [("a", True), ("b", True)]
+
+
+def test_a_file_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A loop of a billion turns; the file after it is checked as ever."""
+    (tmp_path / "loop.hlo").write_text(
+        "c { i = s32[] parameter(0)\n  n = s32[] constant(1000000000)\n  ROOT l = pred[] compare(i, n), direction=LT }\n"
+        "b { i = s32[] parameter(0)\n  o = s32[] constant(1)\n  ROOT j = s32[] add(i, o) }\n"
+        "ENTRY e { i = s32[] constant(0)\n  ROOT w = s32[] while(i), condition=c, body=b }\n"
+    )
+    words = ("--max-iterations", "1000000000", "--timeout", "3", "-j", "2", "--stages", "hlo")
+    code, rows, err = run(capsys, tmp_path / "loop.hlo", NEGATE, *words)
+    assert code == 1
+    assert rows[0].split("  ")[-1] == "not run: took longer than 3 s"
+    assert rows[1].split()[1] == "ok"
+    assert rows[2] == "1 of 2 files ok, 1 failed"
+    assert err == f"error: [check] {tmp_path / 'loop.hlo'}: took longer than 3 s\n"
+
+
+def test_directories_and_numbers_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, rows, err = run(capsys, tmp_path)
+    assert (code, rows) == (1, [])
+    assert err == f"error: [file] {tmp_path}: no .hlo file is in it\n"
+    for words in (["-j", "0"], ["--timeout", "0"]):
+        assert run(capsys, NEGATE, *words)[0] == 2

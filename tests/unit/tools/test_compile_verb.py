@@ -141,9 +141,10 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "code",
             "hlo",
             "fusion",
+            "left_out",
         )
     ]
-    assert data["steps"] == [{"step": "launch", "kernel": 0}]
+    assert [(step["step"], step["kernel"]) for step in data["steps"]] == [("launch", 0)]
     (kernel,) = data["kernels"]
     assert set(kernel) == {"name", "grid", "block", "shared_bytes", "architecture", "arguments", "scalars", "ptx"}
     assert f".visible .entry {kernel['name']}(" in kernel["ptx"]
@@ -414,13 +415,13 @@ def test_wrong_text(
         assert re.search(r"^ +\^~*$", err, re.MULTILINE), err
 
 
-def test_several_faults_are_told_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """An op without code is named with its instruction; the others in notes."""
+def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "bad.hlo"
-    path.write_text("ENTRY e {\n  x = f32[8,8] parameter(0)\n  ROOT c = f32[8,8] cholesky(x), lower=true\n}\n")
+    add = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"
+    path.write_text(add + "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT c = f32[8] all-reduce(x), to_apply=add\n}\n")
     code, _, err = run(capsys, path)
     assert code == 1
-    assert "bad.hlo:3:8: error: [emit] no code for HLO op 'cholesky' (instruction %c)" in err
+    assert "bad.hlo:8:8: error: [hlo] no library function for HLO op 'all-reduce' (instruction %c)" in err
 
 
 @pytest.mark.parametrize(

@@ -179,8 +179,8 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
 
     right = cpu_launcher.run_program
 
-    def wrong(*words: object) -> list[np.ndarray]:
-        (result,) = right(*words)  # pyright: ignore
+    def wrong(*words: object, **named: object) -> list[np.ndarray]:
+        (result,) = right(*words, **named)  # pyright: ignore
         result[7] = -result[7]
         return [result]
 

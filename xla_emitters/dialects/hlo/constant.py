@@ -6,7 +6,7 @@
     %t = hlo.constant {name = "t"} [dense<1.0> : tensor<f32>, dense<true> : tensor<i1>] -> tuple<tensor<f32>, tensor<i1>>
 
 A constant's value is a dense attribute: logical and row major whatever the layout, with all bit patterns (NaN payloads, -0) kept. Booleans
-and integers below eight bits take a byte each. An elided constant parses and prints but cannot be compiled.
+and integers below eight bits take a byte each. An elided constant parses, prints and compiles, to zeros; it has no value.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
 
 Dense = DenseIntOrFPElementsAttr[Any]
+
+PRINT_WHOLE = "the text has {...} for its data: dump with XLA_FLAGS=--xla_dump_large_constants, or print with print_large_constants"
 
 
 def dense(array: Array, element: DType) -> Dense:
@@ -104,7 +106,9 @@ class ConstantOp(HloOp):
         """
         if is_dense(self.value):
             return undense(self.value)
-        raise self.unsupported("no data" if self.is_elided else "no single array")
+        if self.is_elided:
+            raise self.unsupported("no data", help=PRINT_WHOLE)
+        raise self.unsupported("no single array")
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -121,18 +125,23 @@ class ConstantOp(HloOp):
             case ArrayAttr():
                 return tuple(self._evaluated(part) for part in value)
             case _:
-                raise self.unsupported("no data", help="the text says {...}: print the module with full constants")
+                raise self.unsupported("no data", help=PRINT_WHOLE)
 
     def output_to_input(self) -> tuple[()]:
         return ()
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
-        """A literal of one element becomes a constant in the code; a larger one a table, read at the element's index."""
-        array, element = self.array(), element_of(self.result)
+        """A literal of one element becomes a constant in the code; a larger one a table, read at the element's index.
+
+        Data that the text left out is zeros here: such a program has code, but does not run.
+        """
+        element = element_of(self.result)
+        value = dense(np.zeros(dims_of(self.result), element.numpy), element) if self.is_elided else self.value
+        array = undense(value) if is_dense(value) else self.array()
         if array.size == 1:
             return (emit_scalar(e, array.reshape(()), element),)
-        assert is_dense(self.value)
-        data = BytesAttr(array.astype(np.uint8).tobytes()) if element.kind is Kind.PRED else self.value.data
+        assert is_dense(value)
+        data = BytesAttr(array.astype(np.uint8).tobytes()) if element.kind is Kind.PRED else value.data
         held = cast("AnyDenseElement", element.storage_type)
         table = e.insert(arith.ConstantOp(DenseIntOrFPElementsAttr(TensorType(held, array.shape), data))).result
         return (e.insert(tensor.ExtractOp(table, e.indices, element.storage_type)).result,)

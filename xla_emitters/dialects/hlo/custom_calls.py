@@ -349,9 +349,17 @@ def _triangular_solve(op: RuleOp) -> Config:
     outputs = _outputs(op, "solution")
     _roles(op, ["matrices", "right-hand sides"], "operands")
     _expect_dims(op, 0, dims_of(op.array(1)), "the right-hand sides are")
+    left, matrices, right = fields.truth("left_side", False), dims_of(op.array(0)), dims_of(op.array(1))
+    if len(matrices) != len(right) or len(right) < 2 or matrices[-2:] != (right[-2 if left else -1],) * 2:
+        raise broken(
+            op,
+            "does not fit the operands",
+            f"the matrices are [{','.join(map(str, matrices))}]",
+            f"{'rows' if left else 'columns'} of [{','.join(map(str, right))}] are solved for",
+        )
     return {
         "outputs": outputs,
-        "left_side": fields.truth("left_side", False),
+        "left_side": left,
         "lower": fields.truth("lower", False),
         "unit_diagonal": fields.truth("unit_diagonal", False),
         "transpose_a": fields.word("transpose_a", "NO_TRANSPOSE", ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")),

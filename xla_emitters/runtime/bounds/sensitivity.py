@@ -54,6 +54,9 @@ from xla_emitters.runtime.tolerance import Bounds, everything, floor_of, info, s
 
 LARGEST = 1024
 """Elements of every value on the way, at most."""
+MOST_READ = 1 << 14
+"""Elements of the largest array that is read: slopes have so many for each element of a result."""
+
 Back = Callable[[Array], Sequence[Array | None]]
 """From the slopes by a result to those by each operand; None where there are none. Results of the chain are in the first dimension."""
 
@@ -230,7 +233,10 @@ def is_small(op: HloOp) -> bool:
 
 
 def is_worth_a_tape(computation: ComputationOp) -> bool:
-    """Whether all that is computed, here and in fusions, is small."""
+    """Whether all that is computed, here and in fusions, is small, and so are the slopes of a result by what is read."""
+    arrays = [op.result.type for op in computation.instructions if is_array(op.result.type)]
+    if max((math.prod(dims_of(array)) for array in arrays), default=0) > MOST_READ:
+        return False
     for op in computation.instructions:
         if isinstance(op, FusionOp | CallOp):
             if not is_worth_a_tape(find_computation(computation, op.callees()[0].symbol)):

@@ -1,0 +1,168 @@
+"""`xla-emitters list`: fusions and calls of every computation, refusals as rows, JSON, and a module of hundreds of fusions."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xla_emitters.tools.main import main
+
+ROOT = Path(__file__).parents[3]
+MODULES = ROOT / "tests" / "corpus" / "modules"
+
+# A loop whose body holds what nothing here runs: a collective and a callback.
+LOOP = """HloModule loop
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT }
+negated { p = f32[64] parameter(0)
+  ROOT n = f32[64] negate(p) }
+counted { i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT j = s32[] add(i, one) }
+below { i = s32[] parameter(0)
+  n = s32[] constant(5)
+  ROOT l = pred[] compare(i, n), direction=LT }
+condition { s = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  ROOT l = pred[] fusion(i), kind=kLoop, calls=below }
+body { s = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[64] get-tuple-element(s), index=1
+  j = s32[] fusion(i), kind=kLoop, calls=counted
+  f = f32[64] fusion(x), kind=kLoop, calls=negated
+  WHAT
+  ROOT t = (s32[], f32[64]) tuple(j, k) }
+ENTRY main {
+  p = f32[64] parameter(0)
+  z = s32[] constant(0)
+  f = f32[64] fusion(p), kind=kLoop, calls=negated
+  so = f32[64] sort(f), dimensions={0}, to_apply=less
+  t = (s32[], f32[64]) tuple(z, so)
+  w = (s32[], f32[64]) while(t), condition=condition, body=body
+  ROOT r = f32[64] get-tuple-element(w), index=1
+}
+"""
+RUNS = LOOP.replace("WHAT", "k = f32[64] negate(f)")
+REFUSED = LOOP.replace(
+    "WHAT",
+    """ar = f32[64] all-reduce(f), replica_groups={{0,1}}, to_apply=add
+  k = f32[64] custom-call(ar), custom_call_target="xla_ffi_python_gpu_callback\"""",
+)
+ELIDED = """f { p = f32[64] parameter(0)
+  c = f32[64] constant({...})
+  ROOT n = f32[64] add(p, c) }
+ENTRY main {
+  p = f32[64] parameter(0)
+  ROOT r = f32[64] fusion(p), kind=kLoop, calls=f
+}
+"""
+
+
+def listed(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
+    code = main(["list", str(path), *words])
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return out, err
+
+
+def as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    return json.loads(listed(path, capsys, "--json")[0])
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "m.hlo"
+    path.write_text(text)
+    return path
+
+
+def test_rows_of_every_computation(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Callees before callers; what is refused has its reason; the exit code is 0."""
+    rows = listed(written(tmp_path, REFUSED), capsys)[0].splitlines()
+    assert [row.split()[:3] for row in rows[:-1]] == [
+        ["l", "condition", "loop"],
+        ["j", "body", "loop"],
+        ["f", "body", "loop"],
+        ["f", "main", "loop"],
+        ["k", "body", "xla_ffi_python_gpu_callback"],
+        ["ar", "body", "all-reduce"],
+        ["so", "main", "sort"],
+    ]
+    assert rows[2].endswith("loop (negate)                1x1x1 of 64x1x1")
+    assert "not supported: " in rows[4]
+    assert "not supported: " in rows[5]
+    assert rows[-1] == "4 fusions, 3 library calls, 2 not supported"
+
+
+@pytest.mark.tiny
+def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    data = as_json(written(tmp_path, REFUSED), capsys)
+    assert set(data) == {"target", "kernels", "library_calls", "other_calls"}
+    for kernel in data["kernels"]:
+        assert set(kernel) == {
+            *("name", "computation", "emitter", "hero", "launch", "calls", "supported", "ptx", "reason"),
+            *("other_compiler", "place"),
+        }
+        assert kernel["launch"][0]["grid"] == [1, 1, 1]
+        assert (kernel["supported"], kernel["ptx"], kernel["reason"]) == (True, True, "")
+    assert [kernel["place"].rpartition("m.hlo")[2] for kernel in data["kernels"]] == [
+        ":18:8",
+        ":22:3",
+        ":23:3",
+        ":30:3",
+    ]
+    (call,) = data["library_calls"]  # the custom-calls alone
+    assert (call["name"], call["target"], call["supported"]) == ("k", "xla_ffi_python_gpu_callback", False)
+    assert [(call["name"], call["supported"]) for call in data["other_calls"]] == [("ar", False), ("so", True)]
+
+
+@pytest.mark.parametrize("name", ["attention_gradient", "attention_gradient.triton", "bit_generators", "conv_net"])
+def test_modules_of_xla_are_listed_as_their_text_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every fusion and every custom-call of a host computation, once."""
+    path = next(iter(sorted(MODULES.glob(f"{name}*.hlo"))), None)
+    if path is None:
+        pytest.skip(f"no module {name}")
+    text = path.read_text()
+    data = as_json(path, capsys)
+    entry = text[text.index("\nENTRY") :]
+    fusions = re.findall(r"^\s+(?:ROOT )?%(\S+) = [^\n]*? fusion\(", entry, re.MULTILINE)
+    calls = re.findall(r"^\s+(?:ROOT )?%(\S+) = [^\n]*? custom-call\(", entry, re.MULTILINE)
+    of_entry = [row["name"] for row in data["kernels"] if row["computation"] in entry.split("(")[0]]
+    assert set(fusions) <= set(of_entry)
+    assert [row["name"] for row in data["library_calls"] if row["name"] in calls] == calls
+    assert all(row["supported"] for row in data["kernels"])
+
+
+def test_elided_constants_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (kernel,) = as_json(written(tmp_path, ELIDED), capsys)["kernels"]
+    assert (kernel["name"], kernel["emitter"], kernel["supported"]) == ("r", "loop", True)
+
+
+def test_an_entry_that_is_one_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    (kernel,) = as_json(ROOT / "examples" / "not_pred.hlo", capsys)["kernels"]
+    assert kernel["ptx"]
+
+
+def test_a_fusion_without_code_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The one beside it is listed as ever."""
+    text = """bad { p = f32[8,8] parameter(0)
+  ROOT c = f32[8,8] cholesky(p), lower=true }
+good { p = f32[8,8] parameter(0)
+  ROOT n = f32[8,8] negate(p) }
+ENTRY main {
+  p = f32[8,8] parameter(0)
+  a = f32[8,8] fusion(p), kind=kCustom, calls=bad, backend_config={"fusion_backend_config":{"kind":"__custom_fusion"}}
+  ROOT b = f32[8,8] fusion(a), kind=kLoop, calls=good
+}
+"""
+    bad, good = as_json(written(tmp_path, text), capsys)["kernels"]
+    assert (bad["supported"], bad["ptx"], bad["emitter"], bad["launch"]) == (False, False, None, [])
+    assert "__custom_fusion" in bad["reason"]
+    assert (good["supported"], good["reason"]) == (True, "")

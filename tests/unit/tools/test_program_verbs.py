@@ -1,0 +1,145 @@
+"""The verbs on a program in StableHLO: runs at several sizes with one compilation, stages, reports, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xla_emitters.pipelines.passes import PROGRAM_STAGES
+from xla_emitters.tools.main import main
+
+CORPUS = Path(__file__).parents[2] / "corpus" / "stablehlo"
+OUTER, HALVES, LITERALS = (str(CORPUS / f"{name}.mlir") for name in ("outer", "halves", "literals"))
+NEGATE = str(Path(__file__).parents[3] / "examples" / "negate_20.hlo")
+
+
+def pair(folder: Path, name: str, b: int, s: int) -> list[str]:
+    """--inputs and --outputs of a run of `halves` at these sizes."""
+    np.savez(folder / f"{name}.npz", p0=np.arange(2 * b * (s + 1), dtype=np.float32).reshape(2 * b, s + 1))
+    return ["--inputs", str(folder / f"{name}.npz"), "--outputs", str(folder / f"{name}.out.npz")]
+
+
+def test_several_pairs_are_run_with_one_compilation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5)]
+    assert main(["run", HALVES, *pairs, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (said["compiles"], said["kernels"], said["library_calls"]) == (1, 0, 0)
+    assert [run["sizes"] for run in said["runs"]] == [{"b": 1, "s": 2}, {"b": 2, "s": 5}]
+    assert all(run["ok"] for run in said["runs"])
+    with np.load(tmp_path / "b.out.npz") as found:
+        assert [found[key].shape for key in ("r0", "r1")] == [(2, 6), (4, 5)]
+
+
+def test_unequal_counts_are_usage_errors_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5)[:2]]
+    assert main(["run", HALVES, *arguments]) == 2
+    assert "--inputs is given 2 times and --outputs 1 times" in capsys.readouterr().err
+    assert not (tmp_path / "a.out.npz").exists()
+
+
+def test_a_bad_pair_ends_the_run_and_leaves_earlier_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5), *pair(tmp_path, "c", 1, 1)]
+    np.savez(tmp_path / "b.npz", p0=np.zeros((3, 4), np.float32))  # 2*b is not odd
+    assert main(["run", HALVES, *arguments, "--json"]) == 1
+    captured = capsys.readouterr()
+    assert "Division had remainder 1 when computing the value of 'b'" in captured.err
+    assert len(json.loads(captured.out.splitlines()[-1])["runs"]) == 1
+    assert [(tmp_path / f"{name}.out.npz").exists() for name in "abc"] == [True, False, False]
+
+
+def test_unknown_sizes_are_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", OUTER, "--sizes", "s=3"]) == 1
+    assert "the size 'b' of jit_outer is unknown" in capsys.readouterr().err
+    assert main(["run", OUTER]) == 1
+    assert "--sizes b=2,s=2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("sizes", "code", "message"),
+    [
+        ("b=2,s=3,t=1", 1, "jit_outer has no size 't': its sizes are b, s"),
+        ("b=two", 2, "'b=two' is no NAME=NUMBER"),
+        ("b=-1", 2, "is no NAME=NUMBER"),
+        ("b=1,b=2", 2, "'b=2' is given twice"),
+        ("b=0,s=1", 1, "Expected value >= 1 for dimension variable 'b'"),
+        ("b=1,s=100000000000", 1, "bytes of memory"),
+    ],
+)
+def test_sizes_that_are_wrong(sizes: str, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", OUTER, "--sizes", sizes]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_a_program_without_unknown_sizes_needs_neither(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", LITERALS]) == 0
+    assert "r4 = f32[0,3]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stage", PROGRAM_STAGES)
+def test_every_stage_runs_and_is_printed(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 0
+    assert "bit-identical to the NumPy reference" in capsys.readouterr().out
+    assert main(["compile", OUTER, "--stage", stage]) == 0
+    printed = capsys.readouterr().out
+    assert ("def main(" in printed) == (stage == "host")
+
+
+def test_check_runs_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", OUTER, LITERALS, "--sizes", "b=2,s=3"]) == 0
+    assert f"{', '.join(PROGRAM_STAGES[1:])}: 7 of 7 elements" in capsys.readouterr().out
+
+
+def test_explain_says_symbols_guards_and_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", HALVES, "--sizes", "b=2,s=4"]) == 0
+    said = capsys.readouterr().out
+    assert "b     argument 0 (p0) 'x', axis 0, which is 2*b" in said
+    assert "mod(p0_0, 2) == 0 (said by the program)" in said
+    assert "memory at b = 2, s = 4" in said
+    assert main(["explain", HALVES, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [symbol["name"] for symbol in data["symbols"]] == ["b", "s"]
+    assert data["unresolved"] == 0
+    assert "memory" not in data
+
+
+def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", str(CORPUS / "layer.mlir"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [call["function"] for call in data["library_calls"]] == ["gemm"] * 4
+    assert data["library_calls"][1]["type"] == "f32[b,4,s,s]"
+    assert data["kernels"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", OUTER, "--fusion", "f"], "--fusion is for modules of HLO text"),
+        (["run", OUTER, "--sanitize"], "--sanitize is for modules of HLO text"),
+        (["run", OUTER, "--platform", "cuda"], "programs run on the CPU"),
+        (["run", OUTER, "--inputs", "a.npz", "--sizes", "b=1"], "the arrays have sizes"),
+        (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
+        (["compile", OUTER, "--stage", "ptx"], "a program has no stage 'ptx'"),
+        (["check", OUTER, "--stages", "scf"], "a program has no stage 'scf'"),
+        (["run", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
+        (["check", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
+        (["run", NEGATE, "--json"], "--json is for programs (StableHLO)"),
+        (["run", NEGATE, "--inputs", "a", "--inputs", "b"], "several runs are for programs (StableHLO)"),
+    ],
+)
+def test_options_of_the_other_system_are_usage_errors(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kernel.mlir"
+    path.write_text("module {\n  func.func @f(%x: index) -> index {\n    return %x : index\n  }\n}\n")
+    assert main(["run", str(path)]) == 1
+    assert f"{path}:2:" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""Arrays for a program with unknown sizes: drawn for its parameters, and what its results are.
+
+    drawn_inputs(program, {"b": 2, "s": 16}, seed=0)       one array a parameter, the same on every machine
+
+Indices are mostly in range: a copy of the program at these sizes says what their ranges are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.program import ArraySpec
+from xla_emitters.runtime.inputs import draw_inputs
+from xla_emitters.sizes import Argument, Sizes, specialize
+
+STAGE = "run"
+
+
+class Described(Protocol):
+    """What is asked here of a `DynamicProgram`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+    @property
+    def source(self) -> ModuleOp: ...
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
+
+
+def drawn_inputs(program: Described, values: Mapping[str, int], seed: int) -> list[Array]:
+    """Arrays for the parameters, drawn from the seed; indices are mostly in range.
+
+    values  of the program's symbols
+    raises  DataError for a symbol without a value, a name that is no symbol, and sizes that the program refuses
+    """
+    symbols = program.symbols
+    if unknown := [name for name in values if name not in symbols]:
+        there = f"its sizes are {', '.join(symbols)}" if symbols else "all its sizes are known"
+        raise DataError(f"{program.name} has no size '{unknown[0]}': {there}", stage=STAGE)
+    if missing := [name for name in symbols if name not in values]:
+        names = ", ".join(f"'{name}'" for name in missing)
+        wanted = ",".join(f"{name}={values.get(name, 2)}" for name in symbols)
+        raise DataError(
+            f"inputs cannot be drawn: the size{'s' * (len(missing) > 1)} {names} of {program.name} "
+            f"{'are' if len(missing) > 1 else 'is'} unknown",
+            stage=STAGE,
+            help=f"--sizes {wanted}, or --inputs IN.npz",
+        )
+    guards = program.sizes.guards
+    specs = [
+        ArraySpec(element, (shape := tuple(size.evaluate(values) for size in parameter.shape)), _row_major(len(shape)))
+        for element, parameter in zip(guards.types, guards.parameters, strict=True)
+    ]
+    guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
+    module = specialize(program.source, values, program.sizes)
+    return draw_inputs(entry_of(module), specs, seed)
+
+
+def result_specs(program: Described, results: Sequence[Array]) -> list[ArraySpec]:
+    """What is in these results of a run."""
+    return [
+        ArraySpec(element, array.shape, _row_major(array.ndim))
+        for (element, _), array in zip(program.results, results, strict=True)
+    ]
+
+
+def _row_major(rank: int) -> tuple[int, ...]:
+    return tuple(reversed(range(rank)))

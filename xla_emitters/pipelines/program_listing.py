@@ -1,0 +1,134 @@
+"""What is in a program with unknown sizes: each op that works on data, where it runs, and by what.
+
+    ENTRY    dot_general.5   f32[b,s,64]   library function gemm
+    body.1   add.2           f32[b,32]     the op's definition, in NumPy: programs have no kernels of their own yet
+    94 more ops compute sizes and are not listed
+
+Source: docs/reference/4 2.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.host import host_computations
+from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.sizes import Sizes, sizes_of
+
+QUIET = frozenset(
+    "parameter constant tuple get-tuple-element shape-assertion get-dimension-size call while conditional".split()
+)
+"""Opcodes without work of their own."""
+DEVICE = "disc.device"
+LIBRARY, NUMPY = "library", "numpy"
+
+
+@dataclass(frozen=True)
+class ListedOp:
+    """One instruction that works on data.
+
+    computation  that it is in
+    type         with the program's symbols for unknown sizes
+    device       "cpu" or "gpu", where the placer put it; None where it was not asked
+    runs         "library" or "numpy"
+    function     the library function; None
+    supported    whether `run` executes it
+    reason       why it runs so, or why it is not supported
+    """
+
+    name: str
+    computation: str
+    opcode: str
+    type: str
+    device: str | None
+    runs: str
+    function: str | None
+    supported: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class ProgramListing:
+    """The ops of a program in order, callees before callers; ops that compute sizes are counted."""
+
+    ops: tuple[ListedOp, ...]
+    of_sizes: int
+
+    @property
+    def library_calls(self) -> tuple[ListedOp, ...]:
+        return tuple(op for op in self.ops if op.runs == LIBRARY)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        calls = [asdict(op) for op in self.ops if op.runs == LIBRARY]
+        others = [asdict(op) for op in self.ops if op.runs != LIBRARY]
+        return {"kernels": [], "library_calls": calls, "other_ops": others, "ops_of_sizes": self.of_sizes}
+
+
+def list_program(module: ModuleOp) -> ProgramListing:
+    """What a module of `hlo` at one of the stages on tensors runs."""
+    sizes = sizes_of(module)
+    found, of_sizes = list[ListedOp](), 0
+    for computation in host_computations(module):
+        for op in computation.instructions:
+            if op.opcode in QUIET:
+                continue
+            if _is_size(op, sizes):
+                of_sizes += 1
+            else:
+                found.append(_listed(op, computation, sizes))
+    return ProgramListing(tuple(found), of_sizes)
+
+
+def symbolic_type(value: SSAValue, sizes: Sizes) -> str:
+    """An array's type in HLO's spelling with the program's symbols; "?" for a size that depends on data."""
+    if not is_array(value.type):
+        return f"({', '.join(element_of(leaf).name for leaf in leaf_types(value.type) if is_array(leaf))})"
+    known = sizes.of(value) or (None,) * len(dims_of(value))
+    shown = [
+        str(dim) if dim >= 0 else "?" if size is None else str(size).replace(" ", "")
+        for size, dim in zip(known, dims_of(value), strict=True)
+    ]
+    return f"{element_of(value).name}[{','.join(shown)}]"
+
+
+def result_types(module: ModuleOp, sizes: Sizes) -> list[str]:
+    """The types of the program's results, with its symbols."""
+    root = entry_of(module).root
+    parts = root.owner.operands if isinstance(root.owner, TupleOp) else [root]
+    return [symbolic_type(part, sizes) for part in parts]
+
+
+def _is_size(op: HloOp, sizes: Sizes) -> bool:
+    """Whether the op's elements are numbers that follow from sizes, or truths about them."""
+    value = op.result
+    if not is_array(value.type) or len(dims_of(value)) > 1 or element_of(value).name not in ("s32", "s64", "pred"):
+        return False
+    return sizes.numbers(value) is not None
+
+
+def _listed(op: HloOp, computation: ComputationOp, sizes: Sizes) -> ListedOp:
+    device = op.attributes.get(DEVICE)
+    where = (
+        op.instruction_name.data,
+        "ENTRY" if computation.is_entry else computation.sym_name.data,
+        op.opcode,
+        symbolic_type(op.result, sizes),
+        device.data if isinstance(device, StringAttr) else None,
+    )
+    if not is_library_call(op):
+        return ListedOp(*where, NUMPY, None, True, "the op's definition, in NumPy")
+    try:
+        function = library_call_of(op)[0]
+    except Unsupported as error:
+        return ListedOp(*where, LIBRARY, None, False, error.message)
+    return ListedOp(*where, LIBRARY, function, True, f"library function {function}")

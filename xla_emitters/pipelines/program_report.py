@@ -1,0 +1,138 @@
+"""Why a program with unknown sizes runs as it does: symbols and where each is from, what a run checks, what runs where.
+
+    jit_layer for h200: (f32[b,s,32], f32[32,32]) -> f32[b,s,32]
+    symbols
+      b     argument 0 (p0) 'x', axis 0; in [1, ∞)
+    checked before a run
+      argument 0 (p0) 'x' is f32[b,s,32]
+    ops
+      ENTRY  dot_general.5  f32[b,s,64]  library function gemm
+    memory at b = 2, s = 16
+      ...
+
+Source: docs/reference/4 2.1, 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dtypes import Array
+from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM_STAGES
+from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
+from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
+from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.trace import Trace
+from xla_emitters.trace.explain import remarks_json
+
+
+class Compiled(Described, Protocol):
+    """What is asked here of a `DynamicProgram`."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def stages(self) -> tuple[str, ...]: ...
+    @property
+    def trace(self) -> Trace: ...
+    @property
+    def counters(self) -> Counters: ...
+    def at(self, stage: str) -> ModuleOp: ...
+    def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]: ...
+
+
+def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
+    """The whole explanation as text.
+
+    values  of the symbols, at which the memory of a run is shown; none: it is not, where sizes are unknown
+    raises  DataError as `drawn_inputs`, where some values are given and others not
+    """
+    lines = [signature(program), program.sizes.report()]
+    lines += _ops(_listing(program))
+    if values or not program.symbols:
+        lines += _memory(program, values or {})
+    lines += [f"{remark}" for remark in program.trace.remarks]
+    return "\n".join(lines)
+
+
+def signature(program: Compiled) -> str:
+    """Name, device, and the types of parameters and results with the program's symbols."""
+    guards = program.sizes.guards
+    parameters = ", ".join(
+        f"{element}[{','.join(str(size).replace(' ', '') for size in parameter.shape)}]"
+        for element, parameter in zip(guards.types, guards.parameters, strict=True)
+    )
+    results = ", ".join(result_types(program.source, program.sizes))
+    return f"{program.name} for {program.target}: ({parameters}) -> ({results})"
+
+
+def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """The same as plain data: see docs/json.md."""
+    guards = program.sizes.guards
+    data: dict[str, Any] = {
+        "name": program.name,
+        "target": program.target,
+        "symbols": [
+            {
+                "name": solved.symbol,
+                "argument": solved.axis.argument,
+                "axis": solved.axis.axis,
+                "size": str(guards.parameters[solved.axis.argument].shape[solved.axis.axis]),
+            }
+            for solved in guards.plan.solved
+        ],
+        "guards": list(guards.lines()),
+        "unresolved": len(program.sizes.unresolved),
+        "ops": [asdict(op) for op in _listing(program).ops],
+        "remarks": remarks_json(program.trace),
+    }
+    if values or not program.symbols:
+        data["memory"] = _measured(program, values or {})
+    return data
+
+
+def _listing(program: Compiled) -> ProgramListing:
+    """Of the last stage on tensors, which knows most."""
+    stage = [stage for stage in program.stages if stage in ON_TENSORS][-1]
+    return list_program(program.at(stage))
+
+
+def _ops(listing: ProgramListing) -> list[str]:
+    rows = [(op.computation, op.name, op.type, op.device or "", op.reason) for op in listing.ops]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    lines = ["ops on data"]
+    for row in rows:
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False) if width]
+        lines.append("  " + "  ".join([*cells, row[4]]).rstrip())
+    calls = sum(op.runs == LIBRARY for op in listing.ops)
+    lines.append(f"  {len(listing.ops)} ops, {calls} of them library calls; {listing.of_sizes} more compute sizes")
+    lines.append("  no kernels: programs have none of their own yet, ops run by NumPy on the CPU")
+    return lines
+
+
+def _measured(program: Compiled, values: Mapping[str, int]) -> dict[str, Any]:
+    """What one run takes at these sizes."""
+    inputs = drawn_inputs(program, values, 0)
+    results = program.run(inputs, PROGRAM_STAGES[-1])
+    counters = program.counters
+    return {
+        "sizes": dict(values),
+        "arguments": sum(array.nbytes for array in inputs),
+        "results": sum(array.nbytes for array in results),
+        "peak": counters.peak_bytes,
+        "buffers": counters.allocations // max(counters.runs, 1),
+    }
+
+
+def _memory(program: Compiled, values: Mapping[str, int]) -> list[str]:
+    found = _measured(program, values)
+    at = ", ".join(f"{name} = {value}" for name, value in values.items())
+    return [
+        f"memory{f' at {at}' if at else ''}",
+        f"  {found['arguments']} bytes of arguments, {found['results']} of results",
+        f"  {found['buffers']} buffers, at most {found['peak']} bytes of them at once",
+    ]

@@ -1,0 +1,72 @@
+"""A file for each kernel of a program, at a stage that has kernels.
+
+    compile module.hlo -o DIR/              DIR/fusion.ptx, DIR/fusion_1.ptx ...       each holds one entry, and can be loaded alone
+    compile module.hlo --stage flat -o DIR/ DIR/fusion.mlir ...
+
+Files and entries are named as the kernels of `compile --json`. All kernels of a program are one text at `llvm` and `ptx`; a file gets what
+is in it besides the other entries: tables, shared memory and functions, which several may use.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xla_emitters.errors import UsageError
+
+if TYPE_CHECKING:
+    from xla_emitters.program import Program
+
+_SUFFIXES = {"ptx": ".ptx", "llvm": ".ll"}
+_ENTRIES = {
+    "ptx": re.compile(
+        r"^(?:\t// \.globl[^\n]*\n)?\.visible \.entry (?P<name>[\w$.]+)\(.*?^\}\n(?:[^\S\n]*// -- End function\n)?\n?",
+        re.MULTILINE | re.DOTALL,
+    ),
+    "llvm": re.compile(r'^define ptx_kernel void @"?(?P<name>[\w$.]+)"?\(.*?^\}\n\n?', re.MULTILINE | re.DOTALL),
+}
+"""A kernel's entry in the text of a stage."""
+
+
+def is_directory(output: str) -> bool:
+    """Whether a value of `-o` names a directory: one that exists, or a name that ends in a slash."""
+    return output != "-" and (output.endswith("/") or Path(output).is_dir())
+
+
+def write_kernel_files(program: Program, directory: Path) -> list[Path]:
+    """Writes the files, and makes the directory; returns their paths. raises UsageError where they cannot be written."""
+    texts = {kernel.name: _text(program, number) for number, kernel in enumerate(program.kernels)}
+    suffix, written = _SUFFIXES.get(program.stage, ".mlir"), list[Path]()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            written.append(directory / f"{name}{suffix}")
+            written[-1].write_text(text if text.endswith("\n") else text + "\n", "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
+    return written
+
+
+def _text(program: Program, number: int) -> str:
+    """A kernel's text at the program's stage."""
+    kernels = program.kernels
+    name = kernels[number].name
+    if len(kernels) == 1:
+        return program.code
+    if (entry := _ENTRIES.get(program.stage)) is not None:
+        others = {kernel.name for kernel in kernels} - {name}
+        return entry.sub(lambda found: "" if found["name"] in others else found[0], program.code)
+    trace = program.traces[number]
+    text = trace[program.stage].ir
+    if text is None:
+        raise UsageError("the program was compiled without recording its IR", stage="output")
+    # Alone, the entry has the name that it had before it met others of that name.
+    return re.sub(rf"@{re.escape(_entry_in(text))}(?![\w$.])", f"@{name}", text)
+
+
+def _entry_in(text: str) -> str:
+    """The name of the entry of one kernel's module: its first function with a launch."""
+    found = re.search(r"^\s*(?:func\.func|llvm\.func)(?: \w+)* @([\w$.]+)", text, re.MULTILINE)
+    assert found is not None
+    return found[1]

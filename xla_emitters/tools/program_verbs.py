@@ -1,0 +1,317 @@
+"""The verbs on a program: StableHLO, with sizes that may be unknown. The file's text says that it is one.
+
+    xla-emitters run layer.mlir --inputs a.npz --outputs a.out.npz --inputs b.npz --outputs b.out.npz      one compilation, two runs
+    xla-emitters run layer.mlir --sizes b=2,s=16                                                           inputs from the seed
+
+Each function is what the verb of its name does when `program_text` finds StableHLO in its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.tools.common import (
+    arrays_source,
+    counted,
+    max_iterations,
+    print_dumps,
+    print_warnings,
+    record_wanted,
+    refuse_second_reader,
+    write_file,
+)
+from xla_emitters.tools.terminal import coloured, progress
+from xla_emitters.trace.text import stage_table
+
+if TYPE_CHECKING:
+    from xla_emitters.dtypes import Array
+    from xla_emitters.explore.check import Verdict
+    from xla_emitters.pipelines.programs import DynamicProgram
+
+_SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sizes", metavar="b=2,s=16", help="of a program: the unknown sizes at which inputs are drawn from --seed"
+    )
+
+
+def program_text(source: str | Path) -> tuple[str, str] | None:
+    """The text of a program and its name; None for what is no StableHLO, or cannot be read, about which the verb itself will speak."""
+    from xla_emitters.stablehlo_text import is_stablehlo
+
+    if isinstance(source, str):
+        return (source, "<stdin>") if is_stablehlo(source) else None
+    try:
+        text = source.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return (text, str(source)) if is_stablehlo(text) else None
+
+
+def refuse_sizes(options: argparse.Namespace) -> None:
+    """raises UsageError for --sizes with HLO text, whose sizes are all known"""
+    if options.sizes is not None:
+        raise UsageError("--sizes is for programs (StableHLO); the sizes of HLO text are known", stage=options.verb)
+
+
+def refuse(options: argparse.Namespace, **names: str) -> None:
+    """raises UsageError for an option of modules that was given with a program. names: field -> how the option is spelled"""
+    for field, spelled in names.items():
+        if getattr(options, field, None):
+            raise UsageError(
+                f"{spelled} is for modules of HLO text; {options_file(options)} is a program in StableHLO",
+                stage=options.verb,
+                help=f"leave out {spelled}",
+            )
+
+
+def options_file(options: argparse.Namespace) -> str:
+    return options.file if "file" in options else options.files[0]
+
+
+def sizes_given(text: str | None) -> dict[str, int]:
+    """The value of --sizes. raises UsageError for what is no list of NAME=NUMBER, and for a name that is there twice."""
+    if text is None:
+        return {}
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        match = _SIZE.fullmatch(part.strip())
+        if match is None or match[1] in found:
+            why = "is given twice" if match else "is no NAME=NUMBER"
+            raise UsageError(f"--sizes {text}: '{part.strip()}' {why}", stage="usage", help="--sizes b=2,s=16")
+        found[match[1]] = int(match[2])
+    return found
+
+
+def compiled(
+    options: argparse.Namespace, text: str, name: str, stage: str | None = None, record: str = "stages"
+) -> DynamicProgram:
+    """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not."""
+    from xla_emitters.explore.programs import compile_text
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.passes import PROGRAM_STAGES
+
+    if stage is not None and stage not in PROGRAM_STAGES:
+        raise UsageError(
+            f"a program has no stage '{stage}'", stage=options.verb, help=f"one of: {', '.join(PROGRAM_STAGES)}"
+        )
+    refuse(options, fusion="--fusion")
+    wanted = CompileOptions(target=options.target, stage=stage or PROGRAM_STAGES[-1], record=record)
+    with progress(f"compiling {name}"):
+        return compile_text(text, name, wanted)
+
+
+# --------------------------------------------------------------------------------------------------------------- compile
+
+
+def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
+    """Prints the program's IR, or its host program, at a stage."""
+    refuse(options, keep_intermediates="--keep-intermediates")
+    program = compiled(
+        options, text, name, options.stage, "passes" if options.diff else record_wanted(options, "stages")
+    )
+    if options.json:
+        printed = json.dumps(program.to_json(), indent=2)
+    elif options.diff:
+        points = [int(point) if point.isdecimal() else point for point in options.diff]
+        try:
+            printed = program.trace.diff(*points)
+        except KeyError as error:
+            raise UsageError(str(error.args[0]), stage="diff") from error
+    else:
+        printed = program.code
+    printed = printed if printed.endswith("\n") else printed + "\n"
+    if options.output == "-":
+        sys.stdout.write(coloured(printed, "json" if options.json else "mlir", sys.stdout))
+    else:
+        write_file(options.output, printed)
+    print_dumps(options, program)
+    print_warnings(program)
+    return 0
+
+
+# -------------------------------------------------------------------------------------------------------- list, explain
+
+
+def list_program(options: argparse.Namespace, text: str, name: str) -> int:
+    """Prints a line for each op that works on data."""
+    from xla_emitters.pipelines.program_listing import list_program as listed
+
+    program = compiled(options, text, name, "hlo")
+    listing = listed(program.module)
+    if options.json:
+        print(json.dumps({"target": options.target, **listing.to_json()}, indent=2))
+        return 0
+    rows = [(op.name, op.computation, op.type, op.function or op.opcode, op.reason) for op in listing.ops]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    for row in rows:
+        print("  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip())
+    refused = sum(not op.supported for op in listing.ops)
+    print(
+        f"{counted(0, 'kernel')}, {counted(len(listing.library_calls), 'library call')}, "
+        f"{counted(len(listing.ops) - len(listing.library_calls), 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
+    )
+    return 0
+
+
+def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
+    """Prints symbols, guards, what runs where and why, and, at given sizes, the memory over a run."""
+    from xla_emitters.pipelines.program_report import report, report_json
+
+    program = compiled(options, text, name)
+    values = sizes_given(options.sizes)
+    data = report_json(program, values) if options.json else report(program, values)
+    print(json.dumps(data, indent=2) if options.json else data)
+    return 0
+
+
+# ----------------------------------------------------------------------------------------------------------------- check
+
+
+def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
+    """Runs every stage and compares with the NumPy reference."""
+    from xla_emitters.explore.programs import check_program, wanted_stages
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+    from xla_emitters.runtime.arrays import load_given
+
+    stages = wanted_stages(options.stages)
+    program = compiled(options, text, name, record="passes" if options.stages == "passes" else "stages")
+    if (given := arrays_source(options.inputs)) is None:
+        values = sizes_given(options.sizes)
+        if len(options.files) > 1:  # of several files, each has some of the sizes
+            values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
+        inputs = drawn_inputs(program, values, options.seed)
+    else:
+        refuse_sizes_with_inputs(options)
+        inputs = load_given(given, "p", len(program.sizes.guards.types))
+    return check_program(
+        program, inputs, stages, options.atol, options.rtol, most_iterations=max_iterations(options, "check")
+    )
+
+
+def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
+    if options.sizes is not None:
+        raise UsageError("--sizes with --inputs: the arrays have sizes", stage=options.verb, help="leave out --sizes")
+
+
+# ------------------------------------------------------------------------------------------------------------------- run
+
+
+def run_program(options: argparse.Namespace, text: str, name: str) -> int:
+    """Compiles once, then runs each pair of --inputs and --outputs in order; a bad pair ends the run."""
+    inputs: list[str] = options.inputs or []
+    outputs: list[str] = options.outputs or []
+    if len(inputs) != len(outputs) and max(len(inputs), len(outputs)) > 1:
+        raise UsageError(
+            f"--inputs is given {len(inputs)} times and --outputs {len(outputs)} times: they are pairs", stage="run"
+        )
+    refuse(options, sanitize="--sanitize", access_report="--access-report")
+    if options.platform == "cuda":
+        raise UsageError("programs run on the CPU: no kernels are made of them yet", stage="run", help="--platform cpu")
+    if inputs:
+        refuse_sizes_with_inputs(options)
+    refuse_second_reader("run", options.file, *inputs)
+    if outputs.count("-") > 1:
+        raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
+    if options.json and "-" in outputs:
+        raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
+    values = sizes_given(options.sizes)
+    record = record_wanted(options, "stages" if options.stage or options.show_stages else "none")
+    results, standard = BytesIO(), sys.stdout
+    with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
+        try:
+            return _compile_and_run(options, text, name, values, record, inputs, outputs, results)
+        finally:
+            if written := results.getvalue():
+                standard.buffer.write(written)
+
+
+def _compile_and_run(
+    options: argparse.Namespace,
+    text: str,
+    name: str,
+    values: Mapping[str, int],
+    record: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    standard_output: IO[bytes],
+) -> int:
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+    from xla_emitters.pipelines.program_listing import list_program
+    from xla_emitters.pipelines.programs import COMPILATIONS
+    from xla_emitters.runtime.arrays import load_given
+
+    before = COMPILATIONS.made
+    program = compiled(options, text, name, options.stage, record)
+    if options.show_stages and not options.json:
+        print(stage_table(program.trace))
+    print_dumps(options, program)
+    print_warnings(program)
+    rows: list[dict[str, Any]] = []
+    try:
+        for number in range(max(1, len(inputs))):
+            source = arrays_source(inputs[number]) if inputs else None
+            if source is None:
+                arrays = drawn_inputs(program, values, options.seed)
+            else:
+                arrays = load_given(source, "p", len(program.sizes.guards.types))
+            target = outputs[number] if outputs else None
+            rows.append(_run_once(options, program, arrays, target, standard_output))
+            rows[-1] |= {"inputs": inputs[number] if inputs else None, "outputs": target}
+    finally:
+        if options.json:
+            calls = len(list_program(program.source).library_calls)
+            counts = {"compiles": COMPILATIONS.made - before, "kernels": 0, "library_calls": calls}
+            print(json.dumps({**counts, "runs": rows}), flush=True)
+    return 0
+
+
+def _run_once(
+    options: argparse.Namespace, program: DynamicProgram, given: Sequence[Array], target: str | None, stream: IO[bytes]
+) -> dict[str, Any]:
+    """One run: results to `target`, and what was done as a row of the JSON. raises NumbersDiffer after the results are written."""
+    from xla_emitters.explore.programs import reference_of
+    from xla_emitters.pipelines.program_inputs import result_specs
+    from xla_emitters.runtime.arrays import save_arrays
+
+    arrays, values = program.checked_with_sizes(given)
+    start = time.perf_counter()
+    with progress(f"running {program.name}"):
+        results = program.run(arrays)
+    seconds = time.perf_counter() - start
+    specs = result_specs(program, results)
+    said: list[str] = [f"r{number} = {spec}" for number, spec in enumerate(specs)]
+    sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
+    said.append(f"ran on the CPU at stage {program.stage}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
+    if target:
+        try:
+            save_arrays(stream if target == "-" else target, "r", results, specs)
+        except OSError as error:
+            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
+        said.append(f"results: {target}")
+    row: dict[str, Any] = {"sizes": values, "results": [asdict(spec) for spec in specs], "seconds": seconds}
+    different = ""
+    if not options.no_reference:
+        with progress("evaluating the reference"):
+            verdict = reference_of(program, arrays, most_iterations=max_iterations(options, "run")).compare(results)
+        row |= {"ok": verdict.ok, "summary": verdict.summary}
+        different = "" if verdict.ok else verdict.summary
+        said.append(verdict.summary)
+    if not options.json:
+        print("\n".join(said), flush=True)
+    if different:
+        raise NumbersDiffer(f"{program.name}: {different}", stage="run")
+    return row

@@ -1,0 +1,122 @@
+"""Jobs in processes of their own: several at once, each with a limit of time; a job that dies or takes too long does not stop the others.
+
+    run_jobs([Job("a.hlo", work_a), Job("b.hlo", work_b)], 2, 60.0, said)      yields Done("a.hlo", result), Done("b.hlo", None, "took ...")
+
+Results come in the order of the jobs. A process is forked where the system can (what was loaded is then loaded), else started anew.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from xla_emitters.tools.terminal import progress
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work with a name; `work` and what it returns can be pickled."""
+
+    name: str
+    work: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a job returned, or why it returned nothing."""
+
+    name: str
+    result: Any
+    failure: str = ""
+
+
+def run_jobs(
+    jobs: Sequence[Job], at_once: int, timeout_seconds: float | None, said: Callable[[str, int], str]
+) -> Iterator[Done]:
+    """Yields what came of each job, in their order.
+
+    timeout_seconds  limit of each job; None: no limit
+    said             the progress line, from the name of the job that is waited for, and how many come after it
+    """
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    waiting, running, done = list(enumerate(jobs))[::-1], dict[Connection, _Running](), dict[int, Done]()
+    try:
+        for number, job in enumerate(jobs):
+            with progress(said(job.name, len(jobs) - number - 1)):
+                while number not in done:
+                    while waiting and len(running) < at_once:
+                        started = _start(context, *waiting.pop(), timeout_seconds)
+                        running[started.connection] = started
+                    for each in _ended(list(running.values())):
+                        del running[each.connection]
+                        done[each.number] = each.outcome(timeout_seconds)
+            yield done.pop(number)
+    finally:
+        for each in running.values():
+            each.end()
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A process, and where its result comes from. `deadline` is on the clock of `time.monotonic`."""
+
+    number: int
+    job: Job
+    process: Any
+    connection: Connection
+    deadline: float | None
+
+    @property
+    def is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def outcome(self, timeout_seconds: float | None) -> Done:
+        """The result that was sent; else why there is none."""
+        try:
+            if self.connection.poll():
+                return Done(self.job.name, self.connection.recv())
+            return Done(self.job.name, None, f"took longer than {timeout_seconds:g} s")
+        except EOFError:
+            self.process.join()
+            return Done(self.job.name, None, f"its process ended with {_signal(self.process.exitcode)}")
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _signal(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _start(context: Any, number: int, job: Job, timeout_seconds: float | None) -> _Running:
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(sending, job), daemon=True)
+    process.start()
+    sending.close()
+    return _Running(
+        number, job, process, receiving, None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    )
+
+
+def _work(connection: Connection, job: Job) -> None:
+    """In the process: sends what the job returns."""
+    connection.send(job.work())
+    connection.close()
+
+
+def _ended(running: Sequence[_Running]) -> list[_Running]:
+    """Waits until some have sent a result, died, or are late; returns these."""
+    deadlines = [each.deadline for each in running if each.deadline is not None]
+    left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+    ready = wait([each.connection for each in running], left)
+    return [each for each in running if each.connection in ready or each.is_late]
