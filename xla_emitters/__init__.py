@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
-    from xla_emitters.pipelines.programs import DynamicProgram as DynamicProgram
     from xla_emitters.indexing import IndexingMap as IndexingMap
+    from xla_emitters.pipelines.programs import DynamicProgram as DynamicProgram
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace

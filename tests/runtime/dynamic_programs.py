@@ -141,7 +141,9 @@ def functions() -> dict[str, Callable[..., Any]]:
         return lax.scan(lambda c, row: (c * 0.5 + row, c), jnp.zeros(x.shape[1]), x, reverse=True)
 
     def nested_loops(x: Any) -> Any:
-        inner = lambda i, total: lax.fori_loop(0, x.shape[1], lambda j, t: t + x[i, j] * (i + j), total)
+        def inner(i: Any, total: Any) -> Any:
+            return lax.fori_loop(0, x.shape[1], lambda j, t: t + x[i, j] * (i + j), total)
+
         return lax.fori_loop(0, x.shape[0], inner, jnp.float32(0))
 
     def convnet(x: Any, kernel: Any, w: Any) -> Any:
@@ -198,7 +200,9 @@ def functions() -> dict[str, Callable[..., Any]]:
         return x + y, x.squeeze(1) * y, jnp.broadcast_to(y, (x.shape[0], y.shape[1]))
 
     def similarity(x: Any, y: Any) -> Any:
-        unit = lambda z: z / jnp.sqrt((z * z).sum(-1, keepdims=True) + 1e-6)
+        def unit(z: Any) -> Any:
+            return z / jnp.sqrt((z * z).sum(-1, keepdims=True) + 1e-6)
+
         return unit(x) @ unit(y).T
 
     def largest_two(x: Any) -> Any:

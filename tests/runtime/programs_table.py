@@ -62,7 +62,7 @@ class Program:
 
 
 def difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    """In units of the largest finite magnitude, or of 1. raises AssertionError where the shape is another one; inf for another inf or NaN."""
+    """In units of the largest finite magnitude, or of 1; inf for another inf or NaN. raises AssertionError for another shape."""
     assert found.shape == wanted.shape, f"shape {found.shape}, JAX has {wanted.shape}"
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     a, b = found.astype(wide), wanted.astype(wide)
@@ -116,7 +116,9 @@ def layer_rows(with_jax: bool) -> tuple[bool, list[str]]:
         import jax
 
         jitted = jax.jit(stablehlo_programs.functions()["layer"])
-    lines = ["layer          error   first ms   warm ms  first/warm" + ("  JAX first ms  JAX warm ms" if with_jax else "")]
+    lines = [
+        "layer          error   first ms   warm ms  first/warm" + ("  JAX first ms  JAX warm ms" if with_jax else "")
+    ]
     is_right = True
     for b, s in LAYER:
         pairs = list[tuple[float, float]]()

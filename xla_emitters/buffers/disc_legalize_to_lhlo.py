@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i1, i32
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr, TupleType, i1, i32
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -45,9 +45,10 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, DEVICE, buffer_type, tensor_of
+from xla_emitters.dialects.lmhlo import BUFFER_OPS, buffer_type, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 
 NAME = "disc-legalize-to-lhlo"
@@ -112,9 +113,8 @@ def _buffers(op: HloOp) -> list[Attribute]:
 
 def _devices(op: HloOp, count: int) -> list[str]:
     """Where each of `count` arrays of the op's value is: one device for all, or a list of them."""
-    said = op.attributes.get(DEVICE, StringAttr("gpu"))
-    devices = list(said) if isa(said, ArrayAttr[StringAttr]) else [said] * count
-    return [device.data for device in devices if isinstance(device, StringAttr)]
+    devices = devices_of(op) or (GPU,)
+    return list(devices) if len(devices) == count else [devices[0]] * count
 
 
 class _Body:
@@ -187,7 +187,7 @@ class _Body:
     def _dimension_size(self, op: GetDimensionSizeOp, buffer: SSAValue) -> SSAValue:
         code = self.code
         size = code.value(code.dim(buffer, integers(op.dimensions)[0]))
-        held = self._allocate(buffer_type(i32, (), "cpu"), [])
+        held = self._allocate(buffer_type(i32, (), HOST), [])
         held.name_hint = op.result.name_hint
         code.builder.insert(memref.StoreOp.get(code.insert(arith.IndexCastOp(size, i32)), held, []))
         return held

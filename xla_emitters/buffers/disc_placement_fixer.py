@@ -18,7 +18,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.lmhlo import DEVICE, BufferOp, space_of
+from xla_emitters.dialects.hlo.placement import DEVICE, GPU, devices_of
+from xla_emitters.dialects.lmhlo import BufferOp, space_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -34,7 +35,7 @@ class DiscPlacementFixerPass(KernelPass):
                 continue
             said, written = device_of(buffer_op), _space(buffer_op)
             if said is None:
-                buffer_op.attributes[DEVICE] = StringAttr(written or _neighbour(buffer_op) or "gpu")
+                buffer_op.attributes[DEVICE] = StringAttr(written or _neighbour(buffer_op) or GPU)
             elif buffer_op.outputs and written not in (None, said):
                 raise self.refuse(
                     buffer_op,
@@ -45,8 +46,8 @@ class DiscPlacementFixerPass(KernelPass):
 
 def device_of(op: Operation) -> str | None:
     """The device that is said to run an op."""
-    device = op.attributes.get(DEVICE)
-    return device.data if isinstance(device, StringAttr) else None
+    devices = devices_of(op)
+    return devices[0] if len(devices) == 1 else None
 
 
 def _space(op: BufferOp) -> str | None:

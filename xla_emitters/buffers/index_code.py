@@ -15,8 +15,10 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr, MemRefType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr
 from xdsl.ir import Operation, SSAValue
+
+from xla_emitters.dialects.lmhlo import tensor_of
 
 INDEX = IndexType()
 Number: TypeAlias = int | SSAValue
@@ -57,8 +59,7 @@ class IndexCode:
 
     def dim(self, buffer: SSAValue, number: int) -> Number:
         """The size of a buffer along one dimension."""
-        assert isinstance(buffer.type, MemRefType)
-        size = buffer.type.get_shape()[number]
+        size = tensor_of(buffer.type).get_shape()[number]
         if size >= 0:
             return size
         if (buffer, number) not in self._dims:

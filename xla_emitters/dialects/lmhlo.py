@@ -18,8 +18,8 @@ Control flow has regions and carries buffers as values, so that a size may chang
 
 A copy or a reshape may be a second name instead of a second buffer (`lmhlo.inc_ref`).
 
-Not here: tuples, calls, sizes as values (`memref.dim` gives those), and what only XLA's optimized modules have (fusions of HLO, async
-operations, communication).
+Not here: tuples, calls, sizes as values (`memref.dim` gives those), random numbers of a hidden state, and what only XLA's optimized
+modules have (fusions of HLO, async operations, communication).
 Source: docs/reference/4 2.2; MLIR-HLO's lmhlo dialect (https://github.com/tensorflow/mlir-hlo).
 """
 
@@ -57,19 +57,18 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS, collectives
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 
 SEGMENTS = AttrSizedOperandSegments.attribute_name
-DEVICE = "disc.device"
-"""The attribute of an op that says which device runs it: "cpu" or "gpu"."""
 
 
 def tensor_of(ir_type: Attribute) -> ArrayType:
     """The tensor that a buffer holds. raises VerifyException for what is no buffer."""
-    if not isinstance(ir_type, MemRefType):
+    if not isa(ir_type, MemRefType[Attribute]):
         raise VerifyException(f"expected a memref, got {ir_type}")
     return array_type(ir_type.element_type, ir_type.get_shape())
 
@@ -180,7 +179,7 @@ def _parse_values(parser: Parser) -> list[Any]:
 
 def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     """The class of an `hlo` op's kin on buffers."""
-    fields = {
+    fields: dict[str, Any] = {
         "__module__": __name__,
         "__doc__": f"`{hlo.name}` on buffers.",
         "__annotations__": {"HLO": ClassVar[type[HloOp]]},
@@ -200,6 +199,8 @@ LEFT_OUT = frozenset(
         *("opt-barrier", "add-dependency", "domain", "after-all", "async-start", "async-update", "async-done"),
         *("copy-start", "copy-done", "infeed", "outfeed", "send", "send-done", "recv", "recv-done"),
         *("get-dimension-size", "set-dimension-size"),
+        # Their values depend on which such ops are before them in the module.
+        *("rng", "rng-get-and-update-state"),
         *map(opcode_of, collectives.OPS),
     )
 )

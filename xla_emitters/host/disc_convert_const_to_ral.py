@@ -101,7 +101,7 @@ def as_bytes(array: Array) -> Array:
 def constants_of(module: ModuleOp) -> dict[str, bytes]:
     """The data that a module holds, by name."""
     held = module.attributes.get(CONSTANTS)
-    found = held.data if isinstance(held, DictionaryAttr) else {}
+    found = dict(held.data) if isinstance(held, DictionaryAttr) else dict[str, Attribute]()
     return {name: undense(value).tobytes() for name, value in found.items() if is_dense(value)}
 
 

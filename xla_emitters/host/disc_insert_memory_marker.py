@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import MARKER, is_marker, type_code
-from xla_emitters.dialects.lmhlo import space_of
+from xla_emitters.dialects.lmhlo import space_of, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -48,10 +48,9 @@ class DiscInsertMemoryMarkerPass(KernelPass):
 
 def marker_name(ir_type: Attribute) -> str:
     """
-    >>> from xdsl.dialects.builtin import f32
+    >>> from xdsl.dialects.builtin import MemRefType, f32
     >>> marker_name(MemRefType(f32, [-(2**63), 4]))
     'gpu_mem_marker_2df32_x_4'
     """
-    assert isinstance(ir_type, MemRefType)
-    sizes = ["x" if size < 0 else str(size) for size in ir_type.get_shape()]
+    sizes = ["x" if size < 0 else str(size) for size in tensor_of(ir_type).get_shape()]
     return "_".join((f"{MARKER}{type_code(ir_type).removeprefix('m')}", *sizes))

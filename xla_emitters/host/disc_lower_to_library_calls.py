@@ -130,8 +130,8 @@ def _conv(op: BufferOp) -> str | None:
 
 
 def _copy(op: BufferOp) -> str | None:
-    spaces = tuple(space_of(value.type) or "gpu" for value in (op.inputs[0], op.outputs[0]))
-    name = {("cpu", "gpu"): "h2d", ("gpu", "cpu"): "d2h", ("gpu", "gpu"): "d2d"}.get(spaces, "h2h")
+    source, target = ("h" if space_of(value.type) == "cpu" else "d" for value in (op.inputs[0], op.outputs[0]))
+    name = f"{source}2{target}"
     device = "cpu" if name == "h2h" else "gpu"
     context, stream = context_of(op), stream_of(op)
     made: list[Operation] = [DispatchOp(name, device, [context, stream, *op.operands])]

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, cf, func, memref
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects import lmhlo
@@ -38,7 +38,8 @@ from xla_emitters.dialects.disc_ral import (
     is_marker,
     is_runtime_value,
 )
-from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import DTYPES, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -149,14 +150,12 @@ class _Writer:
 
     def shape(self, ir_type: Attribute, sizes: Sequence[SSAValue]) -> str:
         """The sizes of a buffer, those that its type leaves open by value."""
-        assert isinstance(ir_type, MemRefType)
         unknown = iter(sizes)
-        return self.tuple([str(size) if size >= 0 else self[next(unknown)] for size in ir_type.get_shape()])
+        return self.tuple([str(size) if size >= 0 else self[next(unknown)] for size in tensor_of(ir_type).get_shape()])
 
     def dtype(self, ir_type: Attribute) -> str:
         """The name of a buffer's element type."""
-        assert isinstance(ir_type, MemRefType)
-        name = dtype_of(ir_type.element_type).name
+        name = dtype_of(tensor_of(ir_type).element_type).name
         self.dtypes[name] = name
         return name
 
@@ -197,7 +196,7 @@ class _Writer:
         if isinstance(op.config, StringAttr):
             arguments.append(repr(op.config.data))
         elif op.config is not None:
-            arguments.append(self.tuple([str(number) for number in op.config.get_values()]))
+            arguments.append(self.tuple([str(number) for number in integers(op.config)]))
         called = RalName.parse(op.full_name)
         if op.full_name not in self.calls:
             kind = [code for code in (*called.ins, *called.outs) if code[0] == "m"][-1:]

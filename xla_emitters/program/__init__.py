@@ -31,7 +31,7 @@ from xla_emitters.program.arrays import (
     SlotArray,
     extent_at,
 )
-from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json
+from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json, step_json
 from xla_emitters.program.compiled import LAUNCHERS, Program
 from xla_emitters.program.steps import (
     Allocation,
@@ -44,6 +44,7 @@ from xla_emitters.program.steps import (
     Step,
     kernels_in,
     on_slots,
+    steps_in,
 )
 
 __all__ = [
@@ -71,4 +72,6 @@ __all__ = [
     "kernel_json",
     "kernels_in",
     "on_slots",
+    "step_json",
+    "steps_in",
 ]

@@ -34,7 +34,7 @@ class Kernel:
 class LibraryCall:
     """A call of a function that a library has.
 
-    name         of the function, in `library.FUNCTIONS`
+    name         of our function, a row of `library.FUNCTIONS` such as "gemm"; not HLO's custom_call_target, "__cublas$gemm"
     instruction  the HLO instruction that asks for it
     operands     arrays that are read
     results      arrays that are written
@@ -107,16 +107,20 @@ def on_slots(kernel: Kernel, slots: Sequence[Slot]) -> Kernel:
     return replace(kernel, arguments=tuple(replace(a, kind=slot.kind, index=slot.index) for a, slot in pairs))
 
 
-def kernels_in(steps: Sequence[Step]) -> Iterator[Kernel]:
-    """The kernels of steps and of the steps inside them, in the order in which they are written down."""
+def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
+    """Steps and the steps inside them, in the order in which they are written down."""
     for step in steps:
+        yield step
         match step:
-            case Kernel():
-                yield step
             case Loop():
-                yield from kernels_in((*step.condition, *step.body))
+                yield from steps_in((*step.condition, *step.body))
             case Branch():
                 for branch in step.branches:
-                    yield from kernels_in(branch)
+                    yield from steps_in(branch)
             case _:
                 pass
+
+
+def kernels_in(steps: Sequence[Step]) -> Iterator[Kernel]:
+    """The kernels of steps and of the steps inside them, in the order in which they are written down."""
+    return (step for step in steps_in(steps) if isinstance(step, Kernel))

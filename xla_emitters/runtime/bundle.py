@@ -1,13 +1,15 @@
-"""Makes a bundle: kernels compiled here for a machine that has only Python, NumPy, ml_dtypes and CuPy.
+"""Makes a bundle: programs compiled here for a machine that has only Python, NumPy, ml_dtypes and CuPy.
 
     kernels.zip
       __main__.py                 `python kernels.zip` checks and times everything (bundle_main.py)
-      draws.py  packing.py        our modules that it imports
-      manifest.json               cases: parameters with the recipe and checksum of their draw, results, kernels with launch and arguments
+      xla_emitters/...            the files of ours that it imports, as they are: `FILES`
+      manifest.json               cases: parameters with the recipe and checksum of their draw, results, temporaries, kernels and steps
       gelu/hlo.txt                the HLO text that was compiled
-      gelu/ours-0.ptx             one per code ("ours", or a rival such as XLA's own PTX) and kernel
+      gelu/ours-0.ptx             one per code ("ours", or a rival such as XLA's own PTX) and PTX module
       gelu/expected.npz           r0.positions, r0.low, r0.high: the compared positions of result 0 and the bounds there
 
+Steps are as in `Program.to_json`: loops, branches, library calls, copies. A program that calls a function which CuPy lacks is there
+too; its case says why no GPU runs it (`refused`).
 Results up to 1 MiB are compared whole; larger ones at 65,536 positions: the first and last elements and a seeded choice.
 Nothing in a bundle is pickled. Source: docs/reference/contracts "Bundle".
 """
@@ -25,12 +27,39 @@ from typing import IO, Any
 
 import numpy as np
 
+import xla_emitters
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.program import ArraySpec, Kernel, Program, kernel_json
-from xla_emitters.runtime import bundle_main, draws, packing
+from xla_emitters.errors import UsageError
+from xla_emitters.program import (
+    Allocation,
+    ArraySpec,
+    Kernel,
+    LibraryCall,
+    Program,
+    Release,
+    Slot,
+    Step,
+    kernel_json,
+    step_json,
+    steps_in,
+)
+from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import bit_pattern
+from xla_emitters.runtime.cupy_platform import refusal
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.tolerance import Bounds
+
+PACKAGE = Path(xla_emitters.__file__).parent
+FACES = ("program", "runtime")
+"""Packages whose `__init__.py` is empty in a bundle: theirs import more than a bundle has."""
+FILES = (
+    "__init__.py",
+    "errors.py",
+    *sorted(f"{room}/{path.name}" for room in ("library", "shapes") for path in (PACKAGE / room).glob("*.py")),
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "steps")),
+    *(f"runtime/{stem}.py" for stem in ("cupy_platform", "draws", "packing", "steps")),
+)
+"""The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""
 
 WHOLE_BYTES = 1 << 20
 POSITIONS = 65_536
@@ -46,7 +75,8 @@ class Case:
     hlo       the text that was compiled
     inputs    drawn from `seed` and `places`, as `inputs.draw_inputs` does
     bounds    per result, the least and greatest allowed value of each element
-    rivals    other kernels for the same arguments, by label: checked and timed in the same run
+    rivals    other kernels for the same arguments, by label: checked and timed in the same run; for programs of kernels alone. The
+              kernels of one rival have different names
     places    number of a parameter that holds window starts -> the range of those starts
     """
 
@@ -61,15 +91,26 @@ class Case:
 
 
 def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
-    """Writes the zip. raises OSError where the file cannot be written."""
+    """Writes the zip. raises OSError where the file cannot be written; UsageError for rivals of a program of more than kernels."""
+    for case in cases:
+        if case.rivals and not all(isinstance(step, Kernel | Allocation | Release) for step in case.program.steps):
+            raise UsageError(f"{case.name} is more than kernels: it has no rivals", stage="bundle")
     manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", Path(bundle_main.__file__).read_text("utf-8"))
-        archive.writestr("draws.py", Path(draws.__file__).read_text("utf-8"))
-        archive.writestr("packing.py", Path(packing.__file__).read_text("utf-8"))
+        for face in FACES:
+            archive.writestr(f"xla_emitters/{face}/__init__.py", "")
+        for name in FILES:
+            archive.writestr(f"xla_emitters/{name}", (PACKAGE / name).read_text("utf-8"))
         for case, name in zip(cases, _unique([case.name for case in cases]), strict=True):
             manifest["cases"].append(_write_case(archive, case, name))
         archive.writestr("manifest.json", json.dumps(manifest, indent=1))
+
+
+def refused_on_gpu(program: Program) -> str:
+    """Why no GPU runs the program through CuPy, as far as that is known before it runs; "" where nothing is."""
+    reasons = (refusal(step) for step in steps_in(program.steps) if isinstance(step, LibraryCall))
+    return next((reason for reason in reasons if reason), "")
 
 
 def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
@@ -94,14 +135,12 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
     stream = io.BytesIO()
     np.savez(stream, allow_pickle=False, **expected)
     archive.writestr(f"{name}/expected.npz", stream.getvalue())
-    codes: list[dict[str, Any]] = []
-    for label, kernels in (("ours", program.kernels), *case.rivals):
-        rows: list[dict[str, Any]] = []
-        for number, kernel in enumerate(kernels):
-            entry = f"{name}/{label}-{number}.ptx"
-            archive.writestr(entry, kernel.ptx)
-            rows.append({**kernel_json(kernel), "ptx": entry})
-        codes.append({"label": label, "kernels": rows})
+    temporaries = [Allocation(Slot("temporary", number)) for number in range(len(program.temporaries))]
+    codes = [_write_code(archive, f"{name}/ours", "ours", program.kernels, program.steps)]
+    codes += [
+        _write_code(archive, f"{name}/{label}", label, kernels, (*temporaries, *kernels))
+        for label, kernels in case.rivals
+    ]
     return {
         "name": name,
         "hlo": f"{name}/hlo.txt",
@@ -110,27 +149,36 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
         "expected": f"{name}/expected.npz",
         "parameters": [
             {
-                **_spec(spec),
+                **_recipe(spec),
                 "places": asdict(case.places[number]) if number in case.places else None,
                 "sha256": hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest(),
             }
             for number, (spec, array) in enumerate(zip(program.parameters, case.inputs, strict=True))
         ],
-        "results": [_spec(spec) for spec in program.results],
+        "results": [asdict(spec) for spec in program.results],
+        "temporaries": [asdict(spec) for spec in program.temporaries],
+        "refused": refused_on_gpu(program),
         "codes": codes,
     }
 
 
-def _spec(spec: ArraySpec) -> dict[str, Any]:
-    row = dtype(spec.dtype)
-    return {
-        **asdict(spec),
-        "kind": row.kind.value,
-        "bits": row.significant_bits,
-        "packed": row.bits < 8,
-        "numpy": row.numpy.name,
-        "physical": list(reversed(spec.minor_to_major)),
+def _write_code(
+    archive: zipfile.ZipFile, prefix: str, label: str, kernels: Sequence[Kernel], steps: Sequence[Step]
+) -> dict[str, Any]:
+    """Writes the PTX of kernels, each text once. Returns the code's entry in the manifest."""
+    entries = {
+        ptx: f"{prefix}-{number}.ptx" for number, ptx in enumerate(dict.fromkeys(kernel.ptx for kernel in kernels))
     }
+    for ptx, entry in entries.items():
+        archive.writestr(entry, ptx)
+    rows = [{**kernel_json(kernel), "ptx": entries[kernel.ptx]} for kernel in kernels]
+    return {"label": label, "kernels": rows, "steps": [step_json(step, kernels) for step in steps]}
+
+
+def _recipe(spec: ArraySpec) -> dict[str, Any]:
+    """What `draws.draw` needs to know of a parameter."""
+    row = dtype(spec.dtype)
+    return {**asdict(spec), "kind": row.kind.value, "bits": row.significant_bits}
 
 
 def _unique(names: Sequence[str]) -> list[str]:

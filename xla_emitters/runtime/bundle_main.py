@@ -1,25 +1,29 @@
-"""Runs a bundle of kernels: `python KERNELS.zip [--json OUT.json] [--repeat N]`.
+"""Runs a bundle: `python KERNELS.zip [--json OUT.json] [--repeat N] [--max-iterations N]`.
 
-Needs Python, NumPy and ml_dtypes, and to run kernels also CuPy and an NVIDIA GPU. Draws the inputs again from their recipe, launches every
-kernel, compares its results with the bounds in the bundle, times it (CUDA events, median, buffers rotated so that the cache is cold),
-prints a table and writes JSON. Without a GPU it checks the manifest, redraws the inputs and prints 'not run'.
+Needs Python, NumPy and ml_dtypes, and to run programs also CuPy and an NVIDIA GPU. Draws the inputs again from their recipe, runs the steps
+of every program, loops and library calls among them, compares its results with the bounds in the bundle, times it, prints a table
+and writes JSON. Without a GPU it checks the manifest, redraws the inputs and prints 'not run'.
 
-Exit codes: 0 all results right, or not run; 1 the bundle is damaged; 2 usage; 3 numbers differ; 4 the driver rejects a kernel, or this
-Python has no NumPy or ml_dtypes. This file is `__main__.py` of the zip: it imports `draws.py` and `packing.py` of the zip and nothing of
-xla_emitters. Nothing in a bundle is executed but these three files and the PTX.
+Times are medians over the whole sequence of steps, by CUDA events, with buffers rotated so that the cache is cold. A program that reads
+predicates back, as its loops and branches do, is timed end to end by the host's clock; its row says so.
+
+Exit codes: 0 all results right, or not run; 1 the bundle is damaged; 2 usage; 3 numbers differ; 4 the driver rejects a kernel, CuPy lacks
+a library function, or this Python has no NumPy or ml_dtypes. This file is `__main__.py` of the zip, where the files of xla_emitters that it
+imports are too. Nothing else in a bundle is executed, but the PTX.
 """
 
 import argparse
 import hashlib
-import importlib
 import io
 import json
-import math
 import platform
 import statistics
 import sys
-import tempfile
+import time
 import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,48 +34,99 @@ except ModuleNotFoundError as missing:
     print(f"error: {sys.executable} has no {missing.name}: pip install numpy ml_dtypes", file=sys.stderr)
     sys.exit(4)
 
-FORMAT = 3
+from xla_emitters.errors import ExecutionError, XlaEmittersError
+from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.program.arrays import ArraySpec, Slot
+from xla_emitters.program.as_json import array_from_json, kernel_from_json, steps_from_json
+from xla_emitters.program.steps import Allocation, Kernel, LibraryCall, Release, Step, kernels_in
+from xla_emitters.runtime.cupy_platform import (
+    Buffers,
+    CupyPlatform,
+    bytes_of,
+    empty,
+    find_cupy,
+    load_functions,
+    to_device,
+    to_host,
+)
+from xla_emitters.runtime.draws import Places, draw
+from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
+
+FORMAT = 4
 EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
 
 
+@dataclass(frozen=True)
+class Code:
+    """Steps for the arrays of one case, "ours" or a rival's."""
+
+    label: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class BundledCase:
+    """One program of the manifest.
+
+    row      its entry in the manifest
+    arrays   of parameters, results and temporaries, by kind
+    refused  why no GPU runs it; "" where nothing is known against it
+    """
+
+    name: str
+    row: dict[str, Any]
+    arrays: dict[str, list[ArraySpec]]
+    codes: list[Code]
+    refused: str
+
+    def array(self, slot: Slot) -> ArraySpec:
+        return self.arrays[slot.kind][slot.index]
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python KERNELS.zip", description="Check and time a bundle of kernels.")
+    parser = argparse.ArgumentParser(prog="python KERNELS.zip", description="Check and time a bundle of programs.")
     parser.add_argument("--bundle", default=sys.path[0], help=argparse.SUPPRESS)
     parser.add_argument("--json", metavar="OUT", help="write the results as JSON")
-    parser.add_argument("--repeat", type=int, default=50, help="timed launches of each kernel (default 50)")
+    parser.add_argument("--repeat", type=int, default=50, help="timed runs of each program (default 50)")
+    limit = f"a loop that runs longer is an error; default {MOST_ITERATIONS}"
+    parser.add_argument("--max-iterations", metavar="N", type=int, default=MOST_ITERATIONS, help=limit)
     options = parser.parse_args(argv)
     if options.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if options.max_iterations < 0:
+        parser.error("--max-iterations must not be negative")
     try:
         archive = zipfile.ZipFile(options.bundle)
         if damaged := archive.testzip():
             raise ValueError(f"'{damaged}' is damaged")
         manifest = json.loads(archive.read("manifest.json"))
         problem = manifest_problem(manifest, set(archive.namelist()))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        cases = [] if problem else [read_case(archive, row) for row in manifest["cases"]]
+    except (OSError, LookupError, TypeError, ValueError, zipfile.BadZipFile) as error:
         print(f"error: {options.bundle} is not a bundle: {error}", file=sys.stderr)
         return 1
     if problem:
         print(f"error: {options.bundle}: {problem}", file=sys.stderr)
         return 1
-    gpu, reason = find_gpu()
+    cupy, reason = find_cupy()
     rows: list[dict[str, Any]] = []
-    for case in manifest["cases"]:
+    for case in cases:
         try:
-            inputs = redraw(case)
+            inputs = redraw(case.row)
         except ValueError as error:
-            print(f"error: {case['name']}: {error}", file=sys.stderr)
+            print(f"error: {case.name}: {error}", file=sys.stderr)
             return 1
-        if gpu is None:
-            rows += [{"case": case["name"], "code": code["label"], "verdict": "not run"} for code in case["codes"]]
-        else:
-            expected = load_expected(archive, case)
-            for code in case["codes"]:
-                row = run_code(gpu, archive, case, code, inputs, expected, options.repeat)
-                rows.append({"case": case["name"], "code": code["label"], **row})
-    print_table(rows, "not run: " + reason if gpu is None else describe(gpu))
+        for code in case.codes:
+            if cupy is None:
+                row = {"verdict": "not run"} | ({"reason": f"refused on a GPU: {case.refused}"} if case.refused else {})
+            elif case.refused:
+                row = {"verdict": "refused", "reason": case.refused}
+            else:
+                row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
+            rows.append({"case": case.name, "code": code.label, **row})
+    print_table(rows, "not run: " + reason if cupy is None else describe(cupy))
     if options.json:
-        report = {"device": None if gpu is None else describe(gpu), "reason": reason, "rows": rows}
+        report = {"device": None if cupy is None else describe(cupy), "reason": reason, "rows": rows}
         try:
             Path(options.json).write_text(json.dumps(report, indent=1), "utf-8")
         except OSError as error:
@@ -83,7 +138,8 @@ def main(argv: list[str] | None = None) -> int:
 def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
     """What is wrong with the manifest, or None."""
     if manifest.get("format") != FORMAT:
-        return f"its format is {manifest.get('format')!r}, but this script reads {FORMAT}"
+        found = f"its format is {manifest.get('format')!r}, but this script reads {FORMAT}"
+        return f"{found}; make it again with 'xla-emitters bundle'"
     for case in manifest.get("cases", []):
         kernels = [kernel for code in case["codes"] for kernel in code["kernels"]]
         for wanted in [case["expected"], case["hlo"], *(kernel["ptx"] for kernel in kernels)]:
@@ -92,28 +148,31 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
     return None if manifest.get("cases") else "it has no cases"
 
 
-def numpy_type(name: str) -> np.dtype[Any]:
-    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
+def read_case(archive: zipfile.ZipFile, row: dict[str, Any]) -> BundledCase:
+    """A case of the manifest with its PTX. raises LookupError, TypeError or ValueError where the manifest is not one that we wrote."""
+    kinds = {"parameter": "parameters", "result": "results", "temporary": "temporaries"}
+    arrays = {kind: list(map(array_from_json, row[key])) for kind, key in kinds.items()}
+    texts = {kernel["ptx"]: "" for code in row["codes"] for kernel in code["kernels"]}
+    texts = {name: archive.read(name).decode() for name in texts}
+    codes: list[Code] = []
+    for code in row["codes"]:
+        kernels = [kernel_from_json(kernel, texts[kernel["ptx"]]) for kernel in code["kernels"]]
+        codes.append(Code(code["label"], steps_from_json(code["steps"], kernels)))
+    return BundledCase(row["name"], row, arrays, codes, row["refused"])
 
 
-def standing_beside(name: str) -> Any:
-    """A module of the zip; the zip is on `sys.path`."""
-    return importlib.import_module(name)
-
-
-def redraw(case: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
+def redraw(case: dict[str, Any]) -> list[Array]:
     """The inputs, in the order of the parameters; raises ValueError when they are not those of the reference."""
-    draws = standing_beside("draws")
-    inputs: list[np.ndarray[Any, Any]] = []
+    inputs: list[Array] = []
     for number, spec in enumerate(case["parameters"]):
-        array = draws.draw(
+        array = draw(
             spec["kind"],
             spec["bits"],
-            numpy_type(spec["numpy"]),
+            numpy_type(spec["dtype"]),
             tuple(spec["shape"]),
             seed=case["seed"],
             number=number,
-            places=None if spec["places"] is None else draws.Places(**spec["places"]),
+            places=None if spec["places"] is None else Places(**spec["places"]),
         )
         digest = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()
         if digest != spec["sha256"]:
@@ -124,20 +183,9 @@ def redraw(case: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
     return inputs
 
 
-def load_expected(archive: zipfile.ZipFile, case: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+def load_expected(archive: zipfile.ZipFile, case: dict[str, Any]) -> dict[str, Array]:
     with np.load(io.BytesIO(archive.read(case["expected"])), allow_pickle=False) as entries:
         return {key: entries[key] for key in entries.files}
-
-
-def find_gpu() -> tuple[Any, str]:
-    """(CuPy, "") if it has a device, else (None, the reason)."""
-    try:
-        cupy: Any = importlib.import_module("cupy")
-        return (cupy, "") if cupy.cuda.runtime.getDeviceCount() else (None, "no CUDA device")
-    except ImportError:
-        return None, "CuPy is not installed"
-    except Exception as error:  # CuPy raises its own, driver-dependent classes when there is no driver
-        return None, f"no CUDA device ({error})"
 
 
 def describe(cupy: Any) -> str:
@@ -148,104 +196,177 @@ def describe(cupy: Any) -> str:
     )
 
 
+# ---- on a GPU ---------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counts:
+    """What one run did.
+
+    bytes   that kernels and library functions are given, and twice those that are copied
+    reads   predicates and numbers of branches that came back to the host
+    """
+
+    bytes: int = 0
+    reads: int = 0
+
+
+@dataclass(frozen=True)
+class Checked(CupyPlatform):
+    """For the run whose results are compared: it counts, and fresh memory holds a pattern."""
+
+    counts: Counts = field(default_factory=Counts)
+
+    def launch(self, kernel: Kernel) -> None:
+        self.counts.bytes += sum(argument.bytes for argument in kernel.arguments)
+        super().launch(kernel)
+
+    def call(self, call: LibraryCall) -> None:
+        self.counts.bytes += sum(bytes_of(part.array) for part in (*call.operands, *call.results))
+        super().call(call)
+
+    def allocate(self, slot: Slot) -> None:
+        self.buffers[slot.kind, slot.index] = poisoned(self.cupy, self.array(slot))
+
+    def copy(self, source: Slot, target: Slot) -> None:
+        self.counts.bytes += 2 * bytes_of(self.array(target))
+        super().copy(source, target)
+
+    def read(self, slot: Slot) -> int:
+        self.counts.reads += 1
+        return super().read(slot)
+
+
+class Timed(CupyPlatform):
+    """For the timed runs: a temporary keeps the memory that it got in the first of them."""
+
+    def allocate(self, slot: Slot) -> None:
+        if (slot.kind, slot.index) not in self.buffers:
+            super().allocate(slot)
+
+    def release(self, slot: Slot) -> None:
+        pass
+
+
 def run_code(
     cupy: Any,
-    archive: zipfile.ZipFile,
-    case: dict[str, Any],
-    code: dict[str, Any],
-    inputs: list[np.ndarray[Any, Any]],
-    expected: dict[str, np.ndarray[Any, Any]],
+    case: BundledCase,
+    code: Code,
+    inputs: list[Array],
+    expected: dict[str, Array],
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """Runs the steps, compares the results, and times the whole sequence. Returns a row of the report."""
+    run = partial(run_steps, code.steps, most_iterations=options.max_iterations)
+    try:
+        functions = load_functions(cupy, kernels_in(code.steps))
+        checked = Checked(cupy, case.array, functions, arguments_of(cupy, case, inputs))
+        run(checked)
+        cupy.cuda.Device().synchronize()
+        wrong = compare(cupy, case, checked.buffers, expected)
+    except ExecutionError as error:
+        return {"verdict": "differs", "reason": error.message}
+    except XlaEmittersError as error:
+        return {"verdict": "refused", "reason": error.message}
+    except MemoryError as error:
+        return {"verdict": "refused", "reason": f"out of memory: {error}"}
+    except RuntimeError as error:  # the base of what CuPy raises for the driver and for NVIDIA's libraries
+        return {"verdict": "differs", "reason": f"it stops with: {error}"}
+    row = {"verdict": "differs" if wrong else "ok", "wrong": wrong}
+    try:
+        return row | timed(cupy, case, code, checked, inputs, run, options.repeat)
+    except MemoryError as error:
+        return row | {"reason": f"not timed, out of memory: {error}"}
+
+
+def timed(
+    cupy: Any,
+    case: BundledCase,
+    code: Code,
+    checked: Checked,
+    inputs: list[Array],
+    run: Callable[[CupyPlatform], None],
     repeat: int,
 ) -> dict[str, Any]:
-    """Launches the kernels of one case in order, compares the results and times the whole sequence."""
-    try:
-        functions = [
-            load_function(cupy, archive.read(kernel["ptx"]).decode(), kernel["name"]) for kernel in code["kernels"]
-        ]
-    except cupy.cuda.driver.CUDADriverError as error:
-        return {"verdict": "refused", "reason": f"the driver rejects the PTX: {error}"}
-
-    def launch(buffers: dict[tuple[str, int], Any]) -> None:
-        for function, kernel in zip(functions, code["kernels"], strict=True):
-            pointers = tuple(buffers[argument["kind"], argument["index"]] for argument in kernel["arguments"])
-            function(tuple(kernel["grid"]), tuple(kernel["block"]), pointers)
-
-    buffers = allocate(cupy, case, code, inputs)
-    launch(buffers)
-    cupy.cuda.Device().synchronize()
-    wrong = compare(cupy, case, buffers, expected)
-    moved = sum(argument["bytes"] for kernel in code["kernels"] for argument in kernel["arguments"])
+    """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row."""
+    counts = checked.counts
     # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
-    copies = min(16, max(1, 2 * l2 // max(moved, 1)))
-    sets = [buffers] + [allocate(cupy, case, code, inputs) for _ in range(copies)]
-    seconds: list[float] = []
-    for number in range(repeat + 5):
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        launch(sets[number % len(sets)])
-        end.record()
-        end.synchronize()
-        if number >= 5:
-            seconds.append(cupy.cuda.get_elapsed_time(start, end) / 1e3)
-    median = statistics.median(seconds)
+    copies = min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
+    sets = [checked.buffers, *(arguments_of(cupy, case, inputs) for _ in range(copies))]
+    runs = [partial(run, Timed(cupy, case.array, checked.functions, in_place(buffers, code))) for buffers in sets]
+    time_one = by_clock if counts.reads else by_events
+    warm_ups = max(5, len(runs))
+    seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + repeat)]
+    median = statistics.median(seconds[warm_ups:])
     return {
-        "verdict": "differs" if wrong else "ok",
-        "wrong": wrong,
         "microseconds": median * 1e6,
-        "gigabytes_per_second": moved / median / 1e9,
+        "gigabytes_per_second": counts.bytes / median / 1e9,
+        "timed": f"end to end, {counts.reads} reads by the host" if counts.reads else "events",
     }
 
 
-def load_function(cupy: Any, ptx: str, name: str) -> Any:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "kernel.ptx"
-        path.write_text(ptx, "utf-8")
-        return cupy.RawModule(path=str(path)).get_function(name)
+def by_events(cupy: Any, run: Callable[[], None]) -> float:
+    """Seconds between two events on the device, before and after."""
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    run()
+    end.record()
+    end.synchronize()
+    return cupy.cuda.get_elapsed_time(start, end) / 1e3
 
 
-def allocate(
-    cupy: Any, case: dict[str, Any], code: dict[str, Any], inputs: list[np.ndarray[Any, Any]]
-) -> dict[tuple[str, int], Any]:
-    """Fresh device memory for every parameter, result and temporary; arguments of one slice share a buffer."""
-    buffers: dict[tuple[str, int], Any] = {}
-    for number, (array, spec) in enumerate(zip(inputs, case["parameters"], strict=True)):
-        physical = np.ascontiguousarray(array.transpose(spec["physical"])).reshape(-1).view(np.uint8)
-        if spec["packed"]:
-            physical = standing_beside("packing").packed_bytes(physical, spec["bits"])
-        buffers["parameter", number] = cupy.asarray(physical)
-    for kernel in code["kernels"]:
-        by_slice: dict[int, Any] = {}
-        for argument in kernel["arguments"]:
-            key = argument["kind"], argument["index"]
-            shared = by_slice.get(argument["slice_index"])
-            if shared is not None:
-                buffers[key] = shared
-            elif key not in buffers:
-                # An unlikely result, so that an element which the kernels do not write is found to differ.
-                buffers[key] = cupy.full(argument["bytes"], 0xA5, dtype=np.uint8)
-            by_slice[argument["slice_index"]] = buffers[key]
+def by_clock(cupy: Any, run: Callable[[], None]) -> float:
+    """Seconds of the host's clock until the device is done."""
+    cupy.cuda.Device().synchronize()
+    start = time.perf_counter()
+    run()
+    cupy.cuda.Device().synchronize()
+    return time.perf_counter() - start
+
+
+def arguments_of(cupy: Any, case: BundledCase, inputs: list[Array]) -> Buffers:
+    """Fresh memory for parameters and results."""
+    buffers: Buffers = {}
+    for number, (array, spec) in enumerate(zip(inputs, case.arrays["parameter"], strict=True)):
+        buffers["parameter", number] = to_device(cupy, array, spec)
+    for number, spec in enumerate(case.arrays["result"]):
+        buffers["result", number] = poisoned(cupy, spec)
     return buffers
 
 
-def compare(
-    cupy: Any,
-    case: dict[str, Any],
-    buffers: dict[tuple[str, int], Any],
-    expected: dict[str, np.ndarray[Any, Any]],
-) -> int:
+def poisoned(cupy: Any, spec: ArraySpec) -> Any:
+    """Memory that holds an unlikely result, so that an element which no step writes is found to differ."""
+    memory = empty(cupy, spec)
+    memory.view(np.uint8)[...] = 0xA5
+    return memory
+
+
+def in_place(buffers: Buffers, code: Code) -> Buffers:
+    """The same buffers, but a result that shares a parameter's memory is that parameter, so that no copy is timed.
+
+    Of programs of kernels alone: what a loop does may depend on the parameter, which must be the same in each run then.
+    """
+    if not all(isinstance(step, Kernel | Allocation | Release) for step in code.steps):
+        return buffers
+    for kernel in kernels_in(code.steps):
+        first: dict[int, Slot] = {}
+        for argument in kernel.arguments:
+            source = first.setdefault(argument.slice_index, argument.slot)
+            if (argument.kind, source.kind) == ("result", "parameter"):
+                buffers[argument.kind, argument.index] = buffers[source.kind, source.index]
+    return buffers
+
+
+def compare(cupy: Any, case: BundledCase, buffers: Buffers, expected: dict[str, Array]) -> int:
     """Number of compared elements that are outside their bounds."""
     wrong = 0
-    for number, spec in enumerate(case["results"]):
-        key, dtype, physical = f"r{number}", numpy_type(spec["numpy"]), tuple(spec["physical"])
-        data = cupy.asnumpy(buffers["result", number])
-        if spec["packed"]:
-            data = standing_beside("packing").unpacked_elements(data, spec["bits"])[: math.prod(spec["shape"])]
-        array = data.view(dtype).reshape(tuple(spec["shape"][dim] for dim in physical))
-        logical = array.transpose(np.argsort(physical)) if physical else array
-        got = logical.reshape(-1)[expected[f"{key}.positions"]]
-        low, high = expected[f"{key}.low"].view(dtype), expected[f"{key}.high"].view(dtype)
-        wrong += int(np.count_nonzero(~admitted(got, low, high)))
+    for number, spec in enumerate(case.arrays["result"]):
+        # A byte that nothing has written is no truth value, but NumPy takes it for true.
+        dtype = np.dtype(np.uint8) if spec.dtype == "pred" else numpy_type(spec.dtype)
+        positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
+        got = to_host(cupy, buffers["result", number], spec).reshape(-1)[positions]
+        wrong += int(np.count_nonzero(~admitted(got.view(dtype), low.view(dtype), high.view(dtype))))
     return wrong
 
 
@@ -262,7 +383,7 @@ def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndar
         return inside | ((got != got) & ((low != low) | (high != high) | is_unknown))
 
 
-def extremes(kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def extremes(kind: np.dtype[Any]) -> Array:
     """The least and the greatest value of a float type: infinities, where it has them."""
     infinities = np.array([-np.inf, np.inf]).astype(kind)
     finfo: Any = ml_dtypes.finfo
@@ -278,9 +399,11 @@ def print_table(rows: list[dict[str, Any]], headline: str) -> None:
         timing = (
             f"{row['microseconds']:>10.2f} {row['gigabytes_per_second']:>8.0f}"
             if "microseconds" in row
-            else f"{'-':>10} {'-':>8}  "
+            else f"{'-':>10} {'-':>8}"
         )
-        print(f"{row['case']:<{width}}  {row['code']:<12} {row['verdict']:<8} {timing}{row.get('reason', '')}")
+        note = row.get("reason") or row.get("timed", "").removeprefix("events")
+        line = f"{row['case']:<{width}}  {row['code']:<12} {row['verdict']:<8} {timing}  {note}"
+        print(line.rstrip())
 
 
 if __name__ == "__main__":

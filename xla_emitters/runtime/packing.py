@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+BITS_IN_SHARED_BYTES = {"s2": 2, "u2": 2, "s4": 4, "u4": 4, "f4e2m1fn": 4}
+"""HLO's element types that share a byte in memory: bits of one element."""
+
 
 def packed_bytes(elements: np.ndarray[Any, np.dtype[Any]], bits: int) -> np.ndarray[Any, np.dtype[Any]]:
     """Bytes that hold 8 // bits elements each; `elements` is uint8, one element each.

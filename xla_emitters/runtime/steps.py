@@ -1,6 +1,7 @@
 """Runs the steps of a program, its loops and branches included, the same way on every platform.
 
 A launcher implements the single steps (`Platform`): the CPU's executes IR on NumPy arrays, CuPy's launches kernels.
+A bundle holds this file, so it imports only what a bundle has too (`bundle.FILES`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from xla_emitters.errors import ExecutionError
-from xla_emitters.program import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Slot, Step
+from xla_emitters.program.arrays import Slot
+from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Step
 
 MOST_ITERATIONS = 100_000
 """A loop of a program that runs longer is taken to be endless."""

@@ -1,4 +1,4 @@
-"""`xla-emitters bundle`: writes a zip of compiled kernels with the recipe of their inputs and the bounds of their results."""
+"""`xla-emitters bundle`: writes a zip of compiled programs with the recipe of their inputs and the bounds of their results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import bundle_case
     from xla_emitters.explore.listing import LeftOut, compilable
     from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.runtime.bundle import Case, write_bundle
+    from xla_emitters.runtime.bundle import Case, refused_on_gpu, write_bundle
 
     refuse_second_reader("bundle", *options.files)
     cases, left_out = list[Case](), list[LeftOut]()
@@ -47,6 +47,9 @@ def run(options: argparse.Namespace) -> int:
                 left_out += left
             case = Path(name).stem if name != "-" else "stdin"
             cases.append(bundle_case(module, chosen, name=case, seed=options.seed))
+    for made in cases:
+        if reason := refused_on_gpu(made.program):
+            print(f"note: {made.name} will be refused where it is run: {reason}", file=sys.stderr)
     if options.output == "-":
         archive = io.BytesIO()
         write_bundle(archive, cases)

@@ -28,7 +28,6 @@ from xla_emitters.tools.common import (
     print_dumps,
     print_warnings,
     record_wanted,
-    refuse_second_reader,
     write_file,
 )
 from xla_emitters.tools.terminal import coloured, progress
@@ -223,7 +222,6 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
         raise UsageError("programs run on the CPU: no kernels are made of them yet", stage="run", help="--platform cpu")
     if inputs:
         refuse_sizes_with_inputs(options)
-    refuse_second_reader("run", options.file, *inputs)
     if outputs.count("-") > 1:
         raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
     if options.json and "-" in outputs:

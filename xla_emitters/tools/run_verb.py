@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    refuse_second_reader("run", options.file, *(options.inputs or ()))
     source = read_source(options.file)
     if program := program_text(source):
         return run_program(options, *program)
@@ -113,7 +114,6 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
     from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
-    refuse_second_reader("run", options.file, options.inputs)
     limit = max_iterations(options, "run")
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")

@@ -142,3 +142,36 @@ hlo.computation @main entry {
 // CHECK:           lmhlo.abs %x -> %a
 // CHECK-NEXT:      lmhlo.terminator %a
 // CHECK:         return %r
+
+// -----
+
+// What a loop reads in every iteration is not carried: its regions use the buffer from around, and nothing frees or copies it.
+hlo.computation @less {
+  %i = hlo.parameter 0 {name = "i"} : tensor<i32>
+  %n = hlo.parameter 1 {name = "n"} : tensor<i32>
+  %l = hlo.compare %i, %n {direction = "LT", name = "l"} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  hlo.return %l : tensor<i1>
+}
+hlo.computation @next {
+  %i = hlo.parameter 0 {name = "i"} : tensor<i32>
+  %n = hlo.parameter 1 {name = "n"} : tensor<i32>
+  %s = hlo.add %i, %n {name = "s"} : tensor<i32>
+  hlo.return %s : tensor<i32>
+}
+hlo.computation @main entry {
+  %i = hlo.parameter 0 {name = "i"} : tensor<i32>
+  %n = hlo.parameter 1 {name = "n"} : tensor<i32>
+  %w = hlo.while %i, %n {body = @next, condition = @less, name = "w", disc.captures} : tensor<i32>
+  hlo.return %w : tensor<i32>
+}
+// CHECK-LABEL: func.func @main(%i: memref<i32, "gpu">, %n: memref<i32, "gpu">)
+// CHECK:         lmhlo.copy %i -> %[[COPY:.*]] {name
+// CHECK-NEXT:    %w = "lmhlo.while"(%[[COPY]]) ({
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: memref<i32, "gpu">):
+// CHECK:           lmhlo.compare %[[A]], %n -> %l
+// CHECK:         }, {
+// CHECK-NEXT:    ^bb0(%[[B:.*]]: memref<i32, "gpu">):
+// CHECK:           lmhlo.add %[[B]], %n -> %s
+// CHECK-NEXT:      memref.dealloc %[[B]]
+// CHECK-NEXT:      lmhlo.terminator %s
+// CHECK:         return %w

@@ -6,14 +6,13 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
-from xla_emitters.runtime import cupy_launcher
+from xla_emitters.runtime import cupy_platform
 
 FOLDER = Path(__file__).parent / "fake_cupy"
 
@@ -26,16 +25,13 @@ def fake_cupy() -> Iterator[ModuleType]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    cupy_launcher._function.cache_clear()
+    cupy_platform.load_module.cache_clear()
     with mock.patch.dict(sys.modules, {"cupy": module}):
         yield module
-    cupy_launcher._function.cache_clear()
+    cupy_platform.load_module.cache_clear()
 
 
 def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None) -> Program:
-    """A program whose "PTX" is its LLVM dialect."""
+    """A program whose "PTX" is its LLVM dialect: one text for all of its kernels."""
     program = compile(source, target=target, fusion=fusion, stage="llvm-dialect")
-    kernels = zip(program.kernels, program.traces, strict=True)
-    return replace(
-        program, steps=tuple(replace(kernel, ptx=trace["llvm-dialect"].ir or "") for kernel, trace in kernels)
-    )
+    return Program.from_json({**program.to_json(), "stage": "ptx"}, program.graph, program.traces)

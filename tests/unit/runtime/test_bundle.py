@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.modules import MODULES
 from runtime.small_programs import PROGRAMS, TARGET
 from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 
+from xla_emitters.errors import UsageError
 from xla_emitters.explore.check import Reference, reference_for
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipelines.compiler import read_module
-from xla_emitters.program import ArraySpec, Kernel, kernel_from_json
-from xla_emitters.runtime import bundle_main, draws, packing
+from xla_emitters.program import ArraySpec, Kernel
+from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import random_arrays
-from xla_emitters.runtime.bundle import EDGE, POSITIONS, Case, positions_to_compare, write_bundle
+from xla_emitters.runtime.bundle import EDGE, FILES, POSITIONS, Case, positions_to_compare, write_bundle
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.tolerance import Bounds
 
@@ -51,22 +53,15 @@ def cupy() -> Iterator[ModuleType]:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
     """Calls the bundle's `main` in this process; returns (exit code, stdout, stderr)."""
 
     def call(path: Path, *options: str) -> tuple[int, str, str]:
-        monkeypatch.syspath_prepend(str(path))
-        forget()
         code = bundle_main.main(["--bundle", str(path), *options])
         out, err = capsys.readouterr()
         return code, out, err
 
-    def forget() -> None:
-        for name in ("draws", "packing"):
-            sys.modules.pop(name, None)
-
-    yield call
-    forget()
+    return call
 
 
 def rewritten(path: Path, to: Path, changes: dict[str, bytes | None]) -> Path:
@@ -126,6 +121,181 @@ def test_on_a_gpu_everything_is_checked_and_timed(bundle: Path, tmp_path: Path) 
     assert rows[0]["gigabytes_per_second"] == pytest.approx(2 * 81_920 / 250e-6 / 1e9)
 
 
+# ---- whole modules ----------------------------------------------------------------------------------------------------------------------
+
+WHOLE = {"search_sorted": "a sort, then a loop", "fori_power_iteration": "a product of matrices in a loop"}
+
+
+def module_case(name: str, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = ()) -> Case:
+    """A module of the corpus, compiled for the fake GPU."""
+    path = MODULES / f"{name}.hlo"
+    entry, program = entry_of(read_module(path)), for_fake(path, "h200")
+    inputs = draw_inputs(entry, program.parameters, 0)
+    return Case(name, program, program.hlo, 0, inputs, Reference(entry, inputs).bounds, rivals, places_said_by(entry))
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "modules.zip"
+    write_bundle(path, list(map(module_case, (*WHOLE, "conv_depthwise"))))
+    return path
+
+
+def test_loops_and_library_calls_run_in_the_script(modules: Path, tmp_path: Path) -> None:
+    """In a process of its own, with the files in the zip; their bounds are those of HLO's reference."""
+    report = tmp_path / "report.json"
+    done = plain_python(modules, "--json", str(report), "--repeat", "1", cupy="fake")
+    assert (done.returncode, done.stderr) == (4, "")
+    *whole, refused = json.loads(report.read_text())["rows"]
+    assert [(row["case"], row["verdict"], row["wrong"]) for row in whole] == [(name, "ok", 0) for name in WHOLE]
+    # The host reads the predicate before each iteration, and once more: HLO says 4 and 12 trips.
+    assert [row["timed"] for row in whole] == [f"end to end, {reads} reads by the host" for reads in (4 + 1, 12 + 1)]
+    assert all(line.endswith("reads by the host") for line in done.stdout.splitlines()[2:4])
+    assert (refused["case"], refused["verdict"]) == ("conv_depthwise", "refused")
+    assert refused["reason"].startswith("no library function 'convolution' on a GPU")
+    assert refused["reason"].endswith("CuPy has no cuDNN")
+
+
+def test_modules_without_a_gpu(modules: Path) -> None:
+    """One that a GPU would refuse says so even here."""
+    done = plain_python(modules)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = done.stdout.splitlines()[2:]
+    assert [row.split()[:4] for row in rows] == [[name, "ours", "not", "run"] for name in (*WHOLE, "conv_depthwise")]
+    assert "refused on a GPU: no library function 'convolution'" in rows[-1]
+
+
+def changed_steps(path: Path, to: Path, case: str, change: Any) -> Path:
+    """The bundle with `change` applied to each step of a case, those inside loops too."""
+    manifest = manifest_of(path)
+
+    def visit(steps: list[dict[str, Any]]) -> None:
+        for step in steps:
+            change(step)
+            visit(step.get("condition", []) + step.get("body", []))
+
+    visit(next(c for c in manifest["cases"] if c["name"] == case)["codes"][0]["steps"])
+    return with_manifest(path, to, manifest)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("search_sorted", {"descending": True}),
+        ("fori_power_iteration", {"alpha": [2, 0]}),
+    ],
+)
+def test_another_configuration_of_a_call_differs(
+    name: str, change: dict[str, Any], modules: Path, tmp_path: Path, run: Any, cupy: ModuleType
+) -> None:
+    """A sort the other way around; a product of twice the factor."""
+
+    def reconfigured(step: dict[str, Any]) -> None:
+        config = step.get("config", {})
+        for holder in (config, *(config.get("keys") or [])):
+            holder.update({key: value for key, value in change.items() if key in holder})
+
+    path = changed_steps(modules, tmp_path / "other.zip", name, reconfigured)
+    code, out, _ = run(path, "--repeat", "1")
+    assert code == 4
+    assert {row.split()[0] for row in out.splitlines()[2:] if row.split()[2] == "differs"} == {name}
+
+
+def test_a_loop_that_does_not_end(modules: Path, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """Its body does nothing: the row says so, and the next case runs."""
+
+    def emptied(step: dict[str, Any]) -> None:
+        if step["step"] == "loop":
+            step["body"] = []
+
+    path = changed_steps(modules, tmp_path / "endless.zip", "search_sorted", emptied)
+    _, out, _ = run(path, "--repeat", "1", "--max-iterations", "20")
+    first, second, _ = out.splitlines()[2:]
+    assert "differs" in first
+    assert "loop %while.16 does not end within 20 iterations" in first
+    assert second.split()[2] == "ok"
+
+
+def test_what_the_machine_cannot_hold_or_stops_with(
+    bundle: Path, tmp_path: Path, run: Any, cupy: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory and the driver: one row each, no traceback."""
+
+    def no_memory(*_: object, **__: object) -> None:
+        raise MemoryError("8 bytes are wanted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cupy, "empty", no_memory)
+        code, out, _ = run(bundle, "--repeat", "1")
+    assert (code, out.count("refused"), out.count("out of memory: 8 bytes are wanted")) == (4, *[len(PROGRAMS)] * 2)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bundle_main, "by_events", no_memory)
+        code, out, _ = run(bundle, "--repeat", "1")
+    assert (code, out.count("not timed, out of memory: 8 bytes are wanted")) == (0, len(PROGRAMS))
+
+    def stops(*_: object) -> None:
+        raise cupy.CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    monkeypatch.setattr(bundle_main.CupyPlatform, "launch", stops)
+    code, out, _ = run(bundle, "--repeat", "1")
+    assert (code, out.count("it stops with: CUDA_ERROR_ILLEGAL_ADDRESS")) == (3, len(PROGRAMS))
+
+
+def test_timed_runs_allocate_nothing(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """A temporary keeps the memory that it got when a set of buffers was first used."""
+    path, counts = tmp_path / "loop.zip", []
+    write_bundle(path, [module_case("fori_power_iteration")])
+    for repeat in ("1", "4"):
+        cupy.allocations.clear()
+        assert run(path, "--repeat", repeat)[0] == 0
+        counts.append(len(cupy.allocations))
+    assert counts[0] == counts[1] > 0
+
+
+def test_timed_updates_in_place_copy_nothing(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """The first run copies the parameter, so that the results are right; in the others it is the kernel's to overwrite."""
+    text = COMPARE.replace("pred", "f32").replace("compare(%x, %x), direction=EQ", "add(%x, %x)")
+    program, path, counts = for_fake(text, TARGET), tmp_path / "in_place.zip", []
+    inputs = random_arrays(program.parameters, 0)
+    (kernel,) = program.kernels
+    parameter, result = kernel.arguments
+    steps = (replace(kernel, arguments=(parameter, replace(result, slice_index=parameter.slice_index))),)
+    bounds = reference_for(read_module(text), inputs).bounds
+    write_bundle(path, [Case("c", replace(program, steps=steps), text, 0, inputs, bounds)])
+    for repeat in ("1", "4"):
+        cupy.copies.clear()
+        assert run(path, "--repeat", repeat)[0] == 0
+        counts.append(len(cupy.copies))
+    assert counts[0] == counts[1] > 0
+
+
+def test_rivals_are_of_kernels_alone(tmp_path: Path) -> None:
+    ours = module_case("search_sorted")
+    with pytest.raises(UsageError, match="search_sorted is more than kernels: it has no rivals"):
+        write_bundle(tmp_path / "rivals.zip", [replace(ours, rivals=(("xla", ours.program.kernels),))])
+
+
+COMPARE = """
+HloModule compared
+f { %x = f32[1000] parameter(0) ROOT %p = pred[1000] compare(%x, %x), direction=EQ }
+ENTRY main { %x = f32[1000] parameter(0) ROOT %fusion = pred[1000] fusion(%x), kind=kLoop, calls=f }
+"""
+
+
+@pytest.mark.parametrize("direction", ["EQ", "NE"])
+def test_a_pred_that_nothing_writes_differs(direction: str, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
+    """All are true, and so would NumPy say of the pattern in fresh memory; or all are false."""
+    text = COMPARE.replace("EQ", direction)
+    program, path = for_fake(text, TARGET), tmp_path / "compare.zip"
+    inputs = random_arrays(program.parameters, 0)
+    write_bundle(path, [Case("c", program, text, 0, inputs, reference_for(read_module(text), inputs).bounds)])
+    assert run(path, "--repeat", "1")[0] == 0
+    manifest = manifest_of(path)
+    manifest["cases"][0]["codes"][0]["steps"] = []
+    assert run(with_manifest(path, tmp_path / "empty.zip", manifest), "--repeat", "1")[0] == 3
+
+
 SCATTER = """
 set { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
 scattered { p = f32[6,8] parameter(0) rows = s32[4,1] parameter(1) u = f32[4,1,8] parameter(2)
@@ -158,10 +328,21 @@ def test_a_python_without_packages_is_told_what_to_install(bundle: Path) -> None
 
 
 @pytest.mark.tiny
-def test_it_imports_nothing_of_ours() -> None:
-    for path in (bundle_main.__file__, draws.__file__, packing.__file__):
-        assert "import xla_emitters" not in Path(path).read_text()
-        assert "from xla_emitters" not in Path(path).read_text()
+def test_it_holds_what_it_imports(tmp_path: Path) -> None:
+    """Every file of ours can be imported from the zip, and brings nothing along but NumPy and ml_dtypes."""
+    path = tmp_path / "empty.zip"
+    write_bundle(path, [])
+    names = [f"xla_emitters.{name.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__") for name in FILES]
+    code = f"""
+import importlib, sys
+sys.path.insert(0, {str(path)!r})
+for name in {names}: importlib.import_module(name)
+print(*(name for name, module in sys.modules.items()
+        if name.startswith("xla_emitters") and not str(module.__file__).startswith({str(path)!r})))
+print(*({{name.partition(".")[0] for name in sys.modules}} & {{"xdsl", "platformdirs", "jax", "cupy"}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")
 
 
 def test_a_wrong_kernel_differs(bundle: Path, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
@@ -204,7 +385,7 @@ def test_a_rival_is_checked_and_timed_beside_ours(tmp_path: Path, run: Any, cupy
         ["bytes", "newer", "refused"],
         ["gelu", "ours", "ok"],
     ]
-    assert "the driver rejects the PTX: CUDA_ERROR_INVALID_PTX" in out
+    assert "the driver rejects the PTX of fusion for sm_75: CUDA_ERROR_INVALID_PTX" in out
 
 
 def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
@@ -229,12 +410,19 @@ def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
     refused("'gelu/ours-0.ptx' of case 'gelu' is missing")
     rewritten(bundle, broken, {"gelu/expected.npz": None})
     refused("'gelu/expected.npz' of case 'gelu' is missing")
-    with_manifest(bundle, broken, manifest_of(bundle) | {"format": 2})
-    refused("its format is 2, but this script reads 3")
+    with_manifest(bundle, broken, manifest_of(bundle) | {"format": 3})
+    refused("its format is 3, but this script reads 4; make it again with 'xla-emitters bundle'")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": []})
     refused("it has no cases")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": [{}]})
     refused("is not a bundle: 'codes'")
+    manifest = manifest_of(bundle)
+    manifest["cases"][0]["codes"][0]["steps"] = [{"step": "jump"}]
+    with_manifest(bundle, broken, manifest)
+    refused("is not a bundle: no step is called 'jump'")
+    manifest["cases"][0]["codes"][0]["steps"] = [{"step": "launch", "kernel": 7, "slots": []}]
+    with_manifest(bundle, broken, manifest)
+    refused("is not a bundle: list index out of range")
 
 
 def test_a_changed_byte_is_noticed(bundle: Path, tmp_path: Path, run: Any) -> None:
@@ -265,7 +453,7 @@ def test_a_truncated_file_as_python_sees_it(bundle: Path, tmp_path: Path) -> Non
     assert plain_python(broken).returncode == 1
 
 
-@pytest.mark.parametrize("options", [("--repeat", "0"), ("--wrong",), ("--repeat", "many")])
+@pytest.mark.parametrize("options", [("--repeat", "0"), ("--max-iterations", "-1"), ("--wrong",), ("--repeat", "many")])
 def test_usage(options: tuple[str, ...], bundle: Path, run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         run(bundle, *options)
@@ -321,7 +509,6 @@ def test_elements_that_share_a_byte(tmp_path: Path, run: Any, cupy: ModuleType) 
     path, report = tmp_path / "narrow.zip", tmp_path / "report.json"
     write_bundle(path, [Case("narrow", program, NARROW, 0, inputs, [Bounds(changed, changed), *others])])
     (entry,) = manifest_of(path)["cases"]
-    assert [spec["packed"] for spec in (*entry["parameters"], *entry["results"])] == [*[True] * 5, False] * 2
     (kernel,) = entry["codes"][0]["kernels"]
     assert [argument["bytes"] for argument in kernel["arguments"]] == [18, 18, 9, 9, 18, 35] * 2
     # One expected element of the 210 is wrong, and one is said to differ.
@@ -330,12 +517,13 @@ def test_elements_that_share_a_byte(tmp_path: Path, run: Any, cupy: ModuleType) 
     assert (row["verdict"], row["wrong"]) == ("differs", 1)
 
 
-def test_kernels_in_the_manifest_are_those_of_the_program(bundle: Path) -> None:
-    made = case("two_results").program.kernels
-    with zipfile.ZipFile(bundle) as archive:
-        manifest = json.loads(archive.read("manifest.json"))
-        entry = next(c for c in manifest["cases"] if c["name"] == "two_results")
-        (code,) = entry["codes"]
-        stored = [kernel_from_json(k, archive.read(k["ptx"]).decode()) for k in code["kernels"]]
-        assert archive.read(entry["hlo"]).decode() == case("two_results").hlo
-    assert tuple(stored) == made
+def test_what_the_script_reads_is_the_program(modules: Path) -> None:
+    """Its steps, with the kernels inside loops and their one PTX; and the HLO text."""
+    made = for_fake(MODULES / "search_sorted.hlo", "h200")
+    with zipfile.ZipFile(modules) as archive:
+        entry = next(c for c in manifest_of(modules)["cases"] if c["name"] == "search_sorted")
+        case = bundle_main.read_case(archive, entry)
+        assert archive.read(entry["hlo"]).decode() == made.hlo
+        assert {kernel["ptx"] for kernel in entry["codes"][0]["kernels"]} == {"search_sorted/ours-0.ptx"}
+    assert [code.steps for code in case.codes] == [made.steps]
+    assert case.arrays["temporary"] == list(made.temporaries)

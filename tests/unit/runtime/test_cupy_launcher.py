@@ -9,6 +9,7 @@ from types import ModuleType
 import ml_dtypes
 import numpy as np
 import pytest
+from runtime.modules import recipes
 from runtime.small_programs import PROGRAMS
 from unit.runtime.fake_gpu import fake_cupy, for_fake
 
@@ -107,10 +108,10 @@ def test_a_kernel_is_loaded_once_per_device(cupy: ModuleType) -> None:
     x = np.zeros(1003, np.int8)
     for _ in range(3):
         launch_program(program, [x])
-    assert (cupy.loads, len(cupy.launches)) == (["fusion"], 3)
+    assert (cupy.loads, len(cupy.launches)) == ([("fusion",)], 3)
     cupy.state.device = 1
     launch_program(program, [x])
-    assert cupy.loads == ["fusion", "fusion"]
+    assert cupy.loads == [("fusion",)] * 2
 
 
 def test_misaligned_views_are_copied(cupy: ModuleType) -> None:
@@ -236,3 +237,14 @@ def test_what_to_compile_for(capability: str, wanted: str, cupy: ModuleType) -> 
     """The device's architecture, or the newest known one whose PTX it runs."""
     cupy.state.capability = capability
     assert device_architecture() == wanted
+
+
+@pytest.mark.parametrize("name", ["search_sorted", "fori_power_iteration", "switch_of_three", "cond_of_trees"])
+def test_whole_modules(name: str, cupy: ModuleType) -> None:
+    """Sorts, products, loops, branches: what XLA:CPU makes of the same arrays. Their kernels are one PTX module, loaded once."""
+    recipe = recipes()[name]
+    program = for_fake(recipe.text(""), "h200")
+    results = launch_program(program, recipe.arrays())
+    assert recipe.differs(results, program.results) == ()
+    assert len(cupy.loads) == 1
+    assert set(cupy.launches) <= set(cupy.loads[0]) == {kernel.name for kernel in program.kernels}

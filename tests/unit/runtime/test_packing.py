@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
+from xla_emitters.dtypes import DTYPES
+from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,7 @@ def test_in_memory(elements: np.ndarray, bits: int, data: list[int]) -> None:
     packed = packed_bytes(elements.view(np.uint8), bits)
     assert packed.tolist() == data
     assert unpacked_elements(packed, bits)[: elements.size].view(elements.dtype).tolist() == elements.tolist()
+
+
+def test_the_types_that_share_a_byte() -> None:
+    assert {row.name: row.bits for row in DTYPES if row.bits < 8} == BITS_IN_SHARED_BYTES

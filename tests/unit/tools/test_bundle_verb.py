@@ -14,6 +14,7 @@ from tools_here import PTX, needs
 
 from xla_emitters.tools.main import main
 
+MODULES = Path(__file__).parents[2] / "corpus" / "modules"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NEGATE, TWO_OUTPUTS = EXAMPLES / "negate_20.hlo", EXAMPLES / "two_outputs.hlo"
 
@@ -44,6 +45,32 @@ def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("not run: ")
+
+
+@needs(*PTX)
+def test_a_whole_module_and_one_that_no_gpu_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A loop with a library call in it; a convolution: the note names the instruction and the reason, and the bundle is written."""
+    path = tmp_path / "modules.zip"
+    files = [str(MODULES / f"{name}.hlo") for name in ("fori_power_iteration", "conv_depthwise")]
+    assert main(["bundle", *files, "-o", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{path}: 2 programs, ")
+    assert err.startswith(
+        "note: conv_depthwise will be refused where it is run: no library function 'convolution' on a GPU"
+    )
+    assert err.endswith("CuPy has no cuDNN\n")
+    with zipfile.ZipFile(path) as archive:
+        loop, convolution = json.loads(archive.read("manifest.json"))["cases"]
+        names = {name for name in archive.namelist() if name.endswith(".ptx")}
+        ptx = archive.read("fori_power_iteration/ours-0.ptx").decode()
+    assert names == {"fori_power_iteration/ours-0.ptx"} | {k["ptx"] for k in convolution["codes"][0]["kernels"]}
+    assert ptx.count(".visible .entry") == len(loop["codes"][0]["kernels"]) > 1
+    (repeated,) = (step for step in loop["codes"][0]["steps"] if step["step"] == "loop")
+    assert repeated["trips"] == 12
+    assert (loop["refused"], convolution["refused"]) == ("", err.partition("run: ")[2].strip())
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("not run") == 3
 
 
 @needs(*PTX)

@@ -25,8 +25,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, enclosing_modul
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.custom_calls import Config, custom_call, dot_config, is_marker, top_key, window_config
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.sized import with_operands
-from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types, tuple_types
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.library import call as call_library
@@ -62,7 +61,7 @@ def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
 def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
     """The op's value: what its library function returns, as a tuple where the op's type is one."""
     name, config = library_call_of(op)
-    results = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(_sized_result(op, operands))]
+    results = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
 
     def compared(comparator: str, arrays: Sequence[Array]) -> Array:
         assert isinstance(op, RuleOp)
@@ -74,14 +73,6 @@ def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
         error.place = error.place or written_at(op)
         raise
     return _packed(op.result.type, iter(found))
-
-
-def _sized_result(op: HloOp, operands: Sequence[Any]) -> Attribute:
-    """The result's type at the sizes of these operands, as the op's rule has it; a program's type may leave them open."""
-    if not (isinstance(op, RuleOp) and has_dynamic_dims(op.result.type)):
-        return op.result.type
-    sized = with_operands(op, operands, type(op), op.properties, op.result.type)
-    return sized.ROW.result(sized) or op.result.type
 
 
 def _packed(ir_type: Attribute, leaves: Iterator[Array]) -> Any:

@@ -68,7 +68,11 @@ def _buffers(name: RalName) -> list[str]:
 
 def _alloc(name: RalName, constants: Constants) -> Function:
     held = dtype(element_name(name.outs[0])).numpy
-    return lambda ctx, *shape: ctx.alloc(shape, held)
+
+    def run(ctx: Call, *shape: int) -> Array:
+        return ctx.alloc(shape, held)
+
+    return run
 
 
 def _dealloc(name: RalName, constants: Constants) -> Function:
@@ -76,7 +80,10 @@ def _dealloc(name: RalName, constants: Constants) -> Function:
 
 
 def _inc_ref(name: RalName, constants: Constants) -> Function:
-    return lambda ctx, buffer, *shape: ctx.inc_ref(buffer, shape)
+    def run(ctx: Call, buffer: Array, *shape: int) -> Array:
+        return ctx.inc_ref(buffer, shape)
+
+    return run
 
 
 def _copy(name: RalName, constants: Constants) -> Function:
@@ -89,7 +96,10 @@ def _copy(name: RalName, constants: Constants) -> Function:
 
 
 def _sync(name: RalName, constants: Constants) -> Function:
-    return lambda ctx, stream: None
+    def run(ctx: Call, stream: None) -> None:
+        """Nothing is under way on the CPU."""
+
+    return run
 
 
 def _const(name: RalName, constants: Constants) -> Function:

@@ -10,6 +10,7 @@ its full name, element types, and `empty` for the stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class LoadedProgram:
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
         scope |= {name: function_of(op, call_beside(op)) for name, op in functions.items()}
-        scope["ral"] = lambda name: function_named(name, constants)
+        scope["ral"] = partial(function_named, constants=constants)
         exec(compile(source, "<host program>", "exec"), scope)
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1

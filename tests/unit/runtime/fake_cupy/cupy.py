@@ -1,27 +1,66 @@
-"""A stand-in for CuPy: its device is the CPU executor, and what it takes for PTX is the text of a kernel's LLVM dialect.
+"""A stand-in for CuPy: its device is the CPU executor, and what it takes for PTX is the text of the kernels' LLVM dialect.
 
-Put this folder on the path, or this module into `sys.modules["cupy"]`. Only what the launchers use is here, with CuPy's own signatures
-and manners: its arrays are no NumPy arrays, a kernel gets untyped pointers, and a file is read when the function is looked up.
+Put this folder on the path, or this module into `sys.modules["cupy"]`. What launchers use is written out here, with CuPy's own signatures
+and manners: its arrays are no NumPy arrays, and a kernel gets untyped pointers. Library functions use more: any other name
+is NumPy's function, on the arrays' host memory.
 """
 
 from __future__ import annotations
 
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import XlaEmittersError
-from xla_emitters.program import Launch
-from xla_emitters.runtime.simt.execute import execute
+_ROOT = Path(__file__).parents[4]
+_OURS: dict[str, ModuleType] = {}
+
+
+@contextmanager
+def whole_package() -> Iterator[None]:
+    """`xla_emitters` is this tree's, though the script of a bundle runs with the few files of that name in its zip."""
+    present = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "xla_emitters"}
+    if not present or str(present["xla_emitters"].__file__).startswith(str(_ROOT)):
+        yield
+        return
+    _exchange(present, _OURS)
+    sys.path.insert(0, str(_ROOT))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(_ROOT))
+        _OURS.update({name: module for name, module in sys.modules.items() if name.partition(".")[0] == "xla_emitters"})
+        _exchange(_OURS, present)
+
+
+def _exchange(old: dict[str, ModuleType], new: dict[str, ModuleType]) -> None:
+    for name in old:
+        del sys.modules[name]
+    sys.modules.update(new)
+
+
+with whole_package():
+    from xla_emitters.dialects.context import parse_ir
+    from xla_emitters.errors import XlaEmittersError
+    from xla_emitters.kernels.kernel_entry import is_entry
+    from xla_emitters.program import Launch
+    from xla_emitters.runtime.simt.execute import execute
+    from xla_emitters.runtime.simt.shared_calls import FunctionOp
 
 __version__ = "0-fake"
 launches: list[str] = []
 """Names of the kernels that were launched, in order."""
-loads: list[str] = []
-"""Names of the kernels that were loaded, in order."""
+loads: list[tuple[str, ...]] = []
+"""Names of the kernels of each module that was loaded, in order."""
+copies: list[int] = []
+"""Bytes of each assignment to an array, in order."""
+allocations: list[int] = []
+"""Bytes of each array of `empty`, in order."""
 state = SimpleNamespace(devices=1, capability="75", device=0)
 """What the machine has; a test may change it."""
 
@@ -53,11 +92,18 @@ class ndarray:
         return self.host.size
 
     @property
+    def ndim(self) -> int:
+        return self.host.ndim
+
+    @property
     def data(self) -> SimpleNamespace:
         return SimpleNamespace(ptr=self.host.ctypes.data)
 
     def view(self, dtype: Any) -> ndarray:
         return ndarray(self.host.view(dtype))
+
+    def astype(self, dtype: Any, copy: bool = True) -> ndarray:
+        return ndarray(self.host.astype(dtype, copy=copy))
 
     def reshape(self, *shape: Any) -> ndarray:
         return ndarray(self.host.reshape(*shape))
@@ -73,11 +119,49 @@ class ndarray:
     def __getitem__(self, key: Any) -> ndarray:
         return ndarray(self.host[key])
 
-    def __setitem__(self, key: Any, value: ndarray) -> None:
-        self.host[key] = value.host
+    def __setitem__(self, key: Any, value: Any) -> None:
+        copies.append(self.host[key].nbytes)
+        self.host[key] = _host(value)
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+
+def _host(value: Any) -> Any:
+    """Memory of a device array, and scalars as they are. raises TypeError for arrays of NumPy's, as CuPy does."""
+    if isinstance(value, np.ndarray):
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    if isinstance(value, list | tuple):
+        return type(value)(map(_host, value))
+    return value.host if isinstance(value, ndarray) else value
+
+
+def _on_device(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_on_device, value))
+    return ndarray(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **kwargs))
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor", "lshift", "rshift", "mod"):
+    _function = getattr(operator, f"__{_name}__")
+    setattr(ndarray, f"__{_name}__", _on_host(_function))
+    setattr(ndarray, f"__r{_name}__", _on_host(lambda one, other, function=_function: function(other, one)))
+for _name in ("all", "any", "sum", "max", "min"):
+    setattr(ndarray, _name, _on_host(getattr(np.ndarray, _name)))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "invert"):
+    setattr(ndarray, f"__{_name}__", _on_host(getattr(operator, f"__{_name}__")))
+
+
+def __getattr__(name: str) -> Any:
+    found = getattr(np, name)
+    if isinstance(found, ModuleType):  # linalg, fft
+        functions = {key: getattr(found, key) for key in found.__all__}
+        return SimpleNamespace(**{key: _on_host(each) for key, each in functions.items() if callable(each)})
+    return _on_host(found) if callable(found) and not isinstance(found, type) else found
 
 
 def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -89,10 +173,11 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return made
 
 
-def asarray(array: np.ndarray[Any, Any]) -> ndarray:
-    if array.dtype.isbuiltin != 1:
-        raise ValueError(f"Unsupported dtype {array.dtype}")
-    return ndarray(_aligned(array))
+def asarray(array: Any, dtype: Any = None) -> ndarray:
+    host = np.asarray(array.host if isinstance(array, ndarray) else array, dtype)
+    if host.dtype.isbuiltin != 1:
+        raise ValueError(f"Unsupported dtype {host.dtype}")
+    return ndarray(_aligned(host))
 
 
 def asnumpy(array: ndarray) -> np.ndarray[Any, Any]:
@@ -100,7 +185,9 @@ def asnumpy(array: ndarray) -> np.ndarray[Any, Any]:
 
 
 def empty(shape: Any, dtype: Any = float) -> ndarray:
-    return ndarray(_aligned(np.empty(shape, dtype)))
+    host = np.empty(shape, dtype)
+    allocations.append(host.nbytes)
+    return ndarray(_aligned(host))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:
@@ -116,23 +203,33 @@ def from_dlpack(array: Any) -> ndarray:
 
 
 class RawModule:
-    def __init__(self, *, path: str):
-        self.path = path
+    """One module; a function is its module without the other entries."""
 
-    def get_function(self, name: str) -> Any:
-        text = Path(self.path).read_text()
+    def __init__(self, *, path: str):
         try:
-            module = parse_ir(text, self.path)
+            with whole_package():
+                self.module = parse_ir(Path(path).read_text(), path)
         except XlaEmittersError as error:
             raise CUDADriverError("CUDA_ERROR_INVALID_PTX: a PTX JIT compilation failed") from error
-        loads.append(name)
+        loads.append(tuple(op.sym_name.data for op in _entries(self.module)))
+
+    def get_function(self, name: str) -> Any:
+        module = self.module.clone()
+        for op in _entries(module):
+            if op.sym_name.data != name:
+                op.detach()
 
         def launch(grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[ndarray, ...]) -> None:
             launches.append(name)
             arrays = [pointer.host.view(np.uint8) for pointer in pointers]
-            execute(module, arrays, results=1, launch=Launch(tuple(grid), tuple(block)))
+            with whole_package():
+                execute(module, arrays, results=1, launch=Launch(tuple(grid), tuple(block)))
 
         return launch
+
+
+def _entries(module: Any) -> list[Any]:
+    return [op for op in module.walk() if isinstance(op, FunctionOp) and is_entry(op)]
 
 
 class _Device:

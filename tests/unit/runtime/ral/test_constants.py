@@ -17,7 +17,7 @@ I32 = np.dtype(np.int32)
 
 
 def written(path: Path, **entries: np.ndarray) -> Constants:
-    np.savez(path / "c.npz", **entries)
+    np.savez(path / "c.npz", allow_pickle=True, **entries)
     return Constants(path / "c.npz")
 
 

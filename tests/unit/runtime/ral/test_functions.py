@@ -30,7 +30,7 @@ def gemm(name: str, lhs: np.ndarray, rhs: np.ndarray, out: np.ndarray, flags: tu
 def test_products_transposed_and_in_batches(name: str, batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((*batch, 4, 5)), rng.standard_normal((*batch, 5, 6))
-    for flags in itertools.product((False, True), repeat=2):
+    for flags in itertools.product((False, True), (False, True)):
         lhs, rhs = (
             np.array(np.swapaxes(array, -1, -2) if flag else array, TYPES[name], order="C")
             for array, flag in zip((a, b), flags, strict=True)
