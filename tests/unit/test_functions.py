@@ -29,6 +29,11 @@ NAMED_ELSEWHERE = {
     "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
     "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
+    # Passes and sizes speak of HLO's ops.
+    "graph/disc_base_gemm.py": {"remainder"},
+    "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
+    "graph/disc_loop_invariant.py": {"divide", "remainder"},
+    "sizes/numbers.py": {"abs", "divide", "remainder"},
     # LLVM's own names of conversions and of an intrinsic on integers.
     "lowering/llvm_ir/instructions.py": {"abs", "trunc"},
     # Formulas of the executor, and kernels that round in a way of their own.

@@ -15,6 +15,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.explore.jax_program import compile_stage, is_stage
 from xla_emitters.explore.xla import Flag
 from xla_emitters.pipelines import compiler
+from xla_emitters.pipelines.compiler import read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
@@ -42,7 +43,7 @@ def compile(
         return compile_stage(source, cache=cache, flags=flags, **given)
     if flags:
         raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
-    text, name = compiler.read_text(source)
+    text, name = read_text(source)
     if is_stablehlo(text):
         return compile_program(parse_stablehlo(text, name), CompileOptions(**given))
     return compiler.compile(source, cache=cache, **given)
