@@ -83,7 +83,7 @@ def aliases_of(view: FusionView) -> Mapping[int, SSAValue]:
     wanted = view.wanted_aliases
     if _are_updates(view, wanted):
         return wanted
-    return {result: operand for result, operand in wanted.items() if _can_be_in_place(view, operand, result)}
+    return {result: operand for result, operand in wanted.items() if can_be_in_place(view, operand, result)}
 
 
 def _are_updates(view: FusionView, wanted: Mapping[int, SSAValue]) -> bool:
@@ -105,7 +105,7 @@ def _updated_parameters(view: FusionView) -> Sequence[ParameterOp]:
     return () if isinstance(arrays, str) else arrays
 
 
-def _can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
+def can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
     """Whether element i of the operand is needed only for element i of results with this result's layout."""
     root = view.result_types[result]
     for parameter, given in zip(view.parameters, view.operands, strict=True):

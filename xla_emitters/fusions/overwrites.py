@@ -49,6 +49,27 @@ def may_overwrite(value: SSAValue, fusion: FusionOp, bodies: AbstractSet[Computa
     return is_own and is_last_use(value, fusion)
 
 
+def next_values(body: ComputationOp) -> dict[tuple[HloOp, int], list[int]]:
+    """What makes the next values of a loop's state: instruction and leaf of its result -> the numbers of the state's leaves."""
+    found, pending, number = dict[tuple[HloOp, int], list[int]](), [body.root], 0
+    while pending:
+        value = pending.pop()
+        if isinstance(value.owner, TupleOp):
+            pending += reversed(value.owner.operands)
+            continue
+        op, first = _source(value)
+        for leaf in range(first, first + len(leaf_types(value.type))):
+            found.setdefault((op, leaf), []).append(number)
+            number += 1
+    return found
+
+
+def state_leaf(value: SSAValue) -> int | None:
+    """Which leaf of its computation's parameter an array is; None for what an instruction makes."""
+    op, leaf = _source(value)
+    return leaf if isinstance(op, ParameterOp) and op.number.value.data == 0 else None
+
+
 def is_callers(value: SSAValue) -> bool:
     """Whether an array is a parameter of ENTRY: what is said to be written there goes into a copy, or the caller gave it away."""
     around = value.owner.parent_op()

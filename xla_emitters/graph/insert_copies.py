@@ -5,7 +5,12 @@
 
 An update goes in place where the result lies in the updated array's buffer, as the module's `input_output_alias` says, and where the array
 is the program's own and nothing needs it any more (`fusions/overwrites.py`): so a loop's body updates the loop's state without a copy.
-Elsewhere the update goes into a copy.
+Elsewhere the update goes into a copy. In a loop's body a kernel that computes each element of the state's next value from the same element
+of the old one is an update in place too:
+
+    x = f32[8] get-tuple-element(s), index=1      n = fusion(x), output_to_operand_aliasing={{}: (0, {})}
+    n = f32[8] fusion(x), of a negate             else the plan has a temporary for n, and a copy to x at the end
+    ROOT t = tuple(i, n)
 
 What holds afterwards, and planning relies on:
 - ENTRY's results are arrays that instructions make, each another one. Loops and conditionals may still give one array twice, or one that
@@ -19,7 +24,7 @@ Source: XLA copy_insertion.cc, and what the real XLA does without any HLO pass: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -29,9 +34,12 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
+from xla_emitters.fusions.buffers import can_be_in_place
 from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.overwrites import may_overwrite
+from xla_emitters.fusions.kinds import kind_of
+from xla_emitters.fusions.overwrites import may_overwrite, next_values, state_leaf
 from xla_emitters.fusions.program_plan import entry_of, producers_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import HloFusion
@@ -62,6 +70,7 @@ def insert_copies(module: ModuleOp) -> None:
     for user, number in list(_results_of_others(entry)):
         user.operands[number] = copying(names, user.operands[number], user.operands[number].type, user, "copy")
     bodies = loop_bodies(entry)
+    made = {key: numbers for body in bodies for key, numbers in next_values(body).items()}
     for fusion in host_fusions(entry):
         view = supported_view(fusion)
         if view is None:
@@ -70,6 +79,8 @@ def insert_copies(module: ModuleOp) -> None:
             _update_copies(names, fusion, view, updated, bodies)
         elif may_write(view, bodies) != view.wanted_aliases:
             fusion.output_to_operand_aliasing = None
+        elif not view.wanted_aliases and (places := _next_state(fusion, view, bodies, made)):
+            fusion.output_to_operand_aliasing = aliasing(places, is_tuple=isinstance(fusion.result.type, TupleType))
 
 
 def _results_of_others(entry: ComputationOp) -> Iterator[tuple[Operation, int]]:
@@ -101,6 +112,41 @@ def _updates_elsewhere(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> t
     # Of one of them HLO may say that its elements are packed: then they are not one array in memory.
     is_one = all(view.operands[number].type == view.parameters[number].result.type for number in numbers)
     return () if not is_one or all(_in_place(view, numbers, bodies)) else numbers
+
+
+def _next_state(
+    fusion: FusionOp,
+    view: HloFusion,
+    bodies: AbstractSet[ComputationOp],
+    made: Mapping[tuple[HloOp, int], Sequence[int]],
+) -> tuple[int | None, ...]:
+    """Per result, the number of the operand that has the state's old value of it, where the kernel may write over that; () for none.
+
+    made    of all bodies, as `next_values` returns it
+    """
+    types = view.result_types
+    forms = {(dims_of(array_type), minor_to_major(array_type)) for array_type in types}
+    # In a loop emitter's kernel one thread makes element i of all results, if these have one form; it reads x[i] before it writes.
+    if fusion.parent_op() not in bodies or len(forms) > 1 or any(kind_of(view, root) != "loop" for root in view.roots):
+        return ()
+    places: list[int | None] = []
+    for result in range(len(types)):
+        numbers = made.get((fusion, result), ())
+        places.append(
+            next(
+                (
+                    number
+                    for number, operand in enumerate(fusion.operands)
+                    if state_leaf(operand) in numbers
+                    and number not in places
+                    and operand.type == types[result]
+                    and can_be_in_place(view, operand, result)
+                    and may_overwrite(operand, fusion, bodies)
+                ),
+                None,
+            )
+        )
+    return tuple(places) if any(place is not None for place in places) else ()
 
 
 def _in_place(view: HloFusion, numbers: tuple[int, ...], bodies: AbstractSet[ComputationOp]) -> list[bool]:

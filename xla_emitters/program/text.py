@@ -13,6 +13,7 @@ release t0
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from xla_emitters.program.arrays import Argument, ArraySpec, Slot, SlotArray
@@ -54,9 +55,13 @@ def _lines(steps: Sequence[Step], array: Callable[[Slot], ArraySpec], margin: st
 
 
 def _kernel_arguments(arguments: Sequence[Argument]) -> str:
-    """What is read, and what is written; a parameter of the program that shares a result's memory is read."""
+    """What is read, and what is written; a parameter of the program that shares a result's memory is read.
+
+    What is updated in place is both: two arguments have its slot, an operand and a result.
+    """
     written = [argument for argument in arguments if argument.written and argument.kind != "parameter"]
-    read = [argument for argument in arguments if argument not in written]
+    times = Counter(argument.slot for argument in written)
+    read = [argument for argument in arguments if times[argument.slot] != 1]
     return f"{_slots(read)} -> {_slots(written)}".strip()
 
 

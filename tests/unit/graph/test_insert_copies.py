@@ -154,6 +154,61 @@ def test_a_loops_body_updates_its_state_in_place_unless_that_is_read_later(case:
     assert list(view_of(updating).wanted_aliases.values()) == [updating.operands[0]]
 
 
+STATE = """
+negate {{ x = f32[8] parameter(0)
+  ROOT n = f32[8] negate(x) }}
+subtract {{ x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  ROOT n = f32[8] subtract(x, y) }}
+both {{ x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  s = f32[8] add(x, y)
+  d = f32[8] subtract(x, y)
+  ROOT t = (f32[8], f32[8]) tuple(s, d) }}
+flip {{ x = f32[8] parameter(0)
+  ROOT r = f32[8] reverse(x), dimensions={{0}} }}
+body {{ s = (f32[8], f32[8]) parameter(0)
+  x = f32[8] get-tuple-element(s), index=0
+  y = f32[8] get-tuple-element(s), index=1
+  {made}
+  ROOT t = (f32[8], f32[8]) tuple({results}) }}
+never {{ s = (f32[8], f32[8]) parameter(0)
+  ROOT no = pred[] constant(false) }}
+ENTRY main {{ s = (f32[8], f32[8]) parameter(0)
+  ROOT w = (f32[8], f32[8]) while(s), condition=never, body=body }}
+"""
+NEGATED = "n = f32[8] fusion(x), kind=kLoop, calls=negate"
+PAIR = """p = (f32[8], f32[8]) fusion(x, y), kind=kLoop, calls=both
+  a = f32[8] get-tuple-element(p), index=0
+  b = f32[8] get-tuple-element(p), index=1"""
+
+
+@pytest.mark.parametrize(
+    ("made", "results", "said"),
+    [
+        (NEGATED, "n, y", "{{}: (0, {})}"),
+        ("n = f32[8] fusion(y, x), kind=kLoop, calls=subtract", "n, y", "{{}: (1, {})}"),
+        (PAIR, "a, b", "{{0}: (0, {}), {1}: (1, {})}"),
+        (PAIR, "a, y", "{{0}: (0, {})}"),
+        (PAIR, "b, a", "{{0}: (1, {}), {1}: (0, {})}"),
+        (NEGATED, "y, n", None),  # x goes, but where n is wanted is y
+        (NEGATED, "n, x", None),
+        (NEGATED + "\n  m = f32[8] fusion(x, y), kind=kLoop, calls=subtract", "n, m", None),
+        ("n = f32[8] fusion(x, x), kind=kLoop, calls=subtract", "n, y", None),  # not read once
+        ("n = f32[8] fusion(x), kind=kLoop, calls=flip", "n, y", None),
+    ],
+)
+def test_a_loops_state_gives_way_to_what_is_made_of_it_element_by_element(
+    made: str, results: str, said: str | None
+) -> None:
+    module = parse_hlo(STATE.format(made=made, results=results))
+    insert_copies(module)
+    module.verify()
+    first = next(op for computation in host_computations(module) for op in fusions_of(computation))
+    aliasing = first.output_to_operand_aliasing
+    assert (aliasing and aliasing.data) == said
+
+
 def test_a_branch_updates_a_copy_whatever_is_said() -> None:
     """What a conditional is given may be read after it."""
     text = f"""{UPDATE}
