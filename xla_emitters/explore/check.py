@@ -41,7 +41,7 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, pla
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Program
+from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
 from xla_emitters.runtime.bundle import Case
@@ -466,9 +466,16 @@ class KernelComparison:
         self._specs = [argument.array for argument in self._arguments[count:]]
         operands, computation = self._arguments[:count], planned.view.computation
         if given is None:
-            inputs = draw_inputs(computation, [argument.array for argument in operands], whole.seed)
-            empty = [np.zeros(spec.elements, dtype(spec.dtype).numpy) for spec in self._specs]
-            buffers = [*(to_buffer(array, a.array) for array, a in zip(inputs, operands, strict=True)), *empty]
+            drawn = draw_inputs(computation, [argument.array for argument in operands], whole.seed)
+            # Arguments that share a slot are one buffer: an operand that is given twice, or updated in place.
+            slots = dict[Slot, Array]()
+            for array, argument in zip(drawn, operands, strict=True):
+                slots.setdefault(argument.slot, to_buffer(array, argument.array))
+            for argument in self._arguments[count:]:
+                empty = np.zeros(argument.array.elements, dtype(argument.array.dtype).numpy)
+                slots.setdefault(argument.slot, empty)
+            buffers = [slots[argument.slot] for argument in self._arguments]
+            inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
             self._reached = ", on arrays that are drawn: nothing reaches it"
         else:
             buffers = list(given.buffers)

@@ -34,6 +34,7 @@ from xla_emitters.fusions.heroes import find_non_trivial_hero
 from xla_emitters.fusions.host import host_computations, is_control, is_one_kernel
 from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import FusionView, view_of
+from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
@@ -113,7 +114,7 @@ class Listing:
 def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     """Looks at every fusion and call of a module that was read; refusals are part of the answer."""
     kernels, custom, others = list[ListedKernel](), list[ListedCall](), list[ListedCall]()
-    if is_one_kernel(entry := entry_of(module)):
+    if (entry := _as_one_kernel(module)) is not None:
         name = entry.sym_name.data
         return Listing(options.device.name, (_listed_kernel(module, view_of(entry), (name, name), options),), (), ())
     apart = _apart(module)
@@ -124,6 +125,17 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
         else:
             (custom if op.opcode == "custom-call" else others).append(_listed_call(op, where))
     return Listing(options.device.name, tuple(kernels), tuple(custom), tuple(others))
+
+
+def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
+    """ENTRY, where it is one kernel itself once markers, asynchronous copies and calls are out of the way."""
+    if any(isinstance(op, FusionOp) for op in entry_of(module).instructions):
+        return None
+    copy = module.clone()
+    for each in (RemoveNoOpsPass(), UnwrapAsyncPass(), InlineCallsPass()):
+        each.apply(Context(), copy)
+    entry = entry_of(copy)
+    return entry if is_one_kernel(entry) else None
 
 
 def _apart(module: ModuleOp) -> ModuleOp:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
-from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, FusionOp, find_computation
+from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, FusionOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import same_shape
 from xla_emitters.errors import UsageError, VerifyError
@@ -117,8 +117,11 @@ def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
 
 
 def is_one_kernel(entry: ComputationOp) -> bool:
-    """Whether an ENTRY is a kernel itself: it has no fusions, and no instructions that no kernel computes."""
-    return not any(isinstance(op, FusionOp | CallOp | RuleOp) for op in entry.instructions)
+    """Whether an ENTRY is a kernel itself: it has no fusions, and no instructions that no kernel computes; `()` is no array to compute."""
+    return not any(
+        isinstance(op, FusionOp | CallOp | RuleOp) or (isinstance(op, TupleOp) and not op.operands)
+        for op in entry.instructions
+    )
 
 
 def host_fusions(entry: ComputationOp) -> tuple[FusionOp, ...]:

@@ -84,7 +84,9 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
     if not fusions:
         return
-    before, names = _reached(module), Names(module)
+    before, names = _reached(module, [entry_of(module)]), Names(module)
+    # Of one fusion chosen by name, the rest of its module is still there, and calls what it called.
+    others = [op for op in module.ops if isinstance(op, ComputationOp) and op not in before]
     for fusion in fusions:
         view = view_of(fusion)  # its operands may be parts of a fusion that was split before
         if missing := [op for op in without_code(view) if not is_library_call(op)]:
@@ -98,7 +100,7 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
             continue
         parts = _Splitting(Parting(names, fusion, flat.computation), flat).split()
         remark(fusion, _told(view, parts))
-    for computation in before - _reached(module):
+    for computation in before - _reached(module, [entry_of(module), *others]):
         if computation.parent is not None:
             Rewriter.erase_op(computation)
 
@@ -122,10 +124,10 @@ def _told(view: HloFusion, parts: Sequence[CutPart]) -> str:
     return f"%{view.name}: XLA would compile this with {name} ({view.other_compiler}); {verb} {made}"
 
 
-def _reached(module: ModuleOp) -> set[ComputationOp]:
-    """The computations that ENTRY needs, and ENTRY."""
+def _reached(module: ModuleOp, users: Sequence[ComputationOp]) -> set[ComputationOp]:
+    """Some computations, and those that they need."""
     named = {op.sym_name.data: op for op in module.ops if isinstance(op, ComputationOp)}
-    found, pending = set[ComputationOp](), [entry_of(module)]
+    found, pending = set[ComputationOp](), list(users)
     while pending:
         if (computation := pending.pop()) in found:
             continue

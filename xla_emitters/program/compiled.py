@@ -101,10 +101,11 @@ class Program:
     def explain(self) -> str:
         """What runs in which order, where that is more than one kernel; and why each kernel is as it is: emitter, launch, accesses ..."""
         parts = [explained(self.graph)] if self.graph.remarks else []
-        if len(self.steps) > 1:
+        if not isinstance(self.steps[0] if len(self.steps) == 1 else None, Kernel):
             arguments = sum(map(_bytes, (*self.parameters, *self.results)))
             memory = f"memory: {arguments} bytes of parameters and results, {self.peak_bytes - arguments} of temporaries at once"
-            parts += [f"steps\n{indent(steps_text(self.steps, self.array), '  ')}", memory]
+            lines = steps_text(self.steps, self.array) or "none"
+            parts += [f"steps\n{indent(lines, '  ')}", memory]
         return "\n".join([*parts, *map(explained, self.traces)])
 
     def __str__(self) -> str:

@@ -226,3 +226,59 @@ def test_what_a_comparison_wants():
     ]
     with pytest.raises(UsageError, match="-3 blocks cannot be run"):
         Comparison(blocks=-3)
+
+
+UNREACHED = """
+next { i = s32[4] parameter(0)
+  j = s32[4] parameter(1)
+  k = s32[4] multiply(j, j)
+  ROOT n = s32[4] add(i, k) }
+body { s = (s32[4], s32[4]) parameter(0)
+  i = s32[4] get-tuple-element(s), index=0
+  j = s32[4] get-tuple-element(s), index=1
+  twice = s32[4] fusion(j, j), kind=kLoop, calls=next
+  n = s32[4] fusion(i, twice), kind=kLoop, calls=next
+  ROOT t = (s32[4], s32[4]) tuple(n, j) }
+never { s = (s32[4], s32[4]) parameter(0)
+  ROOT no = pred[] constant(false) }
+ENTRY main { s = (s32[4], s32[4]) parameter(0)
+  ROOT w = (s32[4], s32[4]) while(s), condition=never, body=body }
+"""
+
+
+def test_kernels_that_nothing_reaches_get_one_array_for_each_buffer():
+    """`twice` is given one array twice; `n` is written over what it reads."""
+    verdict = check(UNREACHED, stages="xla_gpu,llvm-dialect")
+    assert verdict.ok, verdict.summary
+    drawn = [kernel.name for kernel in verdict.kernels if kernel.summary.endswith("nothing reaches it")]
+    assert drawn == ["twice", "n"]
+
+
+def test_a_module_that_gives_nothing():
+    assert check("ENTRY main { p = f32[2] parameter(0)\n ROOT e = () tuple() }").ok
+    text = """ENTRY main { p = f32[2] parameter(0)
+      n = f32[2] negate(p)
+      e = () tuple()
+      ROOT t = (f32[2], ()) tuple(n, e) }"""
+    verdict = check(text)
+    assert verdict.ok
+    assert verdict.program is not None
+    assert [str(spec) for spec in verdict.program.results] == ["f32[2]"]
+
+
+TRITON_IN_A_LOOP = """
+triton { x = f32[4,8] parameter(0)
+  e = f32[4,8] exponential(x)
+  ROOT n = f32[4,8] negate(e) }
+body { s = f32[4,8] parameter(0)
+  ROOT f = f32[4,8] fusion(s), kind=kCustom, calls=triton, backend_config={"fusion_backend_config":{"kind":"__triton"}} }
+never { s = f32[4,8] parameter(0)
+  ROOT no = pred[] constant(false) }
+ENTRY main { x = f32[4,8] parameter(0)
+  ROOT w = f32[4,8] while(x), condition=never, body=body }
+"""
+
+
+def test_a_fusion_for_triton_in_a_loop_is_checked_alone():
+    """The loop's body still calls what the fusion called, and is verified after every pass."""
+    assert check(TRITON_IN_A_LOOP, fusion="f").ok

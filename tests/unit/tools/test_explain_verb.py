@@ -106,3 +106,25 @@ def test_on_request_they_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     ):
         assert main([*verb, "--triton", "refuse", str(path)]) == 1
         assert "fusion %fusion is of kind '__triton'" in capsys.readouterr().err
+
+
+def test_steps_that_are_a_branch_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "branch.hlo"
+    path.write_text("""swapped { s = (f32[4], f32[4]) parameter(0)
+  x = f32[4] get-tuple-element(s), index=0
+  y = f32[4] get-tuple-element(s), index=1
+  ROOT t = (f32[4], f32[4]) tuple(y, x) }
+kept { ROOT s = (f32[4], f32[4]) parameter(0) }
+ENTRY main { c = pred[] parameter(0)
+  x = f32[4] parameter(1)
+  y = f32[4] parameter(2)
+  s = (f32[4], f32[4]) tuple(x, y)
+  ROOT r = (f32[4], f32[4]) conditional(c, s, s), true_computation=swapped, false_computation=kept }
+""")
+    assert main(["explain", str(path)]) == 0
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert [row.strip() for row in rows] == [
+        "steps",
+        *("branch r by p0", "0", "copy p2 -> r0", "copy p1 -> r1", "1", "copy p1 -> r0", "copy p2 -> r1"),
+        "memory: 65 bytes of parameters and results, 0 of temporaries at once",
+    ]

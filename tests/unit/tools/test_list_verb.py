@@ -166,3 +166,31 @@ ENTRY main {
     assert (bad["supported"], bad["ptx"], bad["emitter"], bad["launch"]) == (False, False, None, [])
     assert "__custom_fusion" in bad["reason"]
     assert (good["supported"], good["reason"]) == (True, "")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        """%s = (f32[8], f32[8], u32[]) copy-start(%x)
+  %d = f32[8] copy-done(%s)
+  ROOT %n = f32[8] negate(%d)""",
+        """%s = f32[8] call(%x), to_apply=%sines
+  ROOT %n = f32[8] negate(%s)""",
+    ],
+)
+def test_calls_and_copies_are_part_of_an_entry_that_is_one_kernel(
+    entry: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As `compile` makes of it."""
+    path = tmp_path / "m.hlo"
+    path.write_text(f"""%sines {{ %x = f32[8] parameter(0)
+  ROOT %s = f32[8] sine(%x) }}
+ENTRY %main {{ %x = f32[8] parameter(0)
+  {entry} }}
+""")
+    assert main(["list", str(path), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [(kernel["name"], kernel["supported"]) for kernel in listed["kernels"]] == [("main", True)]
+    assert listed["other_calls"] == []
+    assert main(["compile", str(path)]) == 0
+    assert ".entry main(" in capsys.readouterr().out
