@@ -422,6 +422,8 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
     code, _, err = run(capsys, path)
     assert code == 1
     assert "bad.hlo:8:8: error: [hlo] no library function for HLO op 'all-reduce' (instruction %c)" in err
+    assert "help: it needs the other devices" in err
+    assert "with --keep-going" in err
 
 
 @pytest.mark.parametrize(

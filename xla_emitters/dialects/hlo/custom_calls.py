@@ -51,6 +51,10 @@ MARKERS = frozenset(
 """Targets whose result is their operand: notes to XLA."""
 
 
+TAKE_THE_REST = "list shows what a module calls; compile, check and bundle take the rest of it with --keep-going"
+"""The way out where something has no library function."""
+
+
 def is_marker(op: HloOp) -> bool:
     """Whether `op` is a custom call whose result is its operand."""
     return op.opcode == "custom-call" and target_of(op) in MARKERS
@@ -64,9 +68,7 @@ def custom_call(op: RuleOp) -> tuple[str, Config]:
     if (row := _TARGETS.get(target)) is not None:
         return row.function, row.configured(op)
     reason = next((reason for start, reason in _REFUSED if start in target), "the target is not known here")
-    raise op.unsupported(
-        f"no library function for custom call target '{target}': {reason}", help="list shows what a module calls"
-    )
+    raise op.unsupported(f"no library function for custom call target '{target}': {reason}", help=TAKE_THE_REST)
 
 
 # ------------------------------------------------------------------------------------------------------ operands, results

@@ -23,12 +23,26 @@ from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, enclosing_module, find_computation
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.custom_calls import Config, custom_call, dot_config, is_marker, top_key, window_config
+from xla_emitters.dialects.hlo.custom_calls import (
+    TAKE_THE_REST,
+    Config,
+    custom_call,
+    dot_config,
+    is_marker,
+    top_key,
+    window_config,
+)
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.library import call as call_library
+
+_TALKS = (
+    ({"all", "ragged", "collective", "partition", "replica"}, "it needs the other devices that a program runs on"),
+    ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
+)
+"""Words of opcodes that no library computes, and why."""
 
 TextOf: TypeAlias = Callable[[ComputationOp], str]
 """What names a computation to the one who evaluates it: its name, or its HLO text."""
@@ -95,7 +109,9 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
             name, configured = _BY_OPCODE[op.opcode]
             return name, configured(op)
         case _:
-            raise op.unsupported("no library function")
+            parts = set(op.opcode.split("-"))
+            why = next((f"{reason}; " for words, reason in _TALKS if words & parts), "")
+            raise op.unsupported("no library function", help=f"{why}{TAKE_THE_REST}")
 
 
 # ---------------------------------------------------------------------------------------------------------- configurations
