@@ -51,8 +51,11 @@ class Program:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """Every kernel among the steps, also those inside loops and branches; one that is launched in several places once."""
-        return tuple({kernel.name: kernel for kernel in reversed(list(kernels_in(self.steps)))}.values())[::-1]
+        """Every kernel among the steps, also those inside loops and branches, in the order of their first launches."""
+        found = dict[str, Kernel]()
+        for kernel in kernels_in(self.steps):
+            found.setdefault(kernel.name, kernel)
+        return tuple(found.values())
 
     def array(self, slot: Slot) -> ArraySpec:
         """What is in a slot."""

@@ -282,3 +282,31 @@ ENTRY main { x = f32[4,8] parameter(0)
 def test_a_fusion_for_triton_in_a_loop_is_checked_alone():
     """The loop's body still calls what the fusion called, and is verified after every pass."""
     assert check(TRITON_IN_A_LOOP, fusion="f").ok
+
+
+TWICE = """
+count { i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT j = s32[] add(i, one) }
+few { i = s32[] parameter(0)
+  three = s32[] constant(3)
+  ROOT p = pred[] compare(i, three), direction=LT }
+double { i = s32[] parameter(0)
+  ROOT d = s32[] add(i, i) }
+goes_on { i = s32[] parameter(0)
+  ROOT p = pred[] fusion(i), kind=kLoop, calls=few }
+counted { i = s32[] parameter(0)
+  ROOT j = s32[] fusion(i), kind=kLoop, calls=count }
+ENTRY main { i = s32[] constant(1)
+  first = s32[] while(i), condition=goes_on, body=counted
+  again = s32[] fusion(first), kind=kLoop, calls=double
+  ROOT last = s32[] while(again), condition=goes_on, body=counted }
+"""
+
+
+def test_a_kernel_that_two_loops_launch_has_its_place_at_the_first():
+    verdict = check(TWICE)
+    assert verdict.ok
+    assert verdict.program is not None
+    kernels = verdict.program.kernels
+    assert [kernel.name for kernel in kernels] == ["i_1", "p", "j", "again"]
