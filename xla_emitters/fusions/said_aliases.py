@@ -48,7 +48,8 @@ def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[i
             continue
         result = _leaf_at(entry.root, alias.output, call)
         operand = entry.parameters[alias.parameter].result
-        if result is not None and _is_as_the_fusion_has_it(operand, call, parameters):
+        # Given away or not, what a later instruction reads must still be there: the result is then copied, or made elsewhere.
+        if result is not None and _is_as_the_fusion_has_it(operand, call, parameters) and is_last_use(operand, call):
             wanted[result] = operand
     return wanted
 

@@ -310,3 +310,20 @@ def test_a_kernel_that_two_loops_launch_has_its_place_at_the_first():
     assert verdict.program is not None
     kernels = verdict.program.kernels
     assert [kernel.name for kernel in kernels] == ["i_1", "p", "j", "again"]
+
+
+SWAPPED = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, must-alias) }
+less { p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  ROOT r = f32[8] subtract(p, q) }
+ENTRY main { x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  a = f32[8] fusion(x, y), kind=kLoop, calls=less
+  b = f32[8] fusion(y, x), kind=kLoop, calls=less
+  ROOT t = (f32[8], f32[8]) tuple(b, a) }
+"""
+
+
+def test_a_parameter_that_was_given_away_is_not_written_over_before_its_last_reader():
+    verdict = check(SWAPPED, stages="llvm-dialect")
+    assert verdict.ok, verdict.summary
