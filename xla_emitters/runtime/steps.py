@@ -16,7 +16,7 @@ from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, Library
 MOST_ITERATIONS = 100_000
 """A loop of a program that runs longer is taken to be endless."""
 
-LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations"
+LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
 
 
 class Platform(Protocol):
