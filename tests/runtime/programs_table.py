@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def layer_rows(with_jax: bool) -> tuple[bool, list[str]]:
         program.run(stablehlo_programs.inputs_of("layer", {"b": b, "s": s}))
     jitted: Any = None
     if with_jax:
-        import jax
+        jax: Any = import_module("jax")
 
         jitted = jax.jit(stablehlo_programs.functions()["layer"])
 
