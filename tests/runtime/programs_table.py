@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -113,27 +115,31 @@ def layer_rows(with_jax: bool) -> tuple[bool, list[str]]:
         program.run(stablehlo_programs.inputs_of("layer", {"b": b, "s": s}))
     jitted: Any = None
     if with_jax:
-        import jax
+        jax: Any = import_module("jax")
 
         jitted = jax.jit(stablehlo_programs.functions()["layer"])
+
+    def by_jax(inputs: Sequence[Any]) -> Any:
+        return jitted(*inputs).block_until_ready()
+
     lines = [
         "layer          error   first ms   warm ms  first/warm" + ("  JAX first ms  JAX warm ms" if with_jax else "")
     ]
     is_right = True
     for b, s in LAYER:
-        pairs = list[tuple[float, float]]()
+        pairs, error = list[tuple[float, float]](), 0.0
         for more in range(3 if b * s > 4000 else 5):  # new shapes: this one and its neighbours
             inputs = stablehlo_programs.inputs_of("layer", {"b": b, "s": s + more})
-            first, results = timed(lambda inputs=inputs: program.run(inputs))
-            pairs.append((first, timed(lambda inputs=inputs: program.run(inputs))[0]))
+            first, results = timed(partial(program.run, inputs))
+            pairs.append((first, timed(partial(program.run, inputs))[0]))
             is_right &= (error := difference(results[0], in_float64(*inputs))) <= 2e-5
         first, warm = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(first / warm for first, warm in pairs)
         line = f"({b}, {s})".ljust(12) + f"{error:9.1e} {1e3 * first:9.2f} {1e3 * warm:9.2f} {ratio:10.2f}"
         if jitted is not None:
             inputs = stablehlo_programs.inputs_of("layer", {"b": b, "s": s})
-            stall, _ = timed(lambda inputs=inputs: np.asarray(jitted(*inputs)))
-            again = statistics.median(timed(lambda inputs=inputs: np.asarray(jitted(*inputs)))[0] for _ in range(5))
+            stall, _ = timed(partial(by_jax, inputs))
+            again = statistics.median(timed(partial(by_jax, inputs))[0] for _ in range(5))
             line += f" {1e3 * stall:12.1f} {1e3 * again:12.2f}"
         lines.append(line)
     compilations = COMPILATIONS.made - before + 1
