@@ -51,7 +51,7 @@ from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.explore.check import check
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.reference import evaluate_bounds

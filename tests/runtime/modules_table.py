@@ -30,8 +30,8 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_control
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.pipelines.compiler import compile, read_module
 from xla_emitters.planning.host_steps import known_trip_count
 from xla_emitters.program import ArraySpec, Branch, Copy, Kernel, LibraryCall, Loop, Program, Step

@@ -15,8 +15,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.check import check
 from xla_emitters.fusions.buffers import array_spec
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.graph.split_results import split_results
 from xla_emitters.graph.split_triton_fusions import split_triton_fusions
 from xla_emitters.hlo_text import parse_hlo, print_hlo

@@ -32,8 +32,8 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.explore.listing import LeftOut, compilable
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of

@@ -30,9 +30,9 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero
 from xla_emitters.fusions.host import host_computations, is_control, is_one_kernel
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions

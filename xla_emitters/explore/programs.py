@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, UsageError
 from xla_emitters.explore.check import Reference, Verdict
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.reference import evaluate
@@ -76,13 +76,10 @@ def check_program(
     return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(verdicts))
 
 
-def wanted_stages(asked: str, program_stages: Sequence[str] = PROGRAM_STAGES) -> list[str]:
+def wanted_stages(asked: str) -> list[str]:
     """The stages that `--stages` names: "all" are those after `stablehlo`. raises UsageError for one that there is not."""
-    if asked in ("all", "passes"):
-        return list(program_stages[1:])
-    stages = asked.split(",")
-    if unknown := [stage for stage in stages if stage not in program_stages]:
-        raise UsageError(
-            f"a program has no stage '{unknown[0]}'", stage="check", help=f"one of: {', '.join(program_stages)}"
-        )
-    return stages
+    if asked == "all":
+        return list(PROGRAM_STAGES[1:])
+    if asked == "passes":
+        raise UsageError("the passes of a program are not run one by one", stage="check", help="--stages all")
+    return [known_stage(stage, "check") for stage in asked.split(",")]

@@ -19,30 +19,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, FusionOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import same_shape
 from xla_emitters.errors import UsageError, VerifyError
-from xla_emitters.fusions.program_plan import computation_of, entry_of
+from xla_emitters.fusions.entry import computation_of, entry_of
 
 CONTROL = frozenset({"while", "conditional", "call", "async-start"})
 """Opcodes of instructions that run other computations on the host."""
-
-MARKERS = frozenset(
-    {
-        "AssumeGatherIndicesInBound",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "PinToDevice",
-        "PinToDeviceSram",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "Sharding",
-        "annotate_device_placement",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.PropagationBarrier",
-    }
-)
-"""Targets of custom-calls that compute nothing: they tell XLA's passes where their operand is, or how it is divided or laid out."""
 
 
 def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
@@ -95,13 +76,6 @@ def called_on_host(computation: ComputationOp) -> Iterator[ComputationOp]:
 def is_control(op: HloOp) -> bool:
     """Whether an instruction runs other computations on the host."""
     return op.opcode in CONTROL
-
-
-def is_marker(op: HloOp) -> bool:
-    """Whether an instruction is a custom-call that gives its one operand as it is."""
-    if not isinstance(op, RuleOp) or op.opcode != "custom-call" or len(op.operands) != 1:
-        return False
-    return op.word("custom_call_target").strip('"') in MARKERS and same_shape(op.operands[0].type, op.result.type)
 
 
 def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:

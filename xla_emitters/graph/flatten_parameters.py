@@ -22,7 +22,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.types import AliasAttr
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.fusion_parts import rename
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

@@ -26,8 +26,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.fusions.entry import changes_width, is_same_memory
 from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kernel
-from xla_emitters.fusions.program_plan import changes_width, is_same_memory
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.graph.fusion_parts import Part, Parting, copying
 from xla_emitters.graph.names import Names

@@ -36,11 +36,11 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, ReturnOp, TupleOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.fusions.buffers import can_be_in_place
+from xla_emitters.fusions.entry import entry_of, producers_of
 from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.overwrites import may_overwrite, next_values, state_leaf
-from xla_emitters.fusions.program_plan import entry_of, producers_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.fusion_parts import aliasing, copying, may_write, wrap_entry

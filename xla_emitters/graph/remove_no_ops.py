@@ -5,7 +5,7 @@
     a = f32[8] add-dependency(x, token)                 x
     token = token[] after-all()                         gone, where nothing waits for it any more
     n = s32[] get-dimension-size(x), dimensions={0}     s32[] constant(8), where that size is static
-    m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such a marker (`host.MARKERS`) speaks to XLA's passes
+    m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such a marker (`custom_calls.MARKERS`) speaks to XLA's passes
 
 They order effects, or carry what a partitioner wants to know: one stream runs steps in program order anyway. Where a marker's result has
 another layout than what it is given, it becomes a copy. Tokens of infeeds, outfeeds, sends and receives stay with these.
@@ -25,11 +25,12 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.custom_calls import is_marker
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import dtype
-from xla_emitters.fusions.host import host_computations, is_marker
+from xla_emitters.fusions.host import host_computations
 from xla_emitters.graph.inlining import insert, laid_out
 from xla_emitters.rewrite.kernel_pass import KernelPass
 

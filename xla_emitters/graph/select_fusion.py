@@ -19,8 +19,8 @@ from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import fusion_named
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 

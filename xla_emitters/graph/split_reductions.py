@@ -40,8 +40,8 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
     tuple_type,
 )
+from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
-from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.fusions.refusals import supported_view

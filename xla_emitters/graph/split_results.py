@@ -23,11 +23,11 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
+from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
 from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
-from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import FusionView

@@ -25,9 +25,9 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import leaf_types, minor_to_major
 from xla_emitters.fusions.buffers import aliases_of
+from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.host import host_fusions, is_one_kernel, loop_bodies
 from xla_emitters.fusions.overwrites import may_overwrite
-from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
 from xla_emitters.fusions.view import HloFusion

@@ -46,8 +46,8 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.cuts import CutPart, cut_before, find_cuts, owner_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, rename

@@ -141,7 +141,11 @@ class _ModuleParser:
         name, attributes = "", dict[str, Attribute]()
         header = cursor.token
         if (header.text, cursor.peek().text) in _MLIR:
-            raise cursor.error("this is MLIR, not HLO text", header, help="parse_stablehlo reads StableHLO")
+            raise cursor.error(
+                "this is MLIR, not HLO text",
+                header,
+                help="StableHLO: the commands run, check, compile, explain and list take it, and parse_stablehlo reads it",
+            )
         if cursor.accept("HloModule"):
             name = cursor.new_name("the module's name").name
             cursor.accept(":")

@@ -205,7 +205,7 @@ PROGRAM: tuple[Row, ...] = (
     _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),
     _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
     _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
-    _row(DiscDeadTempBufferRemovalPass, "and those that are written for nobody", "fused"),
+    _row(DiscDeadTempBufferRemovalPass, "and those that are written but never read", "fused"),
     # The host program.
     _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),

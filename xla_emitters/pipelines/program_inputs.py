@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.sizes import Argument, Sizes, specialize

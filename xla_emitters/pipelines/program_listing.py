@@ -20,8 +20,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.sizes import Sizes, sizes_of
 
 QUIET = frozenset(

@@ -27,7 +27,7 @@ from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
@@ -216,12 +216,12 @@ def compile_program(
 ) -> DynamicProgram:
     """A program from a module of the `hlo` dialect, which is left as it was.
 
-    options  `stage` is one of PROGRAM_STAGES; another one stands for the last
+    options  `stage` is one of PROGRAM_STAGES; "ptx", the end of a fusion's road, is the end of a program's too
     observe  is called after each pass
-    raises   Unsupported with the place in the text, VerifyError
+    raises   UsageError for a stage that a program has not; Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
-    stage = options.stage if options.stage in PROGRAM_STAGES else PROGRAM_STAGES[-1]
+    stage = PROGRAM_STAGES[-1] if options.stage == CompileOptions.stage else known_stage(options.stage, "compile")
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
     copy, context = module.clone(), make_context()
@@ -237,6 +237,13 @@ def compile_program(
     code = python_program(copy).source if stage == "host" else print_ir(copy)
     COMPILATIONS.made += 1
     return DynamicProgram(name, options.target, module, sizes, results, stage, code, recorder.trace, copy)
+
+
+def known_stage(stage: str, where: str) -> str:
+    """`stage` itself. raises UsageError, with `where` as the part of the system, for one that programs have not"""
+    if stage not in PROGRAM_STAGES:
+        raise UsageError(f"a program has no stage '{stage}'", stage=where, help=f"one of: {', '.join(PROGRAM_STAGES)}")
+    return stage
 
 
 def _count(stage: str) -> int:

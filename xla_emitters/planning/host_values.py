@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import leaf_types
 from xla_emitters.fusions.buffers import aliases_of
-from xla_emitters.fusions.program_plan import is_same_memory, leaves_of_element
+from xla_emitters.fusions.entry import is_same_memory, leaves_of_element
 from xla_emitters.fusions.view import FusionView
 
 Leaf = tuple[HloOp, int]

@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_one_kernel, run_by
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
 from xla_emitters.planning.host_values import called_by

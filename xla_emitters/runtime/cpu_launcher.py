@@ -18,8 +18,8 @@ from xla_emitters import library
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, InternalError, UsageError
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, writable_buffer

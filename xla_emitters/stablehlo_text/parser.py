@@ -94,6 +94,16 @@ class TreeParser:
             return self.cursor.error("this is HLO text, not StableHLO", token, help="parse_hlo reads it")
         return self.cursor.unexpected("a module or a function: module @name { ... } or func.func @main(...) { ... }")
 
+    def _generic_tail(self, attributes: Attributes) -> None:
+        """Consumes what follows the region of a module or a function in generic form: `{attributes} : (types) -> types`."""
+        cursor = self.cursor
+        if cursor.at("{"):
+            parse_dictionary(cursor, attributes)
+        cursor.expect(":", "before the type of an op")
+        parse_types(cursor)
+        cursor.expect("->", "between the types")
+        parse_types(cursor)
+
     def _alias(self) -> None:
         cursor = self.cursor
         token = cursor.advance()
@@ -140,12 +150,7 @@ class TreeParser:
         cursor.advance()
         if is_generic:
             cursor.expect(")", "after the module's region")
-            if cursor.at("{"):
-                parse_dictionary(cursor, attributes)
-            cursor.expect(":", "before the type of an op")
-            parse_types(cursor)
-            cursor.expect("->", "between the types")
-            parse_types(cursor)
+            self._generic_tail(attributes)
             if "sym_name" in attributes:
                 program.name = attributes.string("sym_name")
         self._optional_location()
@@ -250,12 +255,7 @@ class TreeParser:
         body = Region(None, token)
         locations = self._region_ops(body)
         cursor.expect(")", "after the function's region")
-        if cursor.at("{"):
-            parse_dictionary(cursor, attributes)
-        cursor.expect(":", "before the type of an op")
-        parse_types(cursor)
-        cursor.expect("->", "between the types")
-        parse_types(cursor)
+        self._generic_tail(attributes)
         self._optional_location()
         types = attributes.get("function_type", TypeValue, "the type of a function").types
         if not isinstance(types, FunctionType):

@@ -102,13 +102,11 @@ def compiled(
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pipelines.passes import PROGRAM_STAGES
+    from xla_emitters.pipelines.programs import known_stage
 
-    if stage is not None and stage not in PROGRAM_STAGES:
-        raise UsageError(
-            f"a program has no stage '{stage}'", stage=options.verb, help=f"one of: {', '.join(PROGRAM_STAGES)}"
-        )
+    chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]
     refuse(options, fusion="--fusion")
-    wanted = CompileOptions(target=options.target, stage=stage or PROGRAM_STAGES[-1], record=record)
+    wanted = CompileOptions(target=options.target, stage=chosen, record=record)
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
 

@@ -10,7 +10,7 @@ from xla_emitters.device import device
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.explore.check import check
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.notes import take_notes

@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.fusions.buffers import aliases_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.heroes import find_transposes
 from xla_emitters.fusions.in_place_updates import find_in_place_updates
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.reductions import find_reductions
 from xla_emitters.fusions.scatters import arrays_in_place, scatter_of
 from xla_emitters.fusions.view import view_of

@@ -7,17 +7,17 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
+from xla_emitters.dialects.hlo.custom_calls import is_marker
 from xla_emitters.errors import UsageError, VerifyError
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import (
     called_by,
     fusion_named,
     host_computations,
-    is_marker,
     is_one_kernel,
     kernel_sources,
     loop_bodies,
 )
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 
 LOOP = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import loop_bodies
 from xla_emitters.fusions.overwrites import may_overwrite
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.hlo_text import parse_hlo
 
 HEAD = """

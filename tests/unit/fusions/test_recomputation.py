@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.recomputation import recomputation_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo

@@ -13,7 +13,7 @@ import xla_emitters as xe
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dtypes import dtype
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.reductions import (
     ABSENT,
     FusionReductions,

@@ -7,7 +7,7 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.fuse_entry import FuseEntryPass, fuse_entry
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program

@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
 from xla_emitters.errors import VerifyError
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.inlining import inline_calls
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate

@@ -7,8 +7,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import fusions_of, host_computations, host_fusions
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.insert_copies import insert_copies
 from xla_emitters.hlo_text import parse_hlo, print_hlo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.remove_no_ops import remove_no_ops
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.reductions import Reduction
 from xla_emitters.graph.split_reductions import SplitReductionsPass, split_reductions
 from xla_emitters.hlo_text import parse_hlo, print_hlo

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_fusions
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.graph.split_scatters import split_scatters
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.planning.plan import plan_program

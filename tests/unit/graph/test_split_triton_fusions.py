@@ -11,8 +11,8 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
-from xla_emitters.fusions.program_plan import entry_of
 from xla_emitters.fusions.refusals import refuse_unsupported
 from xla_emitters.fusions.view import view_of
 from xla_emitters.graph.split_reductions import split_reductions

@@ -7,7 +7,7 @@ import pytest
 from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass, unwrap_async
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.rewrite.notes import take_notes

@@ -7,8 +7,8 @@ import pytest
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.host import host_computations
-from xla_emitters.fusions.program_plan import computation_of, entry_of
 from xla_emitters.graph.wrap_instructions import wrap_instructions
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.runtime.reference import evaluate

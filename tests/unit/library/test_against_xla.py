@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.runtime.reference import evaluate
 

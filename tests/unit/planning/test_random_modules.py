@@ -9,7 +9,7 @@ import pytest
 from unit.planning.random_modules import random_module
 
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile_module, plan_module
 from xla_emitters.pipelines.options import CompileOptions

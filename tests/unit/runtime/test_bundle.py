@@ -21,7 +21,7 @@ from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.check import Reference, reference_for
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime import bundle_main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays

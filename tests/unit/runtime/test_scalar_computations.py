@@ -6,7 +6,7 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.parser import parse_hlo
 from xla_emitters.library import call

@@ -28,7 +28,16 @@ from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotDimensions
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, leaf_types, same_dims, type_text
+from xla_emitters.dialects.hlo.types import (
+    array_type,
+    dims_of,
+    element_of,
+    is_array,
+    leaf_types,
+    same_dims,
+    same_shape,
+    type_text,
+)
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.library.gemm import EPILOGUES
@@ -37,18 +46,21 @@ Config: TypeAlias = dict[str, Any]
 
 MARKERS = frozenset(
     (
-        "Sharding",
+        "AssumeGatherIndicesInBound",
+        "LayoutConstraint",
+        "MoveToDevice",
+        "MoveToHost",
+        "PinToDevice",
+        "PinToDeviceSram",
         "SPMDFullToShardShape",
         "SPMDShardToFullShape",
+        "Sharding",
         "annotate_device_placement",
-        "MoveToHost",
-        "MoveToDevice",
-        "LayoutConstraint",
         "xla.sdy.FuncResultSharding",
         "xla.sdy.PropagationBarrier",
     )
 )
-"""Targets whose result is their operand: notes to XLA."""
+"""Targets that compute nothing: they tell XLA's passes where their operand is, or how it is divided or laid out."""
 
 
 TAKE_THE_REST = "list shows what a module calls; compile, check and bundle take the rest of it with --keep-going"
@@ -56,8 +68,10 @@ TAKE_THE_REST = "list shows what a module calls; compile, check and bundle take 
 
 
 def is_marker(op: HloOp) -> bool:
-    """Whether `op` is a custom call whose result is its operand."""
-    return op.opcode == "custom-call" and target_of(op) in MARKERS
+    """Whether `op` gives its one operand as it is. A call between two shapes, as of a program and its part on one device, does not."""
+    if op.opcode != "custom-call" or len(op.operands) != 1:
+        return False
+    return target_of(op) in MARKERS and same_shape(op.operands[0].type, op.result.type)
 
 
 def custom_call(op: RuleOp) -> tuple[str, Config]:

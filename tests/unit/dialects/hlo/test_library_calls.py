@@ -11,7 +11,7 @@ import pytest
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.errors import Unsupported, VerifyError, XlaEmittersError
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text.parser import parse_hlo
 from xla_emitters.library import FUNCTIONS
 from xla_emitters.runtime.reference import evaluate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.bounds.complex import off_by_ulps
 from xla_emitters.runtime.bounds.elementwise import bounds_after

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from xla_emitters.dialects.hlo.elementwise import ROWS, ElementwiseOp, Row
 from xla_emitters.dtypes import Array, Kind, dtype
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.bounds.elementwise import bounds_after
 from xla_emitters.runtime.tolerance import Bounds, extremes, point, ulps_of

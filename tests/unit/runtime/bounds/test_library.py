@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text.parser import parse_hlo
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 

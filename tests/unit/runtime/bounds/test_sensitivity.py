@@ -9,7 +9,7 @@ import pytest
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.program_plan import entry_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime import reference
 from xla_emitters.runtime.bounds.contraction import transposed_products

@@ -1,15 +1,11 @@
-"""Which kernels a module needs, in which order, and what each reads and writes.
+"""ENTRY of a module, and which instruction makes each array of a host computation.
 
-    ENTRY main {                                     parameters  p0 p1        temporaries  t0       results  r0
-      %x = f32[8] parameter(0)
-      %y = f32[8] parameter(1)
-      %a = f32[8] fusion(%x, %y), calls=first        kernel a: reads p0 p1, writes t0
-      ROOT %b = f32[8] fusion(%a), calls=second      kernel b: reads t0, writes r0
-    }
+    %w = (s32[], f32[8]) while(%s)
+    %x = f32[8] get-tuple-element(%w), index=1      producers_of(%x)  [(%w, 1)]
+    %b = f32[4,2] bitcast(%x)                       producers_of(%b)  [(%w, 1)]     the same memory under another shape
+    %t = (f32[8], f32[8]) tuple(%x, %f)             producers_of(%t)  [(%w, 1), (%f, 0)]
 
-ENTRY's fusions become kernels in program order; only tuples may stand between them, and bitcasts of what they make. An ENTRY without
-fusions is itself one kernel, named after the computation. Results of a tuple are numbered by leaf.
-Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fusion wrapper".
+Arrays of a tuple are numbered by leaf: nested tuples are flattened in order.
 """
 
 from __future__ import annotations
@@ -27,15 +23,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
-from xla_emitters.errors import UsageError, VerifyError
-
-
-def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionOp | ComputationOp, ...]:
-    """What becomes kernels: one fusion, all of ENTRY's, or ENTRY if it has none. raises UsageError where there is no such fusion."""
-    entry = entry_of(module)
-    if fusion is not None:
-        return (fusion_named(entry, fusion),)
-    return tuple(op for op in entry.instructions if isinstance(op, FusionOp)) or (entry,)
+from xla_emitters.errors import VerifyError
 
 
 def entry_of(module: ModuleOp) -> ComputationOp:
@@ -46,23 +34,9 @@ def entry_of(module: ModuleOp) -> ComputationOp:
     raise VerifyError("the module has no entry computation", stage="plan")
 
 
-def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
-    """The computation that ENTRY's fusion instruction named `fusion` calls. raises UsageError when there is none."""
-    return computation_of(fusion_named(entry_of(module), fusion))
-
-
 def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
     """The computation itself, or the one that a fusion calls."""
     return find_computation(source, source.calls) if isinstance(source, FusionOp) else source
-
-
-def fusion_named(entry: ComputationOp, name: str) -> FusionOp:
-    fusions = {op.instruction_name.data: op for op in entry.instructions if isinstance(op, FusionOp)}
-    if name not in fusions:
-        raise UsageError(
-            f"no fusion instruction '{name}' in ENTRY", stage="plan", help=f"there are: {', '.join(fusions)}"
-        )
-    return fusions[name]
 
 
 def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
