@@ -1,7 +1,7 @@
 """What a reduction may give: in the reference's order, or where threads share it, in any order.
 
     sum          the sum in twice the precision, and around it the roundings of the longest chain of additions (`sums`)
-    product      likewise, relative to the product; and what overflows or underflows on the way
+    product      the product, and around it the roundings of all multiplications; and what overflows or underflows on the way
     max, argmax  what is chosen does not depend on the order
     others       (weighted means ...) the body's bounds, each rounding of which is moved outwards, so that they hold the exact value E of
                  the reduction and the kernel's, K, if it went the same way: width W. Another way is off from E by its own roundings,
@@ -83,7 +83,7 @@ def bounds_of_reduction(
             found.append(sums[0] if kind is Kind.FLOAT else joined(*sums))
         elif rounds and chain is not None and opcode == "multiply" and isinstance(op, ReduceOp):
             multiplied = _product if kind is Kind.FLOAT else _complex_product
-            found.append(multiplied(array, init, tuple(integers(op.dimensions)), chain, unit_of_body(body)))
+            found.append(multiplied(array, init, tuple(integers(op.dimensions)), unit_of_body(body)))
         elif rounds and chain is not None and not chooses and opcode not in ("maximum", "minimum"):
             in_any_order = in_any_order or _own_body(op, operands, chain, run)
             found.append(in_any_order[number])
@@ -282,7 +282,7 @@ def _sum(op: ReducingOp, array: Bounds, init: Bounds, chain: int, unit: float) -
     return sum_bounds(point(ends[0]) if array.is_point else Bounds(*ends), init, (0,), chain, unit)
 
 
-def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, unit: float) -> Bounds:
+def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], unit: float) -> Bounds:
     """|x1 x2 ... - m1 m2 ...| <= (|m1| + r1)(|m2| + r2) ... - |m1| |m2| ..., for factors within r of m."""
     kind = array.low.dtype
     with np.errstate(all="ignore"):
@@ -301,22 +301,25 @@ def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, uni
     # Where some factors alone give 0, infinity times that is NaN.
     vanishes = np.isinf(largest) & (shrunk < float(info(kind).smallest_normal))
     may_overflow = (grown > float(info(kind).max)) | vanishes
-    found = around(kind, value, value, _relative(chain, unit, array, value) * largest + spread + lost, may_overflow)
+    found = around(kind, value, value, _relative(unit, array, value) * largest + spread + lost, may_overflow)
     loose = array.is_unknown.any(axes) | (~np.isfinite(middle) & ~array.is_single).any(axes)
     found = unknown_where(loose & ~np.isnan(found.low), found)
     return within_sign(found, (array.low >= 0).all(axes) & (init.low >= 0), np.zeros(value.shape, np.bool_))
 
 
-def _relative(chain: int, unit: float, array: Bounds, value: Array) -> float:
-    """What the roundings of a chain, and of the product here, come to."""
+def _relative(unit: float, array: Bounds, value: Array) -> float:
+    """What all roundings of a product, and of the product here, come to.
+
+    Of a sum, an element is taken by the roundings of its own chain; of a product, each rounding takes the whole, in whatever order.
+    """
     count = array.low.size // max(1, value.size) + 1
     eps = float(
         np.finfo(np.longdouble if array.low.dtype.itemsize >= 8 and array.low.dtype.kind != "c" else np.float64).eps
     )
-    return growth(chain, unit) + 4 * growth(count, eps)
+    return growth(count, unit) + 4 * growth(count, eps)
 
 
-def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, unit: float) -> Bounds:
+def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], unit: float) -> Bounds:
     """Each factor is anywhere in its rectangle. A product rounds by at most 2 eps of its modulus, and so by that in either part."""
     with np.errstate(all="ignore"):
         (middle, reach), (first, first_reach) = (_middle(bounds) for bounds in (array, init))
@@ -326,7 +329,7 @@ def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: 
         grown = np.maximum(np.abs(middle) + reach, 1).prod(axes) * np.maximum(np.abs(first) + first_reach, 1)
     part = np.real(array.low).dtype
     lost = grown * float(info(part).smallest_normal)
-    slack = _relative(chain, 4 * unit, array, value) * largest + spread + lost
+    slack = _relative(4 * unit, array, value) * largest + spread + lost
     # Parts are sums of two products, each as large as the modulus. Which part an infinity makes NaN depends on the order.
     may_overflow = ~(2 * grown <= float(info(part).max))
     value = np.where(may_overflow, 0, value)

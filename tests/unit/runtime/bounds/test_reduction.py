@@ -37,11 +37,11 @@ def rows(element: str, count: int = 4, length: int = ROW, seed: int = 0) -> Arra
     return rng.standard_normal((count, length), dtype=np.float32).astype(dtype(element).numpy)
 
 
-def pairwise(array: Array) -> Array:
+def pairwise(array: Array, combine: np.ufunc = np.add) -> Array:
     """Sums as threads do them: halves added to each other, each sum rounded."""
     while array.shape[1] > 1:
         half = array.shape[1] // 2
-        array = (array[:, :half] + array[:, half:]).astype(array.dtype)
+        array = combine(array[:, :half], array[:, half:]).astype(array.dtype)
     return array[:, 0]
 
 
@@ -93,6 +93,15 @@ def test_a_product_is_relative():
     exact = array.astype(np.float64).prod(axis=1)
     assert found.admits(exact.astype(np.float32)).all()
     assert not found.admits((exact * 1.001).astype(np.float32)).any()
+
+
+@pytest.mark.parametrize("element", ["f32", "c64"])
+def test_each_rounding_of_a_tree_of_products_counts(element: str):
+    """Equal factors round alike: every multiplication of a level takes the product by the same amount, however few levels there are."""
+    factors = np.array([1.0001, 1.00037, 0.9997, 1.00013], np.float32)
+    array = np.repeat(factors[:, None], ROW, axis=1).astype(dtype(element).numpy)
+    found = bounds(f"ROOT s = {element}[] multiply(a, b)", "(1, 0)" if element == "c64" else "1", array, element)
+    assert found.admits(pairwise(array, np.multiply)).all()
 
 
 def test_infinity_and_nan_stay_what_they_are():
