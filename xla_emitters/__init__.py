@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xla_emitters.device import DEVICES as DEVICES
     from xla_emitters.device import Device as Device
+    from xla_emitters.device import register_device as register_device
+    from xla_emitters.dialects.hlo.custom_calls import register_library_call as register_library_call
+    from xla_emitters.emitters.emit import register_emitter as register_emitter
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
     from xla_emitters.explore.check import check as check
     from xla_emitters.explore.compile import compile as compile
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
+    from xla_emitters.functions import register_function as register_function
     from xla_emitters.indexing import IndexingMap as IndexingMap
+    from xla_emitters.pipelines.passes import register_pass as register_pass
     from xla_emitters.pipelines.programs import DynamicProgram as DynamicProgram
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
@@ -40,6 +45,11 @@ _HOMES = {
     "compile": "explore.compile",
     "from_jax": "explore.jax_program",
     "optimize": "explore.optimize",
+    "register_device": "device",
+    "register_emitter": "emitters.emit",
+    "register_function": "functions",
+    "register_library_call": "dialects.hlo.custom_calls",
+    "register_pass": "pipelines.passes",
 }
 __all__ = [
     "DEVICES",
@@ -55,6 +65,11 @@ __all__ = [
     "compile",
     "from_jax",
     "optimize",
+    "register_device",
+    "register_emitter",
+    "register_function",
+    "register_library_call",
+    "register_pass",
 ]
 
 

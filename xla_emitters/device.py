@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from xla_emitters.errors import ParseError, Unsupported, UsageError
+from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.text_proto import Message, parse_text_proto
 
 
@@ -107,14 +108,28 @@ def device(name: str) -> Device:
     """
     if found := _BY_NAME.get(name.lower()):
         return found
+    load()
+    if found := _ADDED.get(name.lower()):
+        return found
     if not (path := Path(name)).is_file():
         raise UsageError(
-            f"unknown target '{name}'", help=f"one of: {', '.join(_BY_NAME)}; or a file that describes a GPU"
+            f"unknown target '{name}'",
+            help=f"one of: {', '.join((*_BY_NAME, *_ADDED))}; or a file that describes a GPU",
         )
     try:
         return _described(path.read_bytes().decode(), name)
     except UnicodeDecodeError as error:
         raise ParseError(f"{name} is not text: byte {error.start} is not UTF-8", stage="target") from error
+
+
+_ADDED: dict[str, Device] = {}
+
+
+def register_device(added: Device) -> None:
+    """Makes a GPU from outside the package known by its name. raises UsageError if a device of that name is known."""
+    refuse_double("device", added.name.lower(), (*_BY_NAME, *_ADDED))
+    _ADDED[added.name.lower()] = added
+    note("device", added.name)
 
 
 # Names in XLA's GpuDeviceInfoProto -> ours.

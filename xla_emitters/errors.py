@@ -7,8 +7,8 @@
         help: %b = f32[64,4096] broadcast(%bias), dimensions={1}
 
 The class tells the cause: `ParseError` and `VerifyError` an error in the input, `Unsupported` something that we do not
-support yet, `ToolError` a missing or broken tool, `InternalError` a bug, where one stage broke a promise to another. The
-exception has the parts of the message as fields, so that a test or a tool need not parse the text.
+support yet, `ToolError` a missing or broken tool, `PluginError` a fault of a plugin, `InternalError` a bug, where one stage
+broke a promise to another. The exception has the parts of the message as fields, so that a test or a tool need not parse the text.
 """
 
 from __future__ import annotations
@@ -142,6 +142,10 @@ class ToolError(XlaEmittersError):
     """An external tool or an extra is missing, has the wrong version, or failed."""
 
     exit_code = 4
+
+
+class PluginError(XlaEmittersError):
+    """Code that was added from outside this package failed, or did what it may not; the place is in that code."""
 
 
 class InternalError(XlaEmittersError):

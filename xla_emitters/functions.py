@@ -6,7 +6,7 @@
     NumPy    np.exp                                  numpy
 
 A function that NumPy does not have (erf), or has for some types only, is computed by the reference and by the executor with a formula
-of its own each, so that one checks the other; its row has no `numpy`. Nothing is computed here, and nothing is imported.
+of its own each, so that one checks the other; its row has no `numpy`. Nothing is computed here.
 
 Readers: HLO's rows (`dialects/hlo/elementwise.py`), the `math` dialect's ops that xDSL lacks, the passes that call libdevice, unroll loops
 and rename ops for LLVM, the executor's rules, and the bounds that results are compared within.
@@ -16,8 +16,13 @@ Source: docs/reference/contracts "Numbers"; NVIDIA's libdevice user guide; MLIR 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+
+from xla_emitters.errors import UsageError
+from xla_emitters.plugins import functions_of_entry_points, note, refuse_double
 
 
 class Gpu(Enum):
@@ -167,3 +172,40 @@ FUNCTIONS: tuple[RealFunction, ...] = (
 BY_OPCODE: dict[str, RealFunction] = {row.opcode: row for row in FUNCTIONS if row.opcode}
 BY_OP: dict[str, RealFunction] = {row.op: row for row in FUNCTIONS if row.op}
 BY_LIBDEVICE: dict[str, RealFunction] = {row.libdevice: row for row in FUNCTIONS if row.libdevice}
+
+READERS = ("xla_emitters.dialects.hlo.elementwise", "xla_emitters.dialects.mlir.math", "xla_emitters.runtime.simt.math")
+"""The modules that make their tables of these rows when they are imported."""
+
+
+def register_function(row: RealFunction) -> None:
+    """Adds a function from outside the package, as an op of HLO and of MLIR's dialect `math`; before anything is read or compiled.
+
+    row     with names in all four: it is computed by libdevice, and by NumPy in the reference
+    raises  UsageError for a row that lacks a name, or has one that is taken, and where the tables have been made
+    """
+    if late := [name for name in READERS if name in sys.modules]:
+        raise UsageError(
+            f"function '{row.opcode}' comes too late: {late[0]} has been imported",
+            stage="plugins",
+            help="an entry point of the group xla_emitters.functions, or the call before anything is read or compiled",
+        )
+    _add(row, None)
+
+
+def _add(row: RealFunction, file: Path | None) -> None:
+    if not (row.opcode and row.op and row.libdevice and row.numpy):
+        raise UsageError("a function is given with opcode, op, libdevice and numpy", stage="plugins")
+    if not row.op.startswith("math."):
+        raise UsageError(f"'{row.op}' is no op of the dialect math", stage="plugins", help=f"math.{row.libdevice}")
+    refuse_double("function", row.opcode, BY_OPCODE)
+    refuse_double("op", row.op, BY_OP)
+    BY_OPCODE[row.opcode] = BY_OP[row.op] = BY_LIBDEVICE[row.libdevice] = row
+    ADDED.append(row)
+    note("function", row.opcode, file=file)
+
+
+ADDED: list[RealFunction] = []
+"""The functions from outside the package."""
+
+for _row, _file in functions_of_entry_points():
+    _add(_row, _file)

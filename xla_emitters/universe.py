@@ -7,12 +7,14 @@ extended versions of them; a plugin may not define a name again, so `dialects.co
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
 from xla_emitters.dialects.context import ADDED_DIALECTS, replace_upstream_dialects
+from xla_emitters.plugins import registered
 
 # name on the command line -> (room, stem); the class is the stem in CamelCase with `Pass` at its end.
 PASSES: dict[str, tuple[str, str]] = {
@@ -98,8 +100,14 @@ def pass_factory(room: str, stem: str) -> Callable[[], type[ModulePass]]:
 
 
 def all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """Our passes by name."""
-    return {name: pass_factory(room, stem) for name, (room, stem) in PASSES.items()}
+    """Our passes by name, and those of plugins."""
+    own = {name: pass_factory(room, stem) for name, (room, stem) in PASSES.items()}
+    added = {plugin.name: plugin.owner for plugin in registered() if plugin.kind == "pass"}
+    return own | {name: partial(_same, owner) for name, owner in added.items()}
+
+
+def _same(owner: type[ModulePass]) -> type[ModulePass]:
+    return owner
 
 
 replace_upstream_dialects()

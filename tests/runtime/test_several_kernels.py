@@ -17,7 +17,7 @@ from xla_emitters.lowering.toolchain import PtxCompiler, start_compile
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL, rows_until
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL, kernel_rows
 from xla_emitters.program import Program
 from xla_emitters.rewrite.recorder import op_counts
 from xla_emitters.rewrite.symbols import symbol_name
@@ -142,7 +142,9 @@ def test_every_stage_reads_back_and_goes_on(name: str, tmp_path: Path, capsys: p
         assert [kernel.name for kernel in program.kernels] == ENTRIES[name]
         path.write_text(program.code)
         assert (opt.main([str(path)]), capsys.readouterr().out.strip()) == (0, program.code.strip()), stage
-        passes = [row.make(CompileOptions(target=TARGET)) for row in KERNEL[len(rows_until(stage)) :]]
+        passes = [
+            row.make(CompileOptions(target=TARGET)) for row in KERNEL[len(kernel_rows(CompileOptions(stage=stage))) :]
+        ]
         code = opt.main([str(path), "-p", ",".join(str(made.spec(include_default=True)) for made in passes)])
         out, err = capsys.readouterr()
         assert (code, err) == (0, ""), stage

@@ -89,6 +89,7 @@ def test_every_kind_has_the_exit_code_that_users_are_told() -> None:
         "UsageError": 2,
         "NumbersDiffer": 3,
         "ToolError": 4,
+        "PluginError": 1,
         "InternalError": 70,
     }
 

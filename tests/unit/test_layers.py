@@ -15,6 +15,7 @@ import xla_emitters
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
     ("errors", "extras"),
+    ("plugins",),
     ("dtypes", "functions", "library", "text_proto"),
     ("trace",),
     ("indexing", "shapes", "device"),

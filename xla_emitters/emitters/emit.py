@@ -8,15 +8,15 @@ Source: seed document, "Hero-based codegen"; docs/reference/2 1.3.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import written_at
+from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.emitters.concatenate import ConcatenateEmitter
 from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
 from xla_emitters.emitters.input_slices import InputSlicesEmitter
@@ -26,9 +26,10 @@ from xla_emitters.emitters.partitioner import PartitionedComputation
 from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import Unsupported, UsageError, VerifyError
 from xla_emitters.fusions.refusals import has_code, refuse_unsupported
 from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
 
@@ -77,21 +78,12 @@ def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
     """
     for rules, emitters in HERO_RULES.items():
         names = [known.name for known in emitters]
-        if before not in names or emitter.name in names:
-            wrong = (
-                f"emitter '{emitter.name}' is registered already" if emitter.name in names else f"no emitter '{before}'"
-            )
-            raise UsageError(wrong, stage="emit", help=f"there are: {', '.join(names)}")
+        if before not in names:
+            raise UsageError(f"no emitter '{before}'", stage="plugins", help=f"there are: {', '.join(names)}")
+        refuse_double("emitter", emitter.name, names)
         place = names.index(before)
         HERO_RULES[rules] = (*emitters[:place], emitter, *emitters[place:])
-
-
-def registered_sources() -> tuple[Path, ...] | None:
-    """The files of the emitters that were registered; None if one is not defined in a file, as in a Python prompt."""
-    modules = {type(emitter).__module__ for emitters in HERO_RULES.values() for emitter in emitters}
-    outside = sorted(name for name in modules if not name.startswith("xla_emitters."))
-    files: list[str | None] = [getattr(sys.modules[name], "__file__", None) for name in outside]
-    return None if None in files else tuple(Path(file) for file in files if file)
+    note("emitter", emitter.name, emitter)
 
 
 def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emitter:
@@ -100,11 +92,13 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emi
     rules    a key of HERO_RULES
     raises   Unsupported with every emitter's reason; UsageError for unknown rules
     """
+    load()
     if rules not in HERO_RULES:
         raise UsageError(f"unknown hero rules '{rules}'", help=f"one of: {', '.join(HERO_RULES)}")
     reasons = list[str]()
     for emitter in HERO_RULES[rules]:
-        reason = emitter.applies(view, device)
+        with _blamed(emitter):
+            reason = emitter.applies(view, device)
         if reason is None:
             decide("emitter", f"{emitter.name} emitter", name=emitter.name, declined=reasons)
             return emitter
@@ -121,13 +115,35 @@ def emit_fusion(view: FusionView, device: Device, rules: str = "current") -> Mod
     refuse_without_code(view)
     if device.assumed and (notes := notes_wanted()) is not None:
         notes.add(Remark("target", device.assumed))
-    return emitter_for(view, device, rules).emit(view, device)
+    emitter = emitter_for(view, device, rules)
+    with _blamed(emitter):
+        module = emitter.emit(view, device)
+    if is_outside(type(emitter)):
+        _verify(emitter, module)
+    return module
+
+
+def _blamed(emitter: Emitter) -> AbstractContextManager[None]:
+    return blamed(type(emitter), f"emitter '{emitter.name}'")
+
+
+def _verify(emitter: Emitter, module: Any) -> None:
+    """raises PluginError unless the emitter made a module, and one that verifies"""
+    what = f"emitter '{emitter.name}'"
+    if not isinstance(module, ModuleOp):
+        raise fault(type(emitter), what, f"emit returned {type(module).__name__}, not a module")
+    try:
+        verify_ir(module)
+    except VerifyError as error:
+        raise fault(type(emitter), what, f"its IR does not verify: {error.message}") from error
 
 
 def partition_fusion(view: FusionView, device: Device, rules: str = "current") -> PartitionedComputation:
     """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`"""
     refuse_without_code(view)
-    return emitter_for(view, device, rules).partition(view, device)
+    emitter = emitter_for(view, device, rules)
+    with _blamed(emitter):
+        return emitter.partition(view, device)
 
 
 def opcodes_with_code() -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, kernel_rows
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import Program, Slot
 from xla_emitters.rewrite.recorder import Observer
@@ -250,15 +250,16 @@ class Comparison:
 
     def wants(self, stage: str | None) -> bool:
         """Whether to execute what a pass leaves; `stage` is the stage that ends with it."""
-        return self.stages == "passes" or (stage is not None and (self.stages == "all" or stage in self._named))
+        return self.stages == "passes" or (stage is not None and (self.stages == "all" or stage in self.named))
 
     @property
     def last_stage(self) -> str:
         """Nothing after it is executed."""
-        return max(self._named, key=EXECUTABLE_STAGES.index) if self._named else EXECUTABLE_STAGES[-1]
+        return max(self.named, key=EXECUTABLE_STAGES.index) if self.named else EXECUTABLE_STAGES[-1]
 
     @cached_property
-    def _named(self) -> frozenset[str]:
+    def named(self) -> frozenset[str]:
+        """The stages that were asked for by name."""
         return frozenset() if self.stages in ("all", "passes") else frozenset(self.stages.split(","))
 
 
@@ -289,6 +290,8 @@ def check(
     how = Comparison(stages, blocks, sanitize, most_iterations)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
+    for stage in sorted(how.named):
+        kernel_rows(replace(options, stage=stage))
     module, left_out = read_module(source), tuple[LeftOut, ...]()
     if keep_going:
         module, left_out = compilable(module, options)

@@ -27,6 +27,7 @@ class LibraryFunction:
 
     compute  its value
     library  what computes it on a GPU, through CuPy
+    is_own   whether it is of this package, which bundles carry
     lacks    why no GPU has it through CuPy; "" where one has
     """
 
@@ -34,6 +35,7 @@ class LibraryFunction:
     compute: Callable[[LibraryArguments], list[Array]]
     library: str = "CuPy"
     lacks: str = ""
+    is_own: bool = True
 
     @property
     def runs_on_gpu(self) -> bool:
@@ -61,8 +63,8 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("allocate", moves.allocate),
 )
 
-FUNCTIONS: Mapping[str, LibraryFunction] = {row.name: row for row in _ROWS}
-"""All functions by name."""
+FUNCTIONS: dict[str, LibraryFunction] = {row.name: row for row in _ROWS}
+"""All functions by name; `dialects/hlo/custom_calls.register_library_call` adds those of plugins."""
 
 
 def call(

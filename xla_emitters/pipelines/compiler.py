@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -17,12 +17,13 @@ from typing import Unpack
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters import plugins
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.emitters.emit import emit_fusion, partition_fusion, registered_sources
+from xla_emitters.emitters.emit import emit_fusion, partition_fusion
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import ParseError, ToolError, UsageError
+from xla_emitters.errors import InternalError, ParseError, ToolError, UsageError
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo, print_hlo
@@ -35,7 +36,7 @@ from xla_emitters.lowering.toolchain import (
     tools_fingerprint,
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, rows_until
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, graph_rows, kernel_rows
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Kernel, Program
@@ -72,15 +73,15 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
 
 
 def _cache_key(text: str, name: str, options: CompileOptions) -> str | None:
-    """What a program depends on; None where that cannot be said: of a tool that is missing, of an emitter that is in no file."""
-    if (outsiders := registered_sources()) is None:
+    """What a program depends on; None where that cannot be said: of a tool that is missing, of a plugin that is in no file."""
+    if (outside := plugins.sources()) is None:
         return None
-    emitters = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outsiders]
+    added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
     try:
         tools = tools_fingerprint() if options.stage in ("llvm", "ptx") else ""
     except ToolError:
         return None
-    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *emitters)
+    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *added)
 
 
 @lru_cache
@@ -179,9 +180,9 @@ def _left_out(plan: ProgramPlan) -> tuple[str, ...]:
 
 
 def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
-    """A copy of `module` after all passes of GRAPH: one kernel for each fusion of its ENTRY."""
+    """A copy of `module` after all passes of the list "graph": one kernel for each fusion of its ENTRY."""
     copy = module.clone()
-    for row in GRAPH:
+    for row in graph_rows():
         recorder.run(row.make(options), row.stage, context, copy)
     return copy
 
@@ -206,6 +207,8 @@ def _compile_kernels(
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
     modules = [_compile_kernel(planned, options, recorder, context) for planned, recorder in pairs]
+    if options.pipeline is not None and stage in ("llvm", "ptx"):
+        _refuse_other_dialects(modules)
     launches = [(sanitize(p.name), launch_of(m), shared_bytes(m)) for p, m in zip(plan.kernels, modules, strict=True)]
     module, renamed = merge_modules(modules)
     if stage in ("llvm", "ptx"):
@@ -234,10 +237,26 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
     """One kernel, straight down as far as the stage that is wanted."""
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
-    kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules))
-    for row in rows_until(options.stage):
-        recorder.run(row.make(options), row.stage, context, kernel)
+    try:
+        kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules))
+        for row in kernel_rows(options):
+            recorder.run(row.make(options), row.stage, context, kernel)
+    except InternalError as error:
+        # A pass of ours may fail on what a plugin made.
+        error.details += tuple(f"with {plugin}" for plugin in plugins.registered())
+        raise
     return kernel
+
+
+def _refuse_other_dialects(modules: Sequence[ModuleOp]) -> None:
+    """raises UsageError where a pipeline that was asked for leaves ops that the tools do not take."""
+    for op in (op for module in modules for op in module.walk() if op is not module):
+        if not op.name.startswith(("llvm.", "nvvm.")):
+            raise UsageError(
+                f"the pipeline leaves '{op.name}', but PTX is made of the LLVM dialect",
+                stage="compile",
+                help="end it with xla-lower-to-llvm-gpu, or stop at --stage llvm-dialect",
+            )
 
 
 def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder: Recorder) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TypedDict
+from typing import TypedDict, cast
+
+from xdsl.passes import ModulePass
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
@@ -23,6 +25,7 @@ class CompileKeywords(TypedDict, total=False):
     record: str
     verify: bool
     triton: str
+    pipeline: tuple[ModulePass, ...] | None
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class CompileOptions:
     record      what traces keep of the IR: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
     triton      fusions that XLA gives to Triton or cuDNN: "split" into fusions that are compiled here and dots, or "refuse" them
+    pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -46,12 +50,17 @@ class CompileOptions:
     record: str = "stages"
     verify: bool = False
     triton: str = TRITON[0]
+    pipeline: tuple[ModulePass, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
             raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
         if self.triton not in TRITON:
             raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
+
+    def as_keywords(self) -> CompileKeywords:
+        """The fields by name, as `compile` takes them."""
+        return cast(CompileKeywords, {field.name: getattr(self, field.name) for field in fields(self)})
 
     @cached_property
     def device(self) -> Device:

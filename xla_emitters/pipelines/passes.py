@@ -9,8 +9,11 @@ Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from xdsl.passes import ModulePass
 
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
@@ -19,6 +22,7 @@ from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmal
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.errors import UsageError
 from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
 from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
@@ -64,6 +68,7 @@ from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
@@ -86,7 +91,7 @@ from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresP
 class Row:
     """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that ends with it."""
 
-    make: Callable[[CompileOptions], KernelPass]
+    make: Callable[[CompileOptions], ModulePass]
     reason: str
     stage: str | None = None
 
@@ -231,7 +236,95 @@ STAGES: tuple[str, ...] = (
 EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", "llvm", "ptx"))
 
 
-def rows_until(stage: str) -> tuple[Row, ...]:
-    """The rows of KERNEL that lead to `stage`."""
-    ends = [number for number, row in enumerate(KERNEL, 1) if row.stage == stage]
-    return KERNEL[: ends[0]] if ends else KERNEL if stage in ("llvm", "ptx") else ()
+# ------------------------------------------------------------------------------------------------------ passes from outside
+
+LISTS: dict[str, tuple[Row, ...]] = {"graph": GRAPH, "kernel": KERNEL, "program": PROGRAM}
+"""The lists by name, with the passes of plugins in their places."""
+
+
+def register_pass(
+    make: Callable[[CompileOptions], KernelPass] | type[KernelPass],
+    *,
+    after: str = "",
+    before: str = "",
+    of: str = "kernel",
+    reason: str = "",
+) -> None:
+    """Adds a pass from outside the package to a list, beside the pass of that name, or at the boundary of a stage.
+
+    make     the pass's class, or what makes the pass for a compilation
+    after    name of a pass that the list has once, or of a stage: "xla-flatten-tensors", "flat"; or else
+    before   likewise
+    of       the list: "graph" (HLO to HLO), "kernel" (xla_gpu to the LLVM dialect), or "program" (sizes unknown)
+    reason   why it is there, for listings
+    raises   UsageError for a list or a neighbour that there is not, or that is there more than once
+    """
+    if of not in LISTS:
+        raise UsageError(f"no list of passes '{of}'", stage="plugins", help=f"one of: {', '.join(LISTS)}")
+    if bool(after) == bool(before):
+        raise UsageError("a pass is placed either after= or before= another", stage="plugins")
+    rows, options = LISTS[of], CompileOptions()
+    row = Row(lambda o: make() if isinstance(make, type) else make(o), reason)
+    added, names = row.make(options), [known.make(options).name for known in rows]
+    refuse_double("pass", added.name, names)
+    number = _number_of(after or before, rows, names, of) + bool(after)
+    if number == len(rows):
+        # The last boundary is behind all passes.
+        *others, last = rows
+        LISTS[of] = (*others, replace(last, stage=None), replace(row, stage=last.stage))
+    else:
+        LISTS[of] = (*rows[:number], row, *rows[number:])
+    note("pass", added.name, added)
+
+
+def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: str) -> int:
+    """Which row is the pass, or ends in the stage, of that name. raises UsageError unless it is one"""
+    found = [i for i, (row, name) in enumerate(zip(rows, names, strict=True)) if neighbour in (name, row.stage)]
+    if not found:
+        near = get_close_matches(neighbour, [*names, *(row.stage for row in rows if row.stage)], n=1)
+        stages = ", ".join(row.stage for row in rows if row.stage)
+        raise UsageError(
+            f"no pass or stage '{neighbour}' in the list '{of}'",
+            stage="plugins",
+            help=f"did you mean '{near[0]}'?" if near else f"its stages: {stages}",
+        )
+    if len(found) > 1:
+        raise UsageError(
+            f"the list '{of}' has '{neighbour}' {len(found)} times",
+            stage="plugins",
+            help="name a stage, or a pass that is there once",
+        )
+    return found[0]
+
+
+def graph_rows() -> tuple[Row, ...]:
+    """The list "graph" with the passes of plugins."""
+    load()
+    return LISTS["graph"]
+
+
+def program_rows() -> tuple[Row, ...]:
+    """The list "program" with the passes of plugins."""
+    load()
+    return LISTS["program"]
+
+
+def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
+    """The list "kernel" with the passes of plugins, or the passes that `options.pipeline` has in its place.
+
+    raises  UsageError for a stage that is no boundary of that pipeline
+    """
+    load()
+    if options.pipeline is None:
+        rows = LISTS["kernel"]
+    else:
+        rows = tuple(Row(lambda _, each=each: each, "asked for") for each in options.pipeline)
+        if rows:
+            rows = (*rows[:-1], replace(rows[-1], stage="llvm-dialect"))
+        kept = [stage for stage in STAGES if stage not in {row.stage for row in KERNEL[:-1]}]
+        if options.stage not in kept:
+            raise UsageError(
+                f"the pipeline has no stage '{options.stage}'", stage="compile", help=f"one of: {', '.join(kept)}"
+            )
+    ends = [number for number, row in enumerate(rows, 1) if row.stage == options.stage]
+    return rows[: ends[0]] if ends else rows if options.stage in ("llvm", "ptx") else ()

@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.verification import place_from_location, verify_ir
 from xla_emitters.errors import InternalError, Place, Unsupported, UsageError, VerifyError, XlaEmittersError
+from xla_emitters.plugins import blamed, fault, is_outside
 from xla_emitters.rewrite.locations import place_of
 from xla_emitters.rewrite.notes import notes_wanted
 from xla_emitters.trace import Remark
@@ -117,10 +118,13 @@ class DevicePass(KernelPass):
 def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, verify: bool = False) -> None:
     """Applies a pass to `module`, in place.
 
-    verify   check the IR that it leaves
+    verify   check the IR that it leaves; of a pass from outside the package it always is
     raises   what the pass means to raise: our errors, and xDSL's diagnostics from xDSL's passes; InternalError naming the pass for
-             anything else, and for IR that does not verify
+             anything else, and for IR that does not verify; PluginError for a pass from outside
     """
+    if is_outside(type(module_pass)):
+        _run_from_outside(module_pass, context, module)
+        return
     try:
         module_pass.apply(context, module)
     except (XlaEmittersError, RecursionError, MemoryError):
@@ -132,6 +136,16 @@ def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, ver
         raise InternalError(f"{name}: {type(error).__name__}: {error}", stage=name) from error
     if verify:
         verify_after(module_pass.name, module)
+
+
+def _run_from_outside(module_pass: ModulePass, context: Context, module: ModuleOp) -> None:
+    owner, what = type(module_pass), f"pass '{module_pass.name}'"
+    with blamed(owner, what):
+        module_pass.apply(context, module)
+    try:
+        verify_ir(module)
+    except VerifyError as error:
+        raise fault(owner, what, f"the IR that it leaves does not verify: {error.message}") from error
 
 
 def verify_after(name: str, module: ModuleOp) -> None:

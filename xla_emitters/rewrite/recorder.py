@@ -17,10 +17,11 @@ from dataclasses import replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.passes import ModulePass
 
 from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.hlo_text import print_hlo
-from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass, verify_after
+from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
 from xla_emitters.trace import Step, Trace
@@ -62,7 +63,7 @@ class Recorder:
         """Records a module that was read as a stage."""
         self._after("read", stage, module, 0.0, Notes())
 
-    def run(self, kernel_pass: KernelPass, stage: str | None, context: Context, module: ModuleOp) -> None:
+    def run(self, kernel_pass: ModulePass, stage: str | None, context: Context, module: ModuleOp) -> None:
         """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
         start = time.perf_counter()
         with take_notes() as notes:

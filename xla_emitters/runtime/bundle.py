@@ -29,7 +29,8 @@ import numpy as np
 
 import xla_emitters
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.library.functions import FUNCTIONS
 from xla_emitters.program import (
     Allocation,
     ArraySpec,
@@ -91,8 +92,10 @@ class Case:
 
 
 def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
-    """Writes the zip. raises OSError where the file cannot be written; UsageError for rivals of a program of more than kernels."""
+    """Writes the zip. raises OSError where the file cannot be written; UsageError for rivals of a program of more than kernels;
+    Unsupported for library functions of plugins."""
     for case in cases:
+        _refuse_plugins(case.program)
         if case.rivals and not all(isinstance(step, Kernel | Allocation | Release) for step in case.program.steps):
             raise UsageError(f"{case.name} is more than kernels: it has no rivals", stage="bundle")
     manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
@@ -105,6 +108,16 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
         for case, name in zip(cases, _unique([case.name for case in cases]), strict=True):
             manifest["cases"].append(_write_case(archive, case, name))
         archive.writestr("manifest.json", json.dumps(manifest, indent=1))
+
+
+def _refuse_plugins(program: Program) -> None:
+    """raises Unsupported for a library function that is of no file that a bundle holds"""
+    for step in steps_in(program.steps):
+        if isinstance(step, LibraryCall) and step.name in FUNCTIONS and not FUNCTIONS[step.name].is_own:
+            raise Unsupported(
+                f"a bundle does not hold library function '{step.name}' of a plugin, which '{step.instruction}' calls",
+                stage="bundle",
+            )
 
 
 def refused_on_gpu(program: Program) -> str:

@@ -17,7 +17,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +31,7 @@ from xla_emitters.tools.common import (
     add_keep_going,
     add_max_iterations,
     arrays_source,
+    compile_options,
     counted,
     max_iterations,
     print_left_out,
@@ -191,10 +192,6 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
     refuse_sizes(options)
     report = check(
         source,
-        target=options.target,
-        fusion=options.fusion,
-        hero_rules=options.hero_rules,
-        triton=options.triton,
         stages=options.stages,
         seed=options.seed,
         inputs=arrays_source(options.inputs),
@@ -204,6 +201,7 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
         sanitize=not options.no_sanitize,
         most_iterations=max_iterations(options, "check"),
         keep_going=options.keep_going,
+        **replace(compile_options(options), verify=True).as_keywords(),
     )
     row.ok, row.summary, row.details = report.ok, report.summary, report.details
     row.kernels = tuple(

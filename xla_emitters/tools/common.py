@@ -55,14 +55,33 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         choices=("split", "refuse"),
         help="fusions that XLA gives to Triton or cuDNN: split into fusions and dots (default), or refused",
     )
+    parser.add_argument(
+        "--pipeline",
+        "--pass-pipeline",
+        metavar="PASSES",
+        help="run these passes, or those that a file of this name lists, from stage xla_gpu on: 'builtin.module(xla-cse,...)'",
+    )
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
     """The values of `add_input` and `add_compilation`."""
     from xla_emitters.pipelines.options import CompileOptions
 
+    pipeline = None
+    if options.pipeline is not None:
+        from xla_emitters.tools.pass_list import pipeline_of
+
+        text = options.pipeline
+        # A list that is so long is the name of no file, and the system would say so.
+        if len(text) < 256 and Path(text).is_file():
+            text = decoded(Path(text).read_bytes(), text)
+        pipeline = pipeline_of(text)
     return CompileOptions(
-        target=options.target, fusion=options.fusion, hero_rules=options.hero_rules, triton=options.triton
+        target=options.target,
+        fusion=options.fusion,
+        hero_rules=options.hero_rules,
+        triton=options.triton,
+        pipeline=pipeline,
     )
 
 

@@ -93,17 +93,7 @@ def run(options: argparse.Namespace) -> int:
             program = compile_module(module, how)
         else:
             cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
-            program = compile(
-                source,
-                cache=cached,
-                target=how.target,
-                fusion=how.fusion,
-                hero_rules=how.hero_rules,
-                triton=how.triton,
-                stage=how.stage,
-                record=how.record,
-                verify=how.verify,
-            )
+            program = compile(source, cache=cached, **how.as_keywords())
     if options.keep_intermediates:
         keep_intermediates(program, Path(options.keep_intermediates))
     has_kernels = STAGES.index(options.stage) > STAGES.index("partition")

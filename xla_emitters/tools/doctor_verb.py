@@ -19,7 +19,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from xla_emitters.errors import ToolError
+from xla_emitters.errors import PluginError, ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.tools.common import counted
 from xla_emitters.tools.environment import VARIABLES
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    findings = [*python(), *packages(), *tools(), *gpu(), *cache(), *environment()]
+    findings = [*python(), *packages(), *tools(), *gpu(), *cache(), *plugins(), *environment()]
     is_ready = all(finding.state != "missing" for finding in findings)
     if options.json:
         print(json.dumps({"ready": is_ready, "findings": [asdict(finding) for finding in findings]}, indent=2))
@@ -110,6 +110,16 @@ def packages() -> Iterator[Finding]:
         except PackageNotFoundError:
             remedy = install_command(extras=extra) if extra else install_command(name)
             yield Finding("packages", name, "absent" if extra else "missing", "not installed", purpose, remedy)
+
+
+def plugins() -> Iterator[Finding]:
+    from xla_emitters.plugins import registered
+
+    try:
+        for plugin in registered():
+            yield Finding("plugins", plugin.name, "ok", f"{plugin.kind}  {plugin.file or 'in no file'}")
+    except PluginError as error:
+        yield Finding("plugins", "entry points", "absent", error.message, "what they add", error.help)
 
 
 def tools() -> Iterator[Finding]:

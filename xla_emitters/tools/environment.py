@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from xla_emitters.plugins import DISABLE
 from xla_emitters.tools.failures import DEBUG
 
 
@@ -38,6 +39,7 @@ VARIABLES = (
     Variable("XLA_EMITTERS_NVDISASM", "--nvdisasm", "PATH", "NVIDIA's disassembler"),
     Variable("XLA_EMITTERS_CACHE_DIR", "--cache-dir", "DIR", "where compiled programs are kept"),
     Variable("XLA_EMITTERS_DISABLE_CACHE", "--no-cache", "", "compile anew, and keep nothing"),
+    Variable(DISABLE, "--no-plugins", "", "load no entry point of other packages"),
     Variable(DEBUG, "--debug", "", "let tracebacks through"),
 )
 

@@ -14,14 +14,12 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from difflib import get_close_matches
 from io import BytesIO
 from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
-from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -32,7 +30,7 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.tools.common import decoded
 from xla_emitters.tools.failures import reported
-from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags
+from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
 _ALIASES = {
@@ -102,24 +100,7 @@ class OptMain(xDSLOptMain):
                 )
 
     def setup_pipeline(self) -> None:
-        try:
-            specs = parse_passes(self.args.passes)
-            for spec in specs:
-                if spec.name not in self.available_passes:
-                    near = get_close_matches(spec.name, self.available_passes, n=1)
-                    raise UsageError(
-                        f"there is no pass '{spec.name}'",
-                        stage="opt",
-                        help=f"did you mean '{near[0]}'?" if near else "xla-emitters-opt --help lists them",
-                    )
-            self.pipeline = PassPipeline(tuple(self.available_passes[spec.name]().from_spec(spec) for spec in specs))
-        except (ArgSpecParseError, ValueError) as error:
-            raise UsageError(str(error), stage="opt") from error
-        except Exception as error:
-            # xDSL raises bare Exceptions for a pass option of the wrong name or type.
-            if type(error) is not Exception:
-                raise
-            raise UsageError(str(error), stage="opt") from error
+        self.pipeline = PassPipeline(passes_of(parse_passes(self.args.passes), self.available_passes))
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """xDSL's driver prints times and IR between passes to standard output; this prints them to stderr, apart from the result."""

@@ -13,9 +13,13 @@ Source: docs/reference/2 3.1 (names and options), MLIR's documentation of textua
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
 
 from xla_emitters.device import DEVICES, device_running
 from xla_emitters.errors import UsageError
@@ -67,6 +71,36 @@ def parse_passes(text: str) -> list[ArgSpec]:
     if reader.position != len(text):
         raise reader.error("',' or the end")
     return [_ours(spec) for named in specs for spec in _expanded(named) if spec.name not in NOTHING_TO_DO]
+
+
+def passes_of(
+    specs: Sequence[ArgSpec], available: Mapping[str, Callable[[], type[ModulePass]]]
+) -> tuple[ModulePass, ...]:
+    """The passes that the specs name. raises UsageError for one that is not available, and for a wrong option."""
+    try:
+        for spec in specs:
+            if spec.name not in available:
+                near = get_close_matches(spec.name, available, n=1)
+                raise UsageError(
+                    f"there is no pass '{spec.name}'",
+                    stage="opt",
+                    help=f"did you mean '{near[0]}'?" if near else "xla-emitters-opt --help lists them",
+                )
+        return tuple(available[spec.name]().from_spec(spec) for spec in specs)
+    except (ArgSpecParseError, ValueError) as error:
+        raise UsageError(str(error), stage="opt") from error
+    except Exception as error:
+        # xDSL raises bare Exceptions for a pass option of the wrong name or type.
+        if type(error) is not Exception:
+            raise
+        raise UsageError(str(error), stage="opt") from error
+
+
+def pipeline_of(text: str) -> tuple[ModulePass, ...]:
+    """The passes of a list: ours, those of plugins, and xDSL's. raises as `parse_passes` and `passes_of`"""
+    from xla_emitters.universe import all_passes
+
+    return passes_of(parse_passes(text.strip()), dict(Universe.get_multiverse().all_passes) | all_passes())
 
 
 def pass_flags(words: Sequence[str], is_pass: Callable[[str], bool]) -> list[str]:

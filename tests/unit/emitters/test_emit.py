@@ -19,7 +19,6 @@ from xla_emitters.emitters.emit import (
     emit_fusion,
     emitter_for,
     register_emitter,
-    registered_sources,
 )
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.fusions.view import FusionView, view_of
@@ -86,14 +85,6 @@ def test_an_outside_emitter_takes_fusions_and_the_cache_knows(tmp_path: Path, mo
     with pytest.raises(UsageError, match="no emitter 'last'") as caught:
         register_emitter(outsider(tmp_path / "outside.py", monkeypatch), before="last")
     assert "loop" in caught.value.help
-
-
-def test_where_the_registered_emitters_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert registered_sources() == ()
-    register_emitter(outsider(tmp_path / "outside.py", monkeypatch))
-    assert registered_sources() == (tmp_path / "outside.py",)
-    register_emitter(outsider(tmp_path, monkeypatch))
-    assert registered_sources() is None, "typed at a prompt: it is in no file"
 
 
 def test_every_emitters_reason_is_in_the_refusal():

@@ -18,7 +18,7 @@ from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipelines import passes
 from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import KERNEL, STAGES, Row, rows_until
+from xla_emitters.pipelines.passes import KERNEL, STAGES, Row, kernel_rows
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer
@@ -86,12 +86,12 @@ def test_record_says_what_the_trace_keeps() -> None:
     none, stages, passes = (
         compile(GELU, target=TARGET, stage="scf", record=record).trace for record in ("none", "stages", "passes")
     )
-    assert [step.ir for step in none] == [None] * (1 + len(rows_until("scf")))
+    assert [step.ir for step in none] == [None] * (1 + len(kernel_rows(CompileOptions(stage="scf"))))
     assert [step.name for step in stages if step.ir is not None and step.stage] == [
         *("hlo", "partition", "emit", "xla-cse", "xla-lower-xla-loops-to-scf")
     ]
     assert all(step.ir is not None for step in passes)
-    assert [step.name for step in passes][3:] == NAMES[: len(rows_until("scf"))]
+    assert [step.name for step in passes][3:] == NAMES[: len(kernel_rows(CompileOptions(stage="scf")))]
     assert all(step.seconds > 0 for step in passes if step.name in NAMES)
     assert passes["scf"].op_counts["scf.for"] == 1
 
@@ -131,6 +131,7 @@ def test_what_no_kernel_computes_is_refused_with_its_place() -> None:
 
 @dataclass(frozen=True)
 class Stumbling(KernelPass):
+    __module__ = "xla_emitters.transforms.stumbling"
     name = "stumbling"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -141,6 +142,7 @@ class Stumbling(KernelPass):
 class Breaking(KernelPass):
     """Leaves an op whose operands are of two types."""
 
+    __module__ = "xla_emitters.transforms.breaking"
     name = "breaking"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -151,7 +153,7 @@ class Breaking(KernelPass):
 
 
 def test_an_exception_in_a_pass_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "KERNEL", (Row(lambda _: Stumbling(), "to fall", "llvm-dialect"),))
+    monkeypatch.setitem(passes.LISTS, "kernel", (Row(lambda _: Stumbling(), "to fall", "llvm-dialect"),))
     with pytest.raises(InternalError, match="stumbling: ZeroDivisionError: by nothing") as raised:
         compile(GELU, stage="llvm-dialect")
     assert raised.value.stage == "stumbling"
@@ -159,7 +161,7 @@ def test_an_exception_in_a_pass_names_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_ir_that_does_not_verify_names_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "KERNEL", (Row(lambda _: Breaking(), "to break", "llvm-dialect"),))
+    monkeypatch.setitem(passes.LISTS, "kernel", (Row(lambda _: Breaking(), "to break", "llvm-dialect"),))
     compile(GELU, stage="llvm-dialect")
     with pytest.raises(InternalError, match=r"the IR after breaking does not verify: arith\.mulf") as raised:
         compile(GELU, stage="llvm-dialect", verify=True)

@@ -14,7 +14,7 @@ from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, GRAPH, KERNEL, PROGRAM_GRAPH, STAGES, rows_until
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, GRAPH, KERNEL, PROGRAM_GRAPH, STAGES, kernel_rows
 from xla_emitters.planning.plan import plan_program
 from xla_emitters.tools import opt
 from xla_emitters.universe import PASSES as PASS_FILES
@@ -52,15 +52,20 @@ def test_stages_are_those_that_users_are_told() -> None:
     ],
 )
 def test_a_stage_ends_with_its_passes(stage: str, ending: list[str]) -> None:
-    rows = rows_until(stage)
+    rows = kernel_rows(CompileOptions(stage=stage))
     assert rows == KERNEL[: len(rows)]
     assert NAMES[: len(rows)][-len(ending) :] == ending
     assert rows[-1].stage == stage
 
 
-def test_the_last_stage_ends_with_the_last_pass() -> None:
-    assert rows_until("llvm-dialect") == rows_until("llvm") == rows_until("ptx") == KERNEL
-    assert rows_until("hlo") == rows_until("graph") == rows_until("partition") == rows_until("xla_gpu") == ()
+@pytest.mark.parametrize("stage", ["llvm-dialect", "llvm", "ptx"])
+def test_the_last_stage_ends_with_the_last_pass(stage: str) -> None:
+    assert kernel_rows(CompileOptions(stage=stage)) == KERNEL
+
+
+@pytest.mark.parametrize("stage", ["hlo", "graph", "partition", "xla_gpu"])
+def test_stages_before_the_first_pass_have_none(stage: str) -> None:
+    assert kernel_rows(CompileOptions(stage=stage)) == ()
 
 
 def test_passes_on_hlo_begin_with_the_stage_hlo_and_end_with_graph() -> None:

@@ -139,6 +139,7 @@ def test_a_refusal_of_an_op_from_nowhere_has_no_place():
 
 @dataclass(frozen=True)
 class FailPass(KernelPass):
+    __module__ = "xla_emitters.transforms.fail"
     name = "fail"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -146,6 +147,7 @@ class FailPass(KernelPass):
 
 
 class StockFailPass(ModulePass):
+    __module__ = "xdsl.transforms.stock_fail"
     name = "stock-fail"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

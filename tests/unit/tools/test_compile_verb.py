@@ -13,7 +13,7 @@ from runtime.small_programs import CHANGE_NOTHING, EVERY_PASS_ON_HLO
 from tools_here import PTX, needs
 
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, STAGES, rows_until
+from xla_emitters.pipelines.passes import GRAPH, STAGES, kernel_rows
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -191,7 +191,7 @@ def test_ir_after_all(spelling: str, capsys: pytest.CaptureFixture[str]) -> None
     assert out == run(capsys, NEGATE, "--stage", "flat")[1]
     names = re.findall(r"^// -----// IR after (\S+) //----- //$", err, re.MULTILINE)
     assert names[:3] == ["hlo", "partition", "emit"]
-    assert len(names) == 3 + len(rows_until("flat"))
+    assert len(names) == 3 + len(kernel_rows(CompileOptions(stage="flat")))
     assert names[-1] == "xla-loop-invariant-code-motion"
     assert err.rstrip().endswith(out.rstrip())
 
@@ -207,8 +207,11 @@ def test_ir_as_files(spelling: str, capsys: pytest.CaptureFixture[str], tmp_path
     assert (code, err) == (0, "")
     names = sorted(path.name for path in tree.iterdir())
     assert names[:4] == ["00-hlo.hlo", "01-partition.txt", "02-emit.mlir", "03-xla-simplify-arith.mlir"]
-    assert names[-2:] == [f"{2 + len(rows_until('llvm-dialect'))}-xla-lower-to-llvm-gpu.mlir", "notes.txt"]
-    assert len(names) == 3 + len(rows_until("llvm-dialect")) + 1
+    assert names[-2:] == [
+        f"{2 + len(kernel_rows(CompileOptions(stage='llvm-dialect')))}-xla-lower-to-llvm-gpu.mlir",
+        "notes.txt",
+    ]
+    assert len(names) == 3 + len(kernel_rows(CompileOptions(stage="llvm-dialect"))) + 1
     last = (tree / names[-2]).read_text()
     assert last.strip() == out.strip()
     unchanged = [name for name in names if (tree / name).read_text().startswith("// unchanged by ")]
@@ -222,7 +225,7 @@ def test_time_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert header.split() == ["pass", "ops", "ms"]
     assert [row.split()[0] for row in rows][2] == "emit"
-    assert len(rows) == 3 + len(rows_until("flat"))
+    assert len(rows) == 3 + len(kernel_rows(CompileOptions(stage="flat")))
     milliseconds = [float(row.split()[-1]) for row in rows]
     assert float(total.split()[-1]) == pytest.approx(sum(milliseconds), abs=0.1 * len(rows))
     assert sum(milliseconds) > 0

@@ -209,6 +209,7 @@ func.func @f(%n: index, %t: tensor<4xf32>) -> tensor<4xf32> {
 
 @dataclass(frozen=True)
 class Stumbling(KernelPass):
+    __module__ = "xla_emitters.transforms.stumbling"
     name = "stumbling"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -217,6 +218,7 @@ class Stumbling(KernelPass):
 
 @dataclass(frozen=True)
 class Breaking(KernelPass):
+    __module__ = "xla_emitters.transforms.breaking"
     name = "breaking"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import prod
 from typing import Any, TypeAlias
 
@@ -40,7 +41,10 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
+from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
 from xla_emitters.library.gemm import EPILOGUES
+from xla_emitters.plugins import blamed, load, note, refuse_double
 
 Config: TypeAlias = dict[str, Any]
 
@@ -79,8 +83,10 @@ def custom_call(op: RuleOp) -> tuple[str, Config]:
     target = target_of(op)
     if is_marker(op):
         return "pass_through", {}
+    load()
     if (row := _TARGETS.get(target)) is not None:
-        return row.function, row.configured(op)
+        with blamed(row.configured, f"library call '{target}'"):
+            return row.function, row.configured(op)
     reason = next((reason for start, reason in _REFUSED if start in target), "the target is not known here")
     raise op.unsupported(f"no library function for custom call target '{target}': {reason}", help=TAKE_THE_REST)
 
@@ -407,7 +413,7 @@ class _Target:
     configured: Callable[[RuleOp], Config]
 
 
-_TARGETS: Mapping[str, _Target] = {
+_TARGETS: dict[str, _Target] = {
     "__cublas$gemm": _Target("gemm", _gemm),
     "__cublas$lt$matmul": _Target("gemm", _gemm),
     "__cublas$lt$matmul$f8": _Target("gemm", _gemm),
@@ -428,6 +434,33 @@ _TARGETS: Mapping[str, _Target] = {
     "cu_lu_pivots_to_permutation": _Target("permutation_of_pivots", _factored("permutation")),
     "AllocateBuffer": _Target("allocate", lambda op: {}),
 }
+
+
+def register_library_call(
+    target: str,
+    compute: Callable[[LibraryArguments], list[Array]],
+    configured: Callable[[RuleOp], Config] | None = None,
+    *,
+    lacks: str = "",
+) -> None:
+    """Makes a custom call's target, and the library function of that name, known from outside the package.
+
+    compute     its value, by `LibraryArguments.xp`, which is NumPy or CuPy
+    configured  its configuration, plain data, from the instruction; by default none
+    lacks       why no GPU has it through CuPy; "" where one has
+    raises      UsageError for a target, or a library function, that is known
+    """
+    refuse_double("target", target, (*_TARGETS, *MARKERS, *FUNCTIONS))
+
+    @wraps(compute)
+    def run(arguments: LibraryArguments) -> list[Array]:
+        with blamed(compute, f"library call '{target}'"):
+            return compute(arguments)
+
+    FUNCTIONS[target] = LibraryFunction(target, run, "a plugin", lacks, is_own=False)
+    _TARGETS[target] = _Target(target, configured or (lambda op: {}))
+    note("library call", target, compute)
+
 
 _REFUSED: Sequence[tuple[str, str]] = (
     ("python", "it calls Python on the host"),

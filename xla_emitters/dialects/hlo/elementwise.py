@@ -64,7 +64,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dtypes import Array, DType, Kind, dtype, dtype_of
-from xla_emitters.functions import BY_OPCODE
+from xla_emitters.functions import ADDED, BY_OPCODE
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import identity_map
 
@@ -232,6 +232,7 @@ ROWS: tuple[Row, ...] = (
     _function("asinh"),
     _function("acosh"),
     _function("atanh"),
+    *(_function(row.opcode) for row in ADDED if row.opcode),
 )
 # fmt: on
 

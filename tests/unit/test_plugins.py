@@ -1,0 +1,335 @@
+"""Plugins: what each call adds, whose fault a failure is, what the cache knows; a package with entry points, made of the page's code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+import xla_emitters as xe
+from xla_emitters import plugins
+from xla_emitters.device import device
+from xla_emitters.dialects.hlo import custom_calls
+from xla_emitters.emitters import emit
+from xla_emitters.emitters.loop import LoopEmitter
+from xla_emitters.errors import PluginError, Unsupported, UsageError
+from xla_emitters.functions import RealFunction, register_function
+from xla_emitters.library.functions import FUNCTIONS
+from xla_emitters.pipelines import passes
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.runtime.bundle import Case, write_bundle
+
+ROOT = Path(__file__).parents[2]
+NEGATE = "ENTRY f { p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p) }"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(emit, "HERO_RULES", dict(emit.HERO_RULES))
+    monkeypatch.setattr(passes, "LISTS", dict(passes.LISTS))
+    monkeypatch.setattr(plugins, "_registered", [])
+    monkeypatch.setattr("xla_emitters.device._ADDED", {})
+    targets, functions = dict(custom_calls._TARGETS), dict(FUNCTIONS)
+    yield
+    for table, before in ((custom_calls._TARGETS, targets), (FUNCTIONS, functions)):
+        table.clear()
+        table.update(before)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class CountOpsPass(KernelPass):
+    name = "count-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.remark(op, f"{sum(1 for _ in op.walk())} ops")
+
+
+@dataclass(frozen=True)
+class DividingPass(KernelPass):
+    name = "dividing"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        1 // 0  # noqa: B018
+
+
+@dataclass(frozen=True)
+class BreakingPass(KernelPass):
+    """Leaves a use of what is no longer there."""
+
+    name = "breaking"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        negation = next(inner for inner in op.walk() if inner.name == "arith.negf")
+        negation.detach()
+
+
+class ScalarEmitter(LoopEmitter):
+    name = "mine"
+
+
+class FailingEmitter(LoopEmitter):
+    name = "failing"
+
+    def emit(self, view: Any, device: Any) -> ModuleOp:
+        raise KeyError("no such thing")
+
+
+class NothingEmitter(LoopEmitter):
+    name = "nothing"
+
+    def emit(self, view: Any, device: Any) -> ModuleOp:
+        return None  # type: ignore[return-value]
+
+
+def steps(**options: Any) -> list[str]:
+    return [step.name for step in xe.compile(NEGATE, stage="llvm-dialect", cache=False, **options).trace.steps]
+
+
+@pytest.mark.tiny
+@pytest.mark.parametrize(
+    ("where", "neighbour", "distance"),
+    [
+        ({"after": "xla-flatten-tensors"}, "xla-flatten-tensors", 1),
+        ({"before": "xla-flatten-tensors"}, "xla-flatten-tensors", -1),
+        ({"after": "xla-lower-to-llvm-gpu"}, "xla-lower-to-llvm-gpu", 1),
+        ({"after": "vectorized"}, "xla-vectorize-loads-stores", 1),
+    ],
+)
+def test_a_pass_runs_in_its_place(where: dict[str, str], neighbour: str, distance: int) -> None:
+    xe.register_pass(CountOpsPass, **where)
+    names = steps()
+    assert names.index("count-ops") == names.index(neighbour) + distance
+    trace = xe.compile(NEGATE, stage="llvm-dialect", cache=False).trace
+    assert trace["llvm-dialect"].ir, "the boundary is behind the last pass"
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"after": "xla-cse"}, "the list 'kernel' has 'xla-cse' 6 times"),
+        ({"after": "xla-flaten-tensors"}, "no pass or stage 'xla-flaten-tensors'"),
+        ({}, "either after= or before="),
+        ({"after": "flat", "before": "flat"}, "either after= or before="),
+        ({"after": "flat", "of": "kernels"}, "no list of passes 'kernels'"),
+    ],
+)
+def test_a_place_that_is_not_there_is_refused(where: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        xe.register_pass(CountOpsPass, **where)
+
+
+def test_a_pass_on_hlo_runs_in_the_list_graph() -> None:
+    xe.register_pass(CountOpsPass, after="xla-fuse-entry", of="graph")
+    program = xe.compile(NEGATE, stage="graph", cache=False)
+    names = [step.name for step in program.graph.steps]
+    assert names.index("count-ops") == names.index("xla-fuse-entry") + 1
+
+
+@pytest.mark.parametrize(("wrong", "what"), [(DividingPass, "ZeroDivisionError"), (BreakingPass, "does not verify")])
+def test_what_a_pass_does_wrong_is_its_fault_and_has_its_place(wrong: type[KernelPass], what: str) -> None:
+    xe.register_pass(wrong, before="xla-erase-dead-functions")
+    with pytest.raises(PluginError, match=what) as caught:
+        xe.compile(NEGATE, cache=False)
+    place = caught.value.place
+    assert place is not None
+    assert place.file == __file__
+    line = Path(__file__).read_text().splitlines()[place.line - 1]
+    assert "1 // 0" in line or "class BreakingPass" in line or "@dataclass" in line
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"), [(FailingEmitter(), "no such thing"), (NothingEmitter(), "returned NoneType")]
+)
+def test_what_an_emitter_does_wrong_is_its_fault(wrong: LoopEmitter, what: str) -> None:
+    xe.register_emitter(wrong)
+    with pytest.raises(PluginError, match=what) as caught:
+        xe.compile(NEGATE, cache=False)
+    assert caught.value.place is not None
+    assert caught.value.place.file == __file__
+
+
+def test_a_pass_of_ours_that_fails_on_what_a_plugin_made_names_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    xe.register_emitter(ScalarEmitter())
+
+    def fails(*_: Any) -> None:
+        raise AssertionError("not foreseen")
+
+    monkeypatch.setattr("xla_emitters.transforms.flatten_tensors.FlattenTensorsPass.apply", fails)
+    with pytest.raises(xe.XlaEmittersError, match="not foreseen") as caught:
+        xe.compile(NEGATE, cache=False)
+    assert caught.value.details == (f"with emitter 'mine' ({__file__})",)
+
+
+def test_a_device_is_known_by_its_name() -> None:
+    xe.register_device(replace(device("h200"), name="Half_H200", cores=66))
+    assert device("half_h200").cores == 66
+    with pytest.raises(UsageError, match="registered already"):
+        xe.register_device(replace(device("h200"), name="half_h200"))
+
+
+def test_a_library_call_computes() -> None:
+    xe.register_library_call("twice", lambda call: [call.operands[0] * 2])
+    text = 'ENTRY f { p = f32[3] parameter(0)\n ROOT t = f32[3] custom-call(p), custom_call_target="twice" }'
+    value = xe.compile(text, cache=False).run_cpu(np.array([1, 2, 3], np.float32))
+    assert value.tolist() == [2, 4, 6]
+    assert xe.check(text).ok
+    with pytest.raises(Unsupported, match="a bundle does not hold library function 'twice' of a plugin"):
+        write_bundle(BytesIO(), [Case("twice", xe.compile(text, cache=False), text, 0, [], [])])
+    with pytest.raises(UsageError, match="registered already"):
+        xe.register_library_call("Sharding", lambda call: [])
+
+
+def test_a_library_call_that_fails_is_the_plugins_fault() -> None:
+    xe.register_library_call("broken", lambda call: [call.operands[7]])
+    text = 'ENTRY f { p = f32[3] parameter(0)\n ROOT t = f32[3] custom-call(p), custom_call_target="broken" }'
+    with pytest.raises(PluginError, match="library call 'broken': IndexError"):
+        xe.compile(text, cache=False).run_cpu(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (RealFunction("hypot", "math.hypot", "hypot", "hypot", operands=2), "comes too late"),
+    ],
+)
+def test_a_function_comes_before_the_tables(row: RealFunction, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        register_function(row)
+
+
+def outsider(file: Path | None, monkeypatch: pytest.MonkeyPatch) -> LoopEmitter:
+    """An emitter of a module that is in this file, or in none as at a Python prompt."""
+    module = ModuleType("outside_emitter")
+    source = "from xla_emitters.emitters.loop import LoopEmitter\nclass Outside(LoopEmitter):\n    name = 'outside'\n"
+    exec(source, module.__dict__)
+    if file is not None:
+        file.write_text(source)
+        module.__file__ = str(file)
+    monkeypatch.setitem(sys.modules, "outside_emitter", module)
+    return module.Outside()
+
+
+def test_the_cache_knows_plugins_and_their_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XLA_EMITTERS_DISABLE_CACHE", raising=False)
+    monkeypatch.setenv("XLA_EMITTERS_CACHE_DIR", str(tmp_path / "cache"))
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "helper.py").write_text("SIZE = 1\n")
+    xe.register_emitter(outsider(package / "outside.py", monkeypatch))
+    assert plugins.sources() == tuple(package / name for name in ("__init__.py", "helper.py", "outside.py"))
+    compiled = []
+    monkeypatch.setattr(
+        "xla_emitters.pipelines.compiler.compile_module",
+        lambda *_: compiled.append(1) or xe.compile(NEGATE, cache=False),
+    )
+    from xla_emitters.pipelines.compiler import _cache_key
+    from xla_emitters.pipelines.options import CompileOptions
+
+    before = _cache_key(NEGATE, "<hlo>", CompileOptions(stage="scf"))
+    (package / "helper.py").write_text("SIZE = 2\n")
+    assert before
+    assert _cache_key(NEGATE, "<hlo>", CompileOptions(stage="scf")) not in (before, None)
+
+
+def test_what_is_in_no_file_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    xe.register_emitter(outsider(None, monkeypatch))
+    assert plugins.sources() is None
+
+
+def test_a_pipeline_replaces_the_list() -> None:
+    assert steps(pipeline=(CountOpsPass(),)) == ["hlo", "partition", "emit", "count-ops"]
+    with pytest.raises(UsageError, match="the pipeline has no stage 'flat'") as caught:
+        xe.compile(NEGATE, stage="flat", pipeline=(CountOpsPass(),), cache=False)
+    assert caught.value.help == "one of: hlo, graph, partition, xla_gpu, llvm-dialect, llvm, ptx"
+    with pytest.raises(UsageError, match=r"the pipeline leaves 'func.func'"):
+        xe.compile(NEGATE, pipeline=(CountOpsPass(),), cache=False)
+
+
+# ---------------------------------------------------------------------------------------------------- as an installed package
+
+
+def installed(folder: Path, **entry_points: str) -> dict[str, str]:
+    """A package in `folder` as pip leaves it, made of the code in docs/plugins.md; returns the environment in which it is found."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "plugins.md").read_text(), re.DOTALL | re.MULTILINE)
+    (folder / "my_plugin.py").write_text(blocks[0].partition("\nregister()\n")[0])
+    (folder / "my_plugin_functions.py").write_text(blocks[1])
+    info = folder / "my_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
+    lines = [
+        "[xla_emitters.plugins]",
+        f"mine = {entry_points.get('plugins', 'my_plugin:register')}",
+        "[xla_emitters.functions]",
+        "hypot = my_plugin_functions:HYPOT",
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    paths = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "XLA_EMITTERS_CACHE_DIR": str(folder / "cache")}
+
+
+def run_python(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_an_installed_package_is_known_to_the_tools(tmp_path: Path) -> None:
+    environment = installed(tmp_path)
+    hypot = "ENTRY f { p = f32[2] parameter(0)\n ROOT h = f32[2] hypot(p, p) }"
+    scalar = "ENTRY f { p = f32[] parameter(0)\n ROOT h = f32[] negate(p) }"
+    done = run_python(
+        f"""
+import sys, numpy as np, xla_emitters as xe
+from xla_emitters.tools.main import main
+from xla_emitters.tools.opt import main as opt
+program = xe.compile({hypot!r}, stage="llvm-dialect", target="half_h200")
+print(program.target, program.run_cpu(np.array([3, 5], np.float32)).tolist())
+print(["__nv_hypotf" in program.code], [step.name for step in program.trace.steps].count("count-ops"))
+print([d.data["name"] for d in xe.compile({scalar!r}, stage="xla_gpu").trace.decisions if d.topic == "emitter"])
+open("x.mlir", "w").write("module {{}}")
+assert opt(["x.mlir", "-p", "count-ops"]) == 0
+main(["doctor"])
+""",
+        environment | {"PWD": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    first, second, third, *rest = done.stdout.splitlines()
+    name, _, values = first.partition(" ")
+    assert name == "half_h200"
+    assert np.allclose(eval(values), np.hypot([3, 5], [3, 5]))
+    assert second == "[True] 1"
+    assert third == "['scalar']"
+    text = "\n".join(rest)
+    for added in ("ScalarEmitter", "count-ops", "half_h200", "twice", "hypot"):
+        assert added in text or added == "ScalarEmitter", text
+
+
+def test_a_plugin_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path) -> None:
+    environment = installed(tmp_path)
+    (tmp_path / "my_plugin.py").write_text("import xla_emitters\n\nx = undefined_name\n")
+    code = "from xla_emitters.tools.main import main; import sys; sys.exit(main(['compile', sys.argv[1]]))"
+    (tmp_path / "n.hlo").write_text(NEGATE)
+    command = [sys.executable, "-c", code, str(tmp_path / "n.hlo")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1, done.stderr
+    assert (
+        f"{tmp_path / 'my_plugin.py'}:3:5: error: [plugins] plugin 'mine' cannot be imported: NameError" in done.stderr
+    )
+    assert "XLA_EMITTERS_DISABLE_PLUGINS=1" in done.stderr
+    environment["XLA_EMITTERS_DISABLE_PLUGINS"] = "1"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert "plugin" not in done.stderr

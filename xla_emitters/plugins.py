@@ -1,0 +1,218 @@
+"""What is added from outside this package: by a call, or by the entry points of packages that are installed.
+
+    # pyproject.toml of another package
+    [project.entry-points."xla_emitters.plugins"]
+    strided = "strided_emitter:register"             a function without arguments; it calls xe.register_emitter and its kin
+
+    [project.entry-points."xla_emitters.functions"]
+    hypot = "my_functions:HYPOT"                     a RealFunction: the tables of functions are made when they are first imported
+
+Each room has the call that registers what it uses: `register_emitter` (emitters.emit), `register_pass` (pipelines.passes),
+`register_device` (device), `register_function` (functions), `register_library_call` (dialects.hlo.custom_calls). Here is what they share:
+the entry points, the files that a cached program depends on, and whose fault an exception is.
+
+Source: Python packaging, "Entry points specification".
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Container, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from xla_emitters.errors import Place, PluginError, UsageError, XlaEmittersError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+PLUGINS = "xla_emitters.plugins"
+FUNCTIONS = "xla_emitters.functions"
+DISABLE = "XLA_EMITTERS_DISABLE_PLUGINS"
+"""An environment variable: where it is set, no entry point is loaded."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One thing that was registered.
+
+    kind   "emitter", "pass", "device", "function", "library call"
+    name   as messages and listings show it
+    owner  the class or function that it is; None for a plain value
+    file   where that is defined; None at a Python prompt
+    """
+
+    kind: str
+    name: str
+    owner: Any
+    file: Path | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}' ({self.file or 'in no file'})"
+
+
+_registered: list[Plugin] = []
+_loaded: set[str] = set()
+
+
+def registered() -> tuple[Plugin, ...]:
+    """All that was registered from outside, in order. Loads the entry points first."""
+    load()
+    return tuple(_registered)
+
+
+def note(kind: str, name: str, owner: Any = None, file: Path | None = None) -> None:
+    """Remembers what was registered, unless it is this package's own.
+
+    owner  a class, a function, or an instance of a class from outside
+    file   for a plain value, such as a description of a device: where it is from; by default the file of the caller
+    """
+    if owner is not None:
+        found = cast(Any, owner if inspect.isclass(owner) or inspect.isfunction(owner) else type(owner))
+        if is_outside(found):
+            _registered.append(Plugin(kind, name, found, file_of(found)))
+    else:
+        _registered.append(Plugin(kind, name, None, file or _calling_file()))
+
+
+def _calling_file() -> Path | None:
+    """The file of the innermost call from outside this package."""
+    calls = (Path(frame.filename) for frame in reversed(traceback.extract_stack()) if not _is_ours(frame.filename))
+    file = next(calls, None)
+    return file if file is not None and file.is_file() else None
+
+
+def is_outside(owner: Any) -> bool:
+    """Whether a class or function is defined outside this package, of xDSL too."""
+    return str(owner.__module__).partition(".")[0] not in ("xla_emitters", "xdsl", "builtins")
+
+
+def file_of(owner: Any) -> Path | None:
+    """The file in which a class or function is defined; None where that is none."""
+    file = getattr(sys.modules.get(owner.__module__), "__file__", None)
+    return Path(file) if file else None
+
+
+def sources() -> tuple[Path, ...] | None:
+    """The files of all plugins, and of the packages that they are in; None if one is in no file, as at a Python prompt."""
+    found = dict[Path, None]()
+    for plugin in registered():
+        if plugin.file is None:
+            return None
+        found |= dict.fromkeys(_package_of(plugin.file))
+    return tuple(sorted(found))
+
+
+def _package_of(file: Path) -> Iterator[Path]:
+    """The Python files of the outermost package around a file; the file alone where it is in none."""
+    top = file
+    while (top.parent / "__init__.py").is_file():
+        top = top.parent
+    yield from (file,) if top == file else top.rglob("*.py")
+
+
+# -------------------------------------------------------------------------------------------------------------- entry points
+
+
+def load() -> None:
+    """Calls the entry points of the group `xla_emitters.plugins`, once. raises PluginError for one that fails"""
+    for point, value in _values_of(PLUGINS):
+        if not callable(value):
+            raise PluginError(
+                f"plugin '{point.name}': {point.value} is no function", stage="plugins", help='name = "module:function"'
+            )
+        with blamed(value, f"plugin '{point.name}'"):
+            value()
+
+
+def functions_of_entry_points() -> Iterator[tuple[Any, Path | None]]:
+    """The values of the group `xla_emitters.functions`, once, each with the file that it is from."""
+    for point, value in _values_of(FUNCTIONS):
+        file = getattr(sys.modules[point.module], "__file__", None)
+        yield value, Path(file) if file else None
+
+
+def _values_of(group: str) -> Iterator[tuple[EntryPoint, Any]]:
+    if group in _loaded or os.environ.get(DISABLE, "") not in ("", "0"):
+        return
+    _loaded.add(group)
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=group):
+        try:
+            value = point.load()
+        except XlaEmittersError:
+            raise
+        except Exception as error:
+            at = _innermost(error.__traceback__, None)
+            raise PluginError(
+                f"plugin '{point.name}' cannot be imported: {type(error).__name__}: {error}",
+                stage="plugins",
+                place=at,
+                details=(f"{point.value}, an entry point of {group}",),
+                help=f"mend or uninstall it; {DISABLE}=1 leaves all plugins out",
+            ) from error
+        yield point, value
+
+
+# -------------------------------------------------------------------------------------------------------------- whose fault
+
+
+@contextmanager
+def blamed(owner: Any, what: str) -> Generator[None]:
+    """What goes wrong inside, and is not an error of ours, is the fault of `owner`, if that is from outside.
+
+    owner   a class or function
+    what    what it is, for the message: "emitter 'strided'"
+    raises  PluginError with the plugin's file and line
+    """
+    try:
+        yield
+    except (XlaEmittersError, RecursionError, MemoryError):
+        raise
+    except Exception as error:
+        if not is_outside(owner):
+            raise
+        raise fault(owner, what, f"{type(error).__name__}: {error}", error) from error
+
+
+def fault(owner: Any, what: str, message: str, error: BaseException | None = None) -> PluginError:
+    """The error for what a plugin did wrong; its place is the line of its own that was running, else where it is defined."""
+    file = file_of(owner)
+    at = _innermost(error.__traceback__, file) if error is not None else None
+    return PluginError(f"{what}: {message}", stage="plugins", place=at or _definition(owner))
+
+
+def _innermost(frames: TracebackType | None, file: Path | None) -> Place | None:
+    """The last line, of those on the way to an error, that is in `file`; None for that: in no file of this package."""
+    found = [
+        f for f in traceback.extract_tb(frames) if (Path(f.filename) == file if file else not _is_ours(f.filename))
+    ]
+    if not found or not found[-1].lineno:
+        return None
+    last = found[-1]
+    assert last.lineno is not None
+    return Place(last.filename, last.lineno, (last.colno or 0) + 1, (last.end_colno or 0) + 1)
+
+
+def _definition(owner: Any) -> Place | None:
+    try:
+        return Place(str(inspect.getsourcefile(owner)), inspect.getsourcelines(owner)[1], 1)
+    except (OSError, TypeError):
+        return None
+
+
+def _is_ours(file: str) -> bool:
+    return Path(file).is_relative_to(Path(__file__).parent) or file.startswith("<frozen")
+
+
+def refuse_double(kind: str, name: str, known: Container[str]) -> None:
+    """raises UsageError where something of that name is known already"""
+    if name in known:
+        raise UsageError(f"{kind} '{name}' is registered already", stage="plugins")
