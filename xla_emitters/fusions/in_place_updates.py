@@ -52,7 +52,10 @@ def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
     for other in others:
         if not same_shape(other.op.operands[1].type, window):
             return f"updates of {type_text(window)} and of {type_text(other.op.operands[1].type)}"
+    updated = [update.parameter for update in found]
     for update in found:
+        if updated.count(update.parameter) > 1:
+            return f"several results update %{update.parameter.instruction_name.data}, which has one buffer"
         if (reason := _why_not_in_place(view, update)) is not None:
             return reason
     return tuple(found)

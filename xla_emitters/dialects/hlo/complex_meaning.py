@@ -89,6 +89,7 @@ def reciprocal_sqrt(z: Array) -> Array:
 
 def arc_tangent_of_quotient(y: Array, x: Array) -> Array:
     """-i log((x + i y) / sqrt(x^2 + y^2)). Both are divided by their largest part first, for their squares may overflow."""
+    y, x = np.broadcast_arrays(y, x)
     largest = np.maximum.reduce([np.abs(part) for z in (y, x) for part in (np.real(z), np.imag(z))])
     y, x = y / largest, x / largest
     turned = from_parts(np.real(x) - np.imag(y), np.imag(x) + np.real(y))

@@ -80,3 +80,10 @@ def test_numbers_are_ordered_by_the_real_part_first():
     assert meaning.stands(np.less, np.less_equal, one, other).tolist() == wanted
     nan = np.array([complex(np.nan, 0), complex(0, np.nan)])
     assert not meaning.stands(np.less, np.less_equal, nan, nan).any()
+
+
+def test_the_arc_of_a_quotient_takes_one_number_for_all() -> None:
+    """The executor holds what is the same for all threads once."""
+    one, many = np.array([1.0 + 0j]), np.array([1, -2, 3], np.complex128)
+    np.testing.assert_allclose(meaning.arc_tangent_of_quotient(one, many).real, np.arctan2(1, many.real))
+    np.testing.assert_allclose(meaning.arc_tangent_of_quotient(many, one).real, np.arctan2(many.real, 1))
