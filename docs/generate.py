@@ -18,7 +18,7 @@ from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.emitters.emit import EMITTERS, opcodes_with_code
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES
-from xla_emitters.tools.main import build_parser
+from xla_emitters.tools.main import VERBS, build_parser
 from xla_emitters.trace.html import diff_html
 from xla_emitters.universe import all_passes
 
@@ -113,7 +113,7 @@ def passes() -> str:
 
 def commands() -> str:
     """The help of every verb."""
-    parser = build_parser()
+    parser = build_parser(*VERBS)
     (verbs,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     parts = ["# Commands\n", fenced(parser.format_help(), "text")]
     for name, verb in verbs.choices.items():

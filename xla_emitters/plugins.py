@@ -11,20 +11,19 @@ Each room has the call that registers what it uses: `register_emitter` (emitters
 `register_device` (device), `register_function` (functions), `register_library_call` (dialects.hlo.custom_calls). Here is what they share:
 the entry points, the files that a cached program depends on, and whose fault an exception is.
 
+Modules that only a plugin, or a fault of one, needs are imported there: every command loads this file.
 Source: Python packaging, "Entry points specification".
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
-import traceback
 from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from xla_emitters.errors import Place, PluginError, UsageError, XlaEmittersError
@@ -74,7 +73,7 @@ def note(kind: str, name: str, owner: Any = None, file: Path | None = None) -> N
     file   for a plain value, such as a description of a device: where it is from; by default the file of the caller
     """
     if owner is not None:
-        found = cast(Any, owner if inspect.isclass(owner) or inspect.isfunction(owner) else type(owner))
+        found = cast(Any, owner if isinstance(owner, type | FunctionType) else type(owner))
         if is_outside(found):
             _registered.append(Plugin(kind, name, found, file_of(found)))
     else:
@@ -83,6 +82,8 @@ def note(kind: str, name: str, owner: Any = None, file: Path | None = None) -> N
 
 def _calling_file() -> Path | None:
     """The file of the innermost call from outside this package."""
+    import traceback
+
     calls = (Path(frame.filename) for frame in reversed(traceback.extract_stack()) if not _is_ours(frame.filename))
     file = next(calls, None)
     return file if file is not None and file.is_file() else None
@@ -191,6 +192,8 @@ def fault(owner: Any, what: str, message: str, error: BaseException | None = Non
 
 def _innermost(frames: TracebackType | None, file: Path | None) -> Place | None:
     """The last line, of those on the way to an error, that is in `file`; None for that: in no file of this package."""
+    import traceback
+
     found = [
         f for f in traceback.extract_tb(frames) if (Path(f.filename) == file if file else not _is_ours(f.filename))
     ]
@@ -202,6 +205,8 @@ def _innermost(frames: TracebackType | None, file: Path | None) -> Place | None:
 
 
 def _definition(owner: Any) -> Place | None:
+    import inspect
+
     try:
         return Place(str(inspect.getsourcefile(owner)), inspect.getsourcelines(owner)[1], 1)
     except (OSError, TypeError):

@@ -1,7 +1,7 @@
 """`xla-emitters VERB ...`: compile, run, check, bundle, explain, doctor, cache, opt.
 
-Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`; they are imported when chosen, so that
-`--help` stays quick.
+Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`. Only that of the verb that is asked for
+is imported: nobody waits for what another one needs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PrintCompletion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         import shtab
 
-        print(shtab.complete(parser, values))
+        print(shtab.complete(build_parser(*VERBS), values))
         parser.exit()
 
 
@@ -88,7 +88,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(*asked: str) -> argparse.ArgumentParser:
+    """The parser of all verbs, with the arguments of those that are asked for."""
     parser = Parser(
         prog="xla-emitters",
         description="XLA:GPU's emitters in Python: HLO fusions to PTX, readable and executable at every pass.",
@@ -112,6 +113,8 @@ def build_parser() -> argparse.ArgumentParser:
             epilog=f"example:\n  {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        if verb not in asked:
+            continue
         module = import_module(f"xla_emitters.tools.{verb}_verb")
         module.add_arguments(sub)
         add_environment(sub, is_listed=verb == "doctor")
@@ -130,7 +133,8 @@ def main(args: Sequence[str] | None = None) -> int:
         from xla_emitters.tools import opt
 
         return opt.main(words[1:])
-    options, unknown = build_parser().parse_known_args(words)
+    # A verb may come after an option of the whole command; what else looks like one costs an import.
+    options, unknown = build_parser(*(word for word in words if word in VERBS)).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return reported(lambda: options.run(options))

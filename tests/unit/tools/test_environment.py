@@ -27,7 +27,7 @@ def test_no_variable_is_read_that_the_table_lacks() -> None:
 def test_a_flag_sets_its_variable(variable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable.name, "")
     words = [variable.flag, "value"] if variable.metavar else [variable.flag]
-    build_parser().parse_args(["compile", "a.hlo", *words])
+    build_parser("compile").parse_args(["compile", "a.hlo", *words])
     assert os.environ[variable.name] == ("value" if variable.metavar else "1")
 
 
