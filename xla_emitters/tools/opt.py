@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from io import BytesIO
@@ -40,6 +41,13 @@ _ALIASES = {
     "print_debuginfo": ("--mlir-print-debuginfo", "-mlir-print-debuginfo"),
 }
 """MLIR's names for options of xDSL's driver. As in MLIR, each long option may also begin with one dash."""
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Leaves the names of passes in one piece: argparse would break lines at their hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
 
 
 class OptMain(xDSLOptMain):
@@ -75,6 +83,7 @@ class OptMain(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
+        arg_parser.formatter_class = HelpFormatter
         arg_parser.add_argument("--remarks", action="store_true", help="print to stderr what passes declined, and why")
         arg_parser.add_argument(
             "--spelling",

@@ -322,3 +322,11 @@ def test_help_lists_our_passes(capsys: pytest.CaptureFixture[str]) -> None:
     text = re.sub(r"\s+", "", capsys.readouterr().out)
     for name in (*PASSES, *MLIR_NAMES):
         assert name in text
+
+
+def test_help_has_every_pass_in_one_piece(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        opt.main(["--help"])
+    text = capsys.readouterr().out
+    assert [name for name in all_passes() if name not in text] == []
