@@ -3,8 +3,9 @@
     make provenance                              all 410 files
     make provenance PROVENANCE="--every 10"      one file in ten
 
-Counted are instructions outside the prologue (what comes before the first instruction with a line, and of SASS what was made of that), without
-returns and, of SASS, without the padding after the last one. Ends with 1 where code differs, or where of a kind less than 90 % has a source.
+Counted are instructions outside the prologue (what comes before the first instruction with a line, and of SASS what was made of
+that), without returns and, of SASS, without the padding after the last one. Ends with 1 where code differs, or where less than 90 %
+of a file's instructions have a source.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from runtime.digests import CORPUS, KINDS
 
@@ -48,7 +48,9 @@ def measured(name: str) -> Row:
     counts = Counter[str]()
     for trace in with_lines.traces:
         counts.update(counted(trace))
-    same_ptx = all(trace["ptx"].ir == other["ptx"].ir for trace, other in zip(with_lines.traces, without.traces, strict=True))
+    same_ptx = all(
+        trace["ptx"].ir == other["ptx"].ir for trace, other in zip(with_lines.traces, without.traces, strict=True)
+    )
     return Row(name, same_ptx, with_lines.code == without.code, counts)
 
 
@@ -79,7 +81,9 @@ def _counts(line: Line) -> bool:
 
 
 def table(rows: Sequence[Row]) -> str:
-    lines = [f"{'kind':<22}{'files':>7}{'same PTX':>10}{'same SASS':>11}{'PTX':>9}{'source':>9}{'SASS':>9}{'source':>9}"]
+    lines = [
+        f"{'kind':<22}{'files':>7}{'same PTX':>10}{'same SASS':>11}{'PTX':>9}{'source':>9}{'SASS':>9}{'source':>9}"
+    ]
     for kind in (*KINDS, ""):
         own = [row for row in rows if row.name.startswith(kind)]
         sums = sum((row.counts for row in own), Counter[str]())
@@ -94,7 +98,9 @@ def _share(sums: Counter[str], stage: str) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="provenance", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="provenance", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one file in N; default all")
     parser.add_argument("--jobs", type=int, default=None, metavar="N", help="processes; default one a core")
     options = parser.parse_args()

@@ -8,10 +8,10 @@
     .loc 1 13 20                                            in PTX: line 13 of the HLO text, line 20 of the stage `llvm-dialect`
     mul.rn.bf16 %rs5, %rs3, %rs3;
 
-The line is that of the HLO instruction, for debuggers and profilers, which show it. The column is the line, from 1, on which the op starts
-when its module is printed: it tells ops of one HLO instruction apart, and an op of several (a vector access, what CSE made one) keeps all of
-its instructions in the location that the printed line had. An op without a location has the line of the op whose result it reads, or of
-the one before it.
+The line is that of the HLO instruction, for debuggers and profilers, which show it. The column is the line, from 1, on which the op
+starts when its module is printed: it tells ops of one HLO instruction apart, and leads to all instructions of an op that has several
+(a vector access, what CSE made one): the trace has them for each line of that text. An op without a location has the line of the op
+whose result it reads, or of the one before it.
 
 The tools' code is the same with and without: the subprograms are of the kind `DebugDirectivesOnly`, which has `.loc` and `.file` but
 no DWARF, for which ptxas would not optimise; and no variable is described. The pass is run only where lines are asked for.
@@ -25,7 +25,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, IntAttr, IntegerAttr, ModuleOp, StringAttr, i1, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, OpResult
 
 from xla_emitters.dialects.mlir import llvm
@@ -51,7 +61,9 @@ class AddLineInfoPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         numbers = {found: line + 1 for line, found in print_ir_with_lines(op)[1]}
         functions = [found for found in op.body.ops if isinstance(found, llvm.FuncOp) and found.body.blocks]
-        file = next((at[0] for function in functions for inner in function.walk() if (at := first_position(inner))), None)
+        file = next(
+            (at[0] for function in functions for inner in function.walk() if (at := first_position(inner))), None
+        )
         for number, function in enumerate(functions):
             for inner, line in _lines(function):
                 column = numbers[inner] if numbers[inner] <= _LARGEST_COLUMN else 0

@@ -7,13 +7,13 @@
     .loc  1 14 22
     mul.rn.bf16  %rs8, %rs6, %rs7;
 
-`read_lines` takes out what line information added: `.loc`, `.file`, empty debug sections, and the labels that they need. What is left is, byte
-by byte, the PTX of a compilation without line information (a test says so).
+`read_lines` takes out what line information added: `.loc`, `.file`, empty debug sections, and the labels that they need. What is
+left is, byte by byte, the PTX of a compilation without line information (a test says so).
 
-LLVM gives no line to constants that it loads into registers, to the moves that take blocks' arguments from one block to the next, and to
-what it makes of several ops without a common line. Such an instruction gets the line of the first one after it that reads its result; a branch
-that of the instruction that makes its condition; else that of the next instruction. The parameters' loads before the first instruction with a
-line are the prologue, and have none.
+LLVM gives no line to constants that it loads into registers, to the moves that take blocks' arguments from one block to the next, and
+to what it makes of several ops without a common line. Such an instruction gets the line of the first one after it that reads its
+result; a branch gets that of the instruction that makes its condition; any other that of the next instruction. The parameters' loads
+before the first instruction with a line are the prologue, and have none; neither have returns.
 Source: PTX ISA 8.6, "Debugging Directives"; LLVM 22, NVPTXAsmPrinter.cpp.
 """
 
@@ -104,7 +104,9 @@ def _completed(text: Sequence[str], places: Sequence[PtxLine | None]) -> list[Pt
         if opcode in _ENDS:
             place = found[number] = None
         elif not place.is_known:
-            source = next((readers[place.function, name] for name in written if (place.function, name) in readers), None)
+            source = next(
+                (readers[place.function, name] for name in written if (place.function, name) in readers), None
+            )
             if source is None and opcode == "bra" and (guard := next(iter(read), None)) is not None:
                 at = writers.get((place.function, guard))
                 source = places[at] if at is not None else None

@@ -4,13 +4,14 @@
     HMUL2.BF16_V2 R2, R4, R4                       37: mul.rn.bf16 %rs5, %rs3, %rs3;           ptxas says 34
     HMUL2.BF16_V2 R2, R4, R2                       38: mul.rn.bf16 %rs6, %rs3, %rs5;           ptxas says 34
 
-ptxas packs two halves into one instruction, which then has no line of its own, and shows that of the instruction before. Arithmetic that is said
-to come from a load, a store, a move or a branch is such a one; a move that is said to is from what it moves. It is looked for among the instructions of PTX that do the same (multiply, add,
-...) on the same values: a value is the set of lines that may have made it, in PTX seen through moves, in SASS followed register by register in
-the order of the text. Of several that match, as for the elements of a vector, it is the first. Where none matches, ptxas's line stays.
+ptxas packs two halves into one instruction, which then has no line of its own, and shows that of the instruction before. Arithmetic
+whose line is a load, a store, a move or a branch is such an instruction; a move with such a line belongs to what it moves. The
+instruction of PTX is found by what it does (multiply, add, ...) and by the values that it reads. A value is the set of lines that may
+have made it: in PTX seen through moves, in SASS followed register by register in the order of the text. Of several that match, as for
+the elements of a vector, the first is taken. Where none matches, ptxas's line stays.
 
 This is no proof: it follows the text, not the paths through it. It corrects nothing but the lines above.
-Source: nvdisasm's documentation, `--print-line-info-ptx`; PTX ISA 8.6, half precision instructions.
+Source: nvdisasm --help, `--print-line-info-ptx`; PTX ISA 8.6, half precision instructions.
 """
 
 from __future__ import annotations

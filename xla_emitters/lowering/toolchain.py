@@ -174,7 +174,13 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
     way = choose_way().way
     match way:
         case Way.MLIR_OPT:
-            options = ("--gpu-module-to-binary=format=isa", "--mlir-disable-threading", *LLVM_OPTIONS, *LINE_OPTIONS, "-")
+            options = (
+                "--gpu-module-to-binary=format=isa",
+                "--mlir-disable-threading",
+                *LLVM_OPTIONS,
+                *LINE_OPTIONS,
+                "-",
+            )
             tool = RunningTool([find_tool("mlir-opt").path, *options])
         case Way.LLVM:
             tool = _start_llvmlite("ptx", architecture)
@@ -260,7 +266,16 @@ def _start_llvmlite(wanted: str, architecture: str) -> RunningTool:
     find_tool("llvmlite")
     features = f"+ptx{_ptx_version(architecture)}"
     # Not beside this file: -P keeps its directory from hiding other modules.
-    command = [sys.executable, "-P", llvmlite_process.__file__, wanted, architecture, features, *LLVM_OPTIONS, *LINE_OPTIONS]
+    command = [
+        sys.executable,
+        "-P",
+        llvmlite_process.__file__,
+        wanted,
+        architecture,
+        features,
+        *LLVM_OPTIONS,
+        *LINE_OPTIONS,
+    ]
     return RunningTool(command, "llvmlite")
 
 
@@ -331,7 +346,10 @@ def _machine(architecture: str) -> list[str]:
 
 
 def module_body_text(module: ModuleOp) -> str:
-    """The module's ops in MLIR's generic form, one after the other, without the `module` around them; with locations where there are lines."""
+    """The module's ops in MLIR's generic form, one after the other, without the `module` around them.
+
+    Locations are written where functions have subprograms (xla-add-line-info).
+    """
     has_lines = any(subprogram_of(op) for op in module.body.ops)
     return "".join(f"{print_ir(op, generic=True, locations=has_lines)}\n" for op in module.body.ops)
 

@@ -216,9 +216,7 @@ def _compile_kernels(
             recorder.run(row.make(options), row.stage, context, own)
     defined = [_functions_in(own) for own in modules]
     module, renamed = merge_modules(modules)
-    functions = [
-        frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)
-    ]
+    functions = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
     ptx = ""
     if stage in TOOL_STAGES:
         first, *others = recorders

@@ -169,10 +169,12 @@ KERNEL: tuple[Row, ...] = (
 )
 
 
-
 def line_info(kernel: int) -> Row:
     """Where lines are asked for: on each kernel by itself; `kernel` is its number in the program."""
-    return _row(lambda: AddLineInfoPass(kernel), "the text that it numbers is final, and the kernel not yet in one module with others")
+    return _row(
+        lambda: AddLineInfoPass(kernel),
+        "the text that it numbers is final, and the kernel not yet in one module with others",
+    )
 
 
 # What only the tools behind the last stage need; on all kernels of a program together.

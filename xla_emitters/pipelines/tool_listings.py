@@ -61,9 +61,7 @@ def record(stage: str, listing: ToolListing, seconds: float, recorder: Recorder,
     dialect = recorder.trace["llvm-dialect"].sources
     is_own = [name in functions for name in listing.functions]
     origins = tuple(line if own else 0 for line, own in zip(listing.origins, is_own, strict=True))
-    sources: Sources = tuple(
-        _names(dialect, op) if own else () for op, own in zip(listing.ops, is_own, strict=True)
-    )
+    sources: Sources = tuple(_names(dialect, op) if own else () for op, own in zip(listing.ops, is_own, strict=True))
     recorder.tool(stage, listing.text, seconds, sources, origins)
 
 

@@ -92,7 +92,9 @@ def run(options: argparse.Namespace) -> int:
     options.stage = options.stage or "ptx"
     if options.annotate and (options.stage not in ANNOTATED or options.json or options.diff):
         raise UsageError(
-            "--annotate prints PTX or SASS as text", stage="compile", help="--stage ptx or --stage sass, without --json or --diff"
+            "--annotate prints PTX or SASS as text",
+            stage="compile",
+            help="--stage ptx or --stage sass, without --json or --diff",
         )
     if options.annotate and is_directory(options.output):
         raise UsageError("--annotate prints one text, and -o names a directory", stage="compile", help="-o a file")

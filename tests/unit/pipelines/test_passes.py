@@ -30,9 +30,9 @@ GRAPH_NAMES = [row.make(OPTIONS).name for row in GRAPH]
 def test_stages_are_those_that_users_are_told() -> None:
     assert STAGES == (
         *("hlo", "graph", "partition", "xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled"),
-        *("llvm-dialect", "llvm", "ptx"),
+        *("llvm-dialect", "llvm", "ptx", "sass"),
     )
-    assert EXECUTABLE_STAGES == tuple(name for name in STAGES if name not in ("partition", "llvm", "ptx"))
+    assert EXECUTABLE_STAGES == tuple(name for name in STAGES if name not in ("partition", "llvm", "ptx", "sass"))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_stage_ends_with_its_passes(stage: str, ending: list[str]) -> None:
 
 
 def test_the_last_stage_ends_with_the_last_pass() -> None:
-    assert rows_until("llvm-dialect") == rows_until("llvm") == rows_until("ptx") == KERNEL
+    assert rows_until("llvm-dialect") == rows_until("llvm") == rows_until("ptx") == rows_until("sass") == KERNEL
     assert rows_until("hlo") == rows_until("graph") == rows_until("partition") == rows_until("xla_gpu") == ()
 
 

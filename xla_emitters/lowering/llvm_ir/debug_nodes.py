@@ -1,8 +1,10 @@
 """Line information in LLVM IR: `!dbg` of functions and instructions, and the nodes that they refer to.
 
-    llvm.func @f() {...} loc(fused<#llvm.di_subprogram<...>>["f.hlo":1:1])   ->   define void @f() !dbg !2 {
-      llvm.store ... loc("f.hlo":3:7)                                               store ..., !dbg !DILocation(line: 3, column: 7, scope: !2)
-
+    llvm.func @f() {...} loc(fused<#llvm.di_subprogram<...>>["f.hlo":1:1])
+      llvm.store ... loc("f.hlo":3:7)
+    ->
+    define void @f() !dbg !2 {
+      store ..., !dbg !DILocation(line: 3, column: 7, scope: !2)
     !1 = distinct !DICompileUnit(language: DW_LANG_C, file: !DIFile(...), ..., emissionKind: DebugDirectivesOnly)
     !2 = distinct !DISubprogram(name: "f", ..., unit: !1)
     !llvm.dbg.cu = !{!1}
@@ -20,6 +22,7 @@ from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntegerAttr, StringA
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
 from xla_emitters.lowering.llvm_ir.values import escaped
 
 _FLAGS = {"Definition": "DISPFlagDefinition", "Optimized": "DISPFlagOptimized"}
@@ -27,7 +30,7 @@ _FLAGS = {"Definition": "DISPFlagDefinition", "Optimized": "DISPFlagOptimized"}
 _FIRST = 100
 
 
-def subprogram_of(function: Operation) -> llvm.DISubprogramAttr | None:
+def subprogram_of(function: Operation) -> NamedParametersAttr | None:
     """The subprogram in a function's location; None where the function is compiled without lines."""
     location = function.location
     if isinstance(location, FusedLoc) and isinstance(location.metadata, llvm.DISubprogramAttr):
@@ -49,7 +52,7 @@ class DebugNodes:
     units: list[str] = field(default_factory=list[str])
     definitions: list[str] = field(default_factory=list[str])
 
-    def scope(self, subprogram: llvm.DISubprogramAttr) -> str:
+    def scope(self, subprogram: NamedParametersAttr) -> str:
         """Defines the subprogram and its unit; returns its name: `!2`."""
         unit = subprogram.get("compileUnit")
         assert isinstance(unit, llvm.DICompileUnitAttr)
@@ -84,15 +87,15 @@ def _file(file: Attribute | None) -> str:
     return f'!DIFile(filename: "{name}", directory: "{directory}")'
 
 
-def _word(attribute: llvm.NamedParametersAttr, name: str) -> str:
+def _word(attribute: NamedParametersAttr, name: str) -> str:
     value = attribute.get(name)
     return value.data if isinstance(value, StringAttr) else ""
 
 
-def _quoted(attribute: llvm.NamedParametersAttr, name: str) -> str:
+def _quoted(attribute: NamedParametersAttr, name: str) -> str:
     return f'"{escaped(_word(attribute, name).encode())}"'
 
 
-def _number(attribute: llvm.NamedParametersAttr, name: str) -> int:
+def _number(attribute: NamedParametersAttr, name: str) -> int:
     value = attribute.get(name)
     return int(value.value.data) if isinstance(value, IntegerAttr) else 0
