@@ -20,7 +20,7 @@ from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.threads import touched
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program import Kernel, Program
+from xla_emitters.program import Kernel, Program, SizedLaunch
 from xla_emitters.trace import Trace
 
 Costs = Mapping[str, Any]
@@ -65,7 +65,10 @@ def program_data(
         unit |= {"graph": graphs.get(kernel.name), "cost": (costs or {}).get(kernel.name)}
         units.append(unit)
     if len(units) != 1:
-        unit = unit_data(program.graph, chunks, verdict) | {"name": f"{program.name} (HLO)", "graph": entry_graph(module)}
+        unit = unit_data(program.graph, chunks, verdict) | {
+            "name": f"{program.name} (HLO)",
+            "graph": entry_graph(module),
+        }
         units.insert(0, unit)
     return {
         "title": program.name,
@@ -113,11 +116,19 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None) -> dict[str
 
 
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:
-    launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
+    launch = None
+    if not isinstance(kernel.launch, SizedLaunch):
+        launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
     ir = _recorded(trace, "llvm-dialect")
     found = _unless_refused(lambda: touched(kernel, ir)) if ir else None
     arguments = [
-        {"name": f"argument {number}", "what": f"{a.kind} {a.index}", "type": str(a.array), "dtype": a.array.dtype, "shape": list(a.array.shape)}
+        {
+            "name": f"argument {number}",
+            "what": f"{a.kind} {a.index}",
+            "type": str(a.array),
+            "dtype": a.array.dtype,
+            "shape": list(a.array.shape),
+        }
         for number, a in enumerate(kernel.arguments)
     ]
     return {
@@ -143,7 +154,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
 
 
 def _verdicts(trace: Trace, verdict: Verdict | None) -> dict[str, str]:
-    """"ok", "wrong" or "not run" of each stage that can be executed; the check ends at the first that is wrong."""
+    """ "ok", "wrong" or "not run" of each stage that can be executed; the check ends at the first that is wrong."""
     if verdict is None:
         return {}
     stages: Sequence[str] = [stage for stage in trace.stages if stage in EXECUTABLE_STAGES]

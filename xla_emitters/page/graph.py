@@ -1,6 +1,6 @@
 """A fusion as a graph: its instructions, and which reads which.
 
-    graph_of(hlo, "fusion")  ->  [{"name": "square", "op": "multiply", "type": "bf16[6,512,4096]", "reads": [0], "root": False}, ...]
+graph_of(hlo, "fusion")  ->  [{"name": "square", "op": "multiply", "type": "bf16[6,512,4096]", "reads": [0], "root": False}, ...]
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def entry_graph(module: ModuleOp) -> list[dict[str, Any]]:
 
 
 def _nodes(computation: ComputationOp) -> list[dict[str, Any]]:
-    ops = [op for op in computation.instructions if isinstance(op, HloOp)][:MOST_NODES]
+    ops = list(computation.instructions)[:MOST_NODES]
     numbers = {op: number for number, op in enumerate(ops)}
     return [
         {
@@ -45,7 +45,7 @@ def _nodes(computation: ComputationOp) -> list[dict[str, Any]]:
                 for operand in op.operands
                 if isinstance(operand, OpResult) and isinstance(operand.owner, HloOp) and operand.owner in numbers
             ],
-            "root": op is computation.root,
+            "root": computation.root in op.results,
         }
         for op in ops
     ]

@@ -22,7 +22,8 @@ async function stepText(n) {
   const step = unit.steps[n];
   step.loaded ||= (async () => {
     const [text, lines] = [await chunk(step.text), JSON.parse(await chunk(step.lines))];
-    const rows = text.split("\n");
+    const isSass = step.stage === "sass";
+    const rows = text.split("\n").map((row) => (isSass ? row.replace(/^\s+(\/\*[0-9a-f]+\*\/)\s+/, " $1 ") : row));
     let widest = 0;
     for (const row of rows) widest = Math.max(widest, row.length);
     return { lines: rows, sources: lines.s, origins: lines.o, widest };
@@ -128,6 +129,8 @@ function frame() {
     const tab = el("button", key === view ? "on" : "", text);
     tab.dataset.view = key;
     tab.title = `key ${n + 1}`;
+    const missing = { graph: !unit.graph?.length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost };
+    tab.classList.toggle("empty", Boolean(missing[key]));
     tab.onclick = () => show(key);
     tabs.append(tab);
   });
@@ -145,7 +148,7 @@ function frame() {
     mark.title = [unit.verdict.summary, ...unit.verdict.details].join("\n");
     bar.append(mark);
   }
-  bar.append(tabs, status, theme);
+  bar.append(theme, tabs, status);
   const body = el("main");
   body.id = "view";
   app.append(bar, timeline(), body);
@@ -452,8 +455,9 @@ function drawAccess(found, tools, body) {
   cost.classList.toggle("warn", isShared ? worst > 1 : sectors > least);
   const { unit: cell, rows } = memoryRows(offsets, row.bytes), side = 20, left = 92;
   const perRow = ROW_BYTES / cell, shown = rows.slice(0, CELL_ROWS), parts = [];
-  for (let bank = 0; bank < 32; bank++)
-    parts.push(`<text class="small" x="${left + ((bank + 0.5) * perRow * side) / 32}" y="12" text-anchor="middle">${bank}</text>`);
+  const heads = isShared ? 32 : ROW_BYTES / SECTOR;
+  for (let n = 0; n < heads; n++)
+    parts.push(`<text class="small" x="${left + ((n + 0.5) * perRow * side) / heads}" y="12" text-anchor="middle">${isShared ? n : `sector ${n}`}</text>`);
   shown.forEach(([number, cells], place) => {
     const y = 18 + place * side;
     parts.push(`<text class="small" x="${left - 6}" y="${y + 14}" text-anchor="end">+${number * ROW_BYTES}</text>`);
@@ -625,6 +629,7 @@ document.addEventListener("keydown", async (event) => {
   if (line && stageAt(stage) >= 0) {
     await Promise.all(panes.map(stepText));
     await choose(stageAt(stage), Number(line) - 1);
+    relight(-1);
   }
   document.body.dataset.ready = "yes";
 })();

@@ -21,7 +21,7 @@ from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import blocks_to_run
-from xla_emitters.program import Kernel
+from xla_emitters.program import Kernel, SizedLaunch
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 
@@ -68,10 +68,13 @@ class _Recorder(Watcher):
 
 
 def touched(kernel: Kernel, ir: str) -> dict[str, Any] | None:
-    """The accesses of the kernel's first, middle and last block; None where the executor cannot run it.
+    """The accesses of the kernel's first, middle and last block; None where the executor cannot run it, or not
+    before sizes are known.
 
     ir  the kernel at the stage `llvm-dialect`
     """
+    if isinstance(kernel.launch, SizedLaunch):
+        return None
     specs = {(argument.kind, argument.index): argument.array for argument in kernel.arguments}
     if sum(dtype(spec.dtype).size_bytes(spec.elements) for spec in specs.values()) > MOST_BYTES:
         return None
