@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         if options.check:
             raise UsageError("--check is for modules", stage="show", help="xla-emitters check FILE --sizes ...")
         program = compiled(options, *found, record="passes")
-        write_file(options.output, page_html(dynamic_data(program, chunks), chunks.texts))
+        _write(options.output, page_html(dynamic_data(program, chunks), chunks.texts))
         return 0
     how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
     module, left_out = read_module(source), tuple[LeftOut, ...]()
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
                 blocks=CHECKED_BLOCKS,
                 keep_going=options.keep_going,
             )
-    write_file(options.output, page_html(program_data(program, chunks, verdict=verdict), chunks.texts))
+    _write(options.output, page_html(program_data(program, chunks, verdict=verdict), chunks.texts))
     return print_left_out(left_out)
 
 
@@ -84,3 +84,10 @@ def last_stage() -> str:
     except ToolError:
         return "ptx"
     return "sass"
+
+
+def _write(output: str, page: str) -> None:
+    """Writes the page and says so. raises UsageError where it cannot be written."""
+    write_file(output, page)
+    if output != "-":
+        print(f"{output}: {len(page) / 1000:.0f} kB")
