@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs digests provenance toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -77,6 +77,9 @@ bounds: install $(TESTS_STAMP)  ## are right kernels within the bounds, and wron
 
 digests: install $(TESTS_STAMP)  ## is the PTX of the corpus what it was? (DIGESTS=--write records it)
 	@PYTHONPATH=tests $(BIN)/python -m runtime.digests $(DIGESTS)
+
+provenance: install $(TESTS_STAMP)  ## how much of the corpus's PTX and SASS says which HLO it is from; is it the same code? (PROVENANCE="--every 10")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.provenance $(PROVENANCE)
 
 toolchains: install $(TESTS_STAMP)  ## do mlir-opt and llvmlite make the same PTX of the corpus? (TOOLCHAINS="--target sm_100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.toolchains $(TOOLCHAINS)

@@ -46,6 +46,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
+    "xla-add-line-info": ("lowering", "add_line_info"),
     "xla-canonicalize": ("transforms", "canonicalize"),
     "xla-convert-ids-to-calls": ("lowering", "convert_ids_to_calls"),
     "xla-convert-math-to-libdevice": ("lowering", "convert_math_to_libdevice"),

@@ -29,6 +29,7 @@ LAYERS = (
     ("emitters", "transforms", "lowering", "buffers", "host", "runtime"),
     ("pipelines", "universe"),
     ("explore",),
+    ("page",),
     ("tools",),
 )
 # Modules that import each other in a circle, with the reason why they still do; to be emptied.

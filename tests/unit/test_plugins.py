@@ -255,7 +255,7 @@ def test_a_pipeline_replaces_the_list() -> None:
     assert steps(pipeline=(CountOpsPass(),)) == ["hlo", "partition", "emit", "count-ops"]
     with pytest.raises(UsageError, match="the pipeline has no stage 'flat'") as caught:
         xe.compile(NEGATE, stage="flat", pipeline=(CountOpsPass(),), cache=False)
-    assert caught.value.help == "one of: hlo, graph, partition, xla_gpu, llvm-dialect, llvm, ptx"
+    assert caught.value.help == "one of: hlo, graph, partition, xla_gpu, llvm-dialect, llvm, ptx, sass"
     with pytest.raises(UsageError, match=r"the pipeline leaves 'func.func'"):
         xe.compile(NEGATE, pipeline=(CountOpsPass(),), cache=False)
 

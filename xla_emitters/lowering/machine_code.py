@@ -2,6 +2,7 @@
 
 assemble(ptx, "sm_90")     -> Assembly(cubin, entries)         ptxas -v
 disassemble(cubin)         -> SASS                             nvdisasm -c
+disassemble_with_lines(..) -> SASS, and the lines of PTX       nvdisasm -c -gp
 count_instructions(sass, "fusion")
 """
 
@@ -50,16 +51,20 @@ class Assembly:
         return max(entry.shared_bytes for entry in self.entries)
 
 
-def assemble(ptx: str, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Assembly:
+def assemble(
+    ptx: str, architecture: str, *, line_info: bool = False, timeout_seconds: float = TIMEOUT_SECONDS
+) -> Assembly:
     """Assemble PTX by ptxas -v.
 
+    line_info  with the lines of PTX that the code was made of, for `disassemble_with_lines`; the code is the same
     raises ToolError when ptxas is missing or refuses the text (with its line), InternalError when it has no entry.
     """
     ptxas = find_tool("ptxas")
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         source, cubin = Path(directory) / "kernel.ptx", Path(directory) / "kernel.cubin"
         source.write_text(ptx, "utf-8")
-        command = [ptxas.path, "-v", f"-arch={architecture}", str(source), "-o", str(cubin)]
+        lines = ["-lineinfo"] * line_info
+        command = [ptxas.path, "-v", *lines, f"-arch={architecture}", str(source), "-o", str(cubin)]
         answer = run_tool(command, timeout_seconds=timeout_seconds)
         entries = _resources(
             answer.said + answer.text, re.findall(r"^\s*(?:\.visible |\.weak )?\.entry ([\w$]+)", ptx, re.M)
@@ -91,11 +96,39 @@ def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
 
 def disassemble(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     """SASS of a cubin, by nvdisasm. raises ToolError."""
+    return _disassembled(cubin, (), timeout_seconds)
+
+
+def disassemble_with_lines(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[str, tuple[int, ...]]:
+    """What `disassemble` returns; and for each of its lines the line of PTX, from 1, by ptxas, 0 for a line that is no instruction.
+
+    cubin   assembled with `line_info`
+    raises  ToolError
+
+    ptxas writes down only where the line changes: an instruction that it made of several others may have that of the one before it.
+    """
+    kept, lines, now = list[str](), list[int](), 0
+    for line in _disassembled(cubin, ("-gp",), timeout_seconds).split("\n"):
+        if found := re.match(r'\s*//## File ".nv_debug_ptx_txt", line (\d+)', line):
+            now = int(found[1])
+        elif not line.lstrip().startswith("//##"):
+            kept.append(line)
+            lines.append(now if is_instruction(line) else 0)
+            now = 0 if line.startswith("//-") else now
+    return "\n".join(kept), tuple(lines)
+
+
+def is_instruction(line: str) -> bool:
+    """Whether a line of SASS is an instruction."""
+    return re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+\S", line) is not None
+
+
+def _disassembled(cubin: bytes, options: Sequence[str], timeout_seconds: float) -> str:
     nvdisasm = find_tool("nvdisasm")
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         path = Path(directory) / "kernel.cubin"
         path.write_bytes(cubin)
-        return run_tool([nvdisasm.path, "-c", str(path)], timeout_seconds=timeout_seconds).text
+        return run_tool([nvdisasm.path, "-c", *options, str(path)], timeout_seconds=timeout_seconds).text
 
 
 def count_instructions(sass: str, entry: str | None = None) -> int:

@@ -42,6 +42,7 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ToolError, UsageError, XlaEmittersError
 from xla_emitters.kernels.id_functions import IdFunction, declared_by
 from xla_emitters.lowering import llvmlite_process
+from xla_emitters.lowering.llvm_ir.debug_nodes import subprogram_of
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 from xla_emitters.lowering.tools import (
     NVIDIA_HELP,
@@ -62,6 +63,10 @@ LLVM_OPTIONS = (
     "-bonus-inst-threshold=2",
     "-inline-threshold=1100",
 )
+
+# Of line information: an instruction without a line says so, instead of having that of the one before; one that is made of several keeps
+# the line of one of them. Without line information they do nothing.
+LINE_OPTIONS = ("-use-unknown-locations=Enable", "-pick-merged-source-locations")
 
 # PTX 8.6 (CUDA 12.7) is what older drivers still take; these chips came later.
 _PTX_VERSION = 86
@@ -169,7 +174,13 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
     way = choose_way().way
     match way:
         case Way.MLIR_OPT:
-            options = ("--gpu-module-to-binary=format=isa", "--mlir-disable-threading", *LLVM_OPTIONS, "-")
+            options = (
+                "--gpu-module-to-binary=format=isa",
+                "--mlir-disable-threading",
+                *LLVM_OPTIONS,
+                *LINE_OPTIONS,
+                "-",
+            )
             tool = RunningTool([find_tool("mlir-opt").path, *options])
         case Way.LLVM:
             tool = _start_llvmlite("ptx", architecture)
@@ -255,7 +266,16 @@ def _start_llvmlite(wanted: str, architecture: str) -> RunningTool:
     find_tool("llvmlite")
     features = f"+ptx{_ptx_version(architecture)}"
     # Not beside this file: -P keeps its directory from hiding other modules.
-    command = [sys.executable, "-P", llvmlite_process.__file__, wanted, architecture, features, *LLVM_OPTIONS]
+    command = [
+        sys.executable,
+        "-P",
+        llvmlite_process.__file__,
+        wanted,
+        architecture,
+        features,
+        *LLVM_OPTIONS,
+        *LINE_OPTIONS,
+    ]
     return RunningTool(command, "llvmlite")
 
 
@@ -321,12 +341,17 @@ def _machine(architecture: str) -> list[str]:
         f"-mcpu={architecture}",
         f"-mattr=+ptx{_ptx_version(architecture)}",
         *LLVM_OPTIONS,
+        *LINE_OPTIONS,
     ]
 
 
 def module_body_text(module: ModuleOp) -> str:
-    """The module's ops in MLIR's generic form, one after the other, without the `module` around them."""
-    return "".join(f"{print_ir(op, generic=True)}\n" for op in module.body.ops)
+    """The module's ops in MLIR's generic form, one after the other, without the `module` around them.
+
+    Locations are written where functions have subprograms (xla-add-line-info).
+    """
+    has_lines = any(subprogram_of(op) for op in module.body.ops)
+    return "".join(f"{print_ir(op, generic=True, locations=has_lines)}\n" for op in module.body.ops)
 
 
 @contextmanager
@@ -434,14 +459,16 @@ def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool,
         raise InternalError(f"the kernel calls {symbol}, which nothing defines", stage=STAGE, details=details)
 
 
-def tools_fingerprint() -> str:
+def tools_fingerprint(*, with_sass: bool = False) -> str:
     """What PTX depends on besides the module: the way to it, its tools, and libdevice. Changes when one of them is replaced.
+
+    with_sass  the tools behind PTX too
 
     Cheap: it looks at the files, and does not ask them. raises ToolError when one is missing, UsageError.
     """
     way = choose_way().way
-    parts = [f"LLVM options {' '.join(LLVM_OPTIONS)}", way.value]
-    for name in (*_TOOLS[way], "libdevice"):
+    parts = [f"LLVM options {' '.join((*LLVM_OPTIONS, *LINE_OPTIONS))}", way.value]
+    for name in (*_TOOLS[way], "libdevice", *(("ptxas", "nvdisasm") if with_sass else ())):
         tool = find_tool(name)
         path = os.path.realpath(tool.path)
         status = os.stat(path)

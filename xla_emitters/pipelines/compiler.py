@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
@@ -36,13 +37,15 @@ from xla_emitters.lowering.toolchain import (
     tools_fingerprint,
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, graph_rows, kernel_rows
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, graph_rows, kernel_rows, line_info
+from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Kernel, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
+from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.runtime.program_cache import key_of, open_cache
 
 NO_KERNELS = "// no kernels\n"
@@ -54,7 +57,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
 
     source   path of an `.hlo` file, or HLO text (anything with a newline)
     cache    whether a program that was compiled before may be the answer; not where the verifier is to run
-    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton
+    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton, line_info
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
 
     >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
@@ -78,7 +81,7 @@ def _cache_key(text: str, name: str, options: CompileOptions) -> str | None:
         return None
     added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
     try:
-        tools = tools_fingerprint() if options.stage in ("llvm", "ptx") else ""
+        tools = tools_fingerprint(with_sass=options.stage == "sass") if options.stage in TOOL_STAGES else ""
     except ToolError:
         return None
     return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *added)
@@ -151,7 +154,7 @@ def compile_module(
         code = text if options.stage == "hlo" else print_hlo(planned_module)
     else:
         # The tool takes longer to start than to work: it starts now and waits for the module.
-        needs_tool = options.stage == "ptx" and plan.kernels
+        needs_tool = options.stage in ("ptx", "sass") and plan.kernels
         with start_compile(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
     return Program(
@@ -202,31 +205,47 @@ def _compile_kernels(
     """Every kernel as far as the stage that is wanted: all of them as one text, and each as a step. Before "xla_gpu" there are no steps."""
     chip, stage = options.device, options.stage
     if not plan.kernels:
-        return NO_KERNELS if stage in ("partition", "llvm", "ptx") else print_ir(ModuleOp([])), ()
+        return NO_KERNELS if stage in ("partition", *TOOL_STAGES) else print_ir(ModuleOp([])), ()
     pairs = list(zip(plan.kernels, recorders, strict=True))
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
     modules = [_compile_kernel(planned, options, recorder, context) for planned, recorder in pairs]
-    if options.pipeline is not None and stage in ("llvm", "ptx"):
+    if options.pipeline is not None and stage in TOOL_STAGES:
         _refuse_other_dialects(modules)
     launches = [(sanitize(p.name), launch_of(m), shared_bytes(m)) for p, m in zip(plan.kernels, modules, strict=True)]
+    if options.line_info and stage in TOOL_STAGES:
+        for number, (own, recorder) in enumerate(zip(modules, recorders, strict=True)):
+            row = line_info(number)
+            recorder.run(row.make(options), row.stage, context, own)
+    defined = [_functions_in(own) for own in modules]
     module, renamed = merge_modules(modules)
-    if stage in ("llvm", "ptx"):
+    functions = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
+    ptx = ""
+    if stage in TOOL_STAGES:
         first, *others = recorders
         for row in FOR_TOOLS:
             first.run(row.make(options), row.stage, context, module)
             for recorder in others:
                 recorder.trace.steps.append(first.trace.steps[-1])
     match stage:
-        case "ptx":
+        case "ptx" | "sass":
             assert pending is not None
-            code = _by_tool("ptx", lambda: pending.finish(module), recorders)
+            start = time.perf_counter()
+            code = ptx = pending.finish(module)
+            listing = ptx_listing(ptx, line_info=options.line_info)
+            _record("ptx", listing, start, recorders, functions)
+            if stage == "sass":
+                start = time.perf_counter()
+                listing = sass_listing(listing, chip.architecture)
+                code = listing.text
+                _record("sass", listing, start, recorders, functions)
         case "llvm":
-            code = _by_tool("llvm", lambda: compile_to_llvm_ir(module, chip.architecture), recorders)
+            start = time.perf_counter()
+            code = compile_to_llvm_ir(module, chip.architecture)
+            _record("llvm", ToolListing(code), start, recorders, functions)
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
             code = recorded or print_ir(module)
-    ptx = code if stage == "ptx" else ""
     return code, tuple(
         Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, planned.arguments)
         for planned, names, (name, launch, shared) in zip(plan.kernels, renamed, launches, strict=True)
@@ -266,13 +285,18 @@ def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder:
     return text
 
 
-def _by_tool(stage: str, run: Callable[[], str], recorders: list[Recorder]) -> str:
-    """What an external tool makes of all kernels together; each kernel's trace has its text, and an equal part of its time."""
-    first, *others = recorders
-    text = first.tool(stage, run, shared_by=len(recorders))
-    for recorder in others:
-        recorder.trace.steps.append(first.trace.steps[-1])
-    return text
+def _functions_in(module: ModuleOp) -> list[str]:
+    """The names of the functions that the module defines."""
+    return [name for op in module.body.ops if any(r.blocks for r in op.regions) and (name := symbol_name(op))]
+
+
+def _record(
+    stage: str, listing: ToolListing, start: float, recorders: list[Recorder], functions: list[frozenset[str]]
+) -> None:
+    """What an external tool made of all kernels together since `start`; each kernel's trace has its text, and an equal part of its time."""
+    seconds = (time.perf_counter() - start) / len(recorders)
+    for recorder, own in zip(recorders, functions, strict=True):
+        record(stage, listing, seconds, recorder, own)
 
 
 def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:

@@ -26,6 +26,7 @@ class CompileKeywords(TypedDict, total=False):
     verify: bool
     triton: str
     pipeline: tuple[ModulePass, ...] | None
+    line_info: bool
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,12 @@ class CompileOptions:
     target      a device ("h200"), an architecture ("sm_90"), or a file with XLA's description of a GPU
     fusion      only the fusion instruction of this name; None: all that ENTRY computes
     hero_rules  by which an emitter is chosen: "current" as today's XLA, "seed" as the seed document
-    stage       where to stop; before "ptx" the kernels' PTX is ""
+    stage       where to stop; before "ptx" the kernels' PTX is ""; "sass" is one further
     record      what traces keep of the IR: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
     triton      fusions that XLA gives to Triton or cuDNN: "split" into fusions that are compiled here and dots, or "refuse" them
     pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX
+    line_info   PTX with `.loc`, and in traces which op and HLO instruction each line of PTX and SASS is from; the code is the same
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -51,6 +53,7 @@ class CompileOptions:
     verify: bool = False
     triton: str = TRITON[0]
     pipeline: tuple[ModulePass, ...] | None = None
+    line_info: bool = False
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -54,6 +54,7 @@ from xla_emitters.host.disc_inject_execution_context import DiscInjectExecutionC
 from xla_emitters.host.disc_insert_memory_marker import DiscInsertMemoryMarkerPass
 from xla_emitters.host.disc_legalize_lhlo_control_flow import DiscLegalizeLhloControlFlowPass
 from xla_emitters.host.disc_lower_to_library_calls import DiscLowerToLibraryCallsPass
+from xla_emitters.lowering.add_line_info import AddLineInfoPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -172,6 +173,15 @@ KERNEL: tuple[Row, ...] = (
     Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
 )
 
+
+def line_info(kernel: int) -> Row:
+    """Where lines are asked for: on each kernel by itself; `kernel` is its number in the program."""
+    return _row(
+        lambda: AddLineInfoPass(kernel),
+        "the text that it numbers is final, and the kernel not yet in one module with others",
+    )
+
+
 # What only the tools behind the last stage need; on all kernels of a program together.
 FOR_TOOLS: tuple[Row, ...] = (
     _row(
@@ -224,7 +234,7 @@ PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM i
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
 """The stages of programs that are computations of tensors: the NumPy reference runs them."""
 
-# Stages in order; `partition` comes before emission, `llvm` and `ptx` after the last pass.
+# Stages in order; `partition` comes before emission, `llvm`, `ptx` and `sass` after the last pass.
 STAGES: tuple[str, ...] = (
     *(row.stage for row in GRAPH if row.stage),
     "partition",
@@ -232,8 +242,11 @@ STAGES: tuple[str, ...] = (
     *(row.stage for row in KERNEL if row.stage),
     "llvm",
     "ptx",
+    "sass",
 )
-EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", "llvm", "ptx"))
+TOOL_STAGES = ("llvm", "ptx", "sass")
+"""Those that external tools make, of all kernels together."""
+EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", *TOOL_STAGES))
 
 
 # ------------------------------------------------------------------------------------------------------ passes from outside
@@ -327,4 +340,4 @@ def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
                 f"the pipeline has no stage '{options.stage}'", stage="compile", help=f"one of: {', '.join(kept)}"
             )
     ends = [number for number, row in enumerate(rows, 1) if row.stage == options.stage]
-    return rows[: ends[0]] if ends else rows if options.stage in ("llvm", "ptx") else ()
+    return rows[: ends[0]] if ends else rows if options.stage in TOOL_STAGES else ()

@@ -135,6 +135,7 @@ class Program:
             "steps": [step_json(step, kernels) for step in self.steps],
             "stage": self.stage,
             "code": self.code,
+            **({"ptx": self.kernels[0].ptx} if self.stage == "sass" and self.kernels else {}),
             "hlo": self.hlo,
             "fusion": self.fusion,
             "left_out": list(self.left_out),
@@ -143,7 +144,7 @@ class Program:
     @staticmethod
     def from_json(data: Mapping[str, Any], graph: Trace | None = None, traces: tuple[Trace, ...] = ()) -> Program:
         """The inverse of `to_json`, with the traces that are stored beside it."""
-        ptx = data["code"] if data["stage"] == "ptx" else ""
+        ptx = data["code"] if data["stage"] == "ptx" else data.get("ptx", "")
         kernels = [kernel_from_json(kernel, ptx) for kernel in data["kernels"]]
         return Program(
             name=data["name"],

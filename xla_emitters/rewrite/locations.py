@@ -91,6 +91,23 @@ def instructions_of(op: Operation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.desc.data for part in _parts(op.location) if isinstance(part, NameLoc)))
 
 
+def first_position(op: Operation) -> tuple[str, int] | None:
+    """File and line, from 1, of the first HLO instruction that `op` comes from; None where no position is known."""
+    return next((at for part in _parts(op.location) if (at := _position(part))), None)
+
+
+def _position(location: Attribute) -> tuple[str, int] | None:
+    match location:
+        case NameLoc():
+            return _position(location.location)
+        case FileLineColLoc():
+            return location.filename.data, location.line.data
+        case CallSiteLoc():
+            return _position(location.callee) or _position(location.caller)
+        case _:
+            return None
+
+
 def locate(op: Operation, location: LocationAttr) -> None:
     """Gives `location` to `op` and to the ops inside it that have none of their own."""
     if isinstance(op.location, UnknownLoc):

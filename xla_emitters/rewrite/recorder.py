@@ -2,7 +2,7 @@
 
     emit            recorded as stage "xla_gpu"      op counts, remarks, decisions, time; the IR and where each of its lines comes from
     pass by pass    a stage or none                  the same
-    a tool          stage "llvm" or "ptx"            its output and time
+    a tool          stage "llvm", "ptx" or "sass"    its output and time; where lines were asked for, where each is from
 
 Every dump, diff, page, explanation and timing is made of the `Trace` that comes out of here.
 """
@@ -70,16 +70,13 @@ class Recorder:
             run_pass(kernel_pass, context, module)
         self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
 
-    def tool(self, stage: str, run: Callable[[], str], shared_by: int = 1) -> str:
-        """Calls an external tool and records its output as the stage of that name.
+    def tool(self, stage: str, text: str, seconds: float, sources: Sources = (), origins: tuple[int, ...] = ()) -> None:
+        """Records what an external tool wrote as the stage of that name.
 
-        shared_by  how many kernels it works for at once; the time that is recorded is divided by this
+        seconds  that it took for this kernel
         """
-        start = time.perf_counter()
-        text = run()
         kept = text if self.keeps_text else None
-        self.trace.steps.append(Step(stage, stage, kept, (time.perf_counter() - start) / shared_by))
-        return text
+        self.trace.steps.append(Step(stage, stage, kept, seconds, sources=sources, origins=origins))
 
     @property
     def keeps_text(self) -> bool:

@@ -28,6 +28,10 @@ from xla_emitters.tools.common import (
 from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
 from xla_emitters.tools.program_verbs import compile_program, program_text
 from xla_emitters.tools.terminal import coloured, progress
+from xla_emitters.trace.annotate import annotated
+
+ANNOTATED = ("ptx", "sass")
+"""The stages that `--annotate` prints."""
 
 if TYPE_CHECKING:
     from xla_emitters.program import Program
@@ -48,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--stage",
-        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default); "
+        help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default), sass; "
         "of a program stablehlo, hlo, graph, placed, lmhlo, fused, host (default: the last)",
     )
     parser.add_argument(
@@ -59,6 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("BEFORE", "AFTER"),
         help="print the diff of the IR between two points, each a stage, a pass or a step's number",
+    )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="with the stages ptx and sass: print the HLO instruction that each line is from beside it",
+    )
+    parser.add_argument(
+        "--line-info",
+        action="store_true",
+        help="PTX with `.loc`, so that profilers show lines of the HLO text; the code is the same",
     )
     parser.add_argument(
         "--keep-intermediates",
@@ -76,16 +90,25 @@ def run(options: argparse.Namespace) -> int:
     if found := program_text(source):
         return compile_program(options, *found)
     options.stage = options.stage or "ptx"
+    if options.annotate and (options.stage not in ANNOTATED or options.json or options.diff):
+        raise UsageError(
+            "--annotate prints PTX or SASS as text",
+            stage="compile",
+            help="--stage ptx or --stage sass, without --json or --diff",
+        )
+    if options.annotate and is_directory(options.output):
+        raise UsageError("--annotate prints one text, and -o names a directory", stage="compile", help="-o a file")
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
     is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
-    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes)
+    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
     left_out = tuple[LeftOut, ...]()
     how = replace(
         compile_options(options),
         stage=options.stage,
         record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
+        line_info=options.line_info or options.annotate,
     )
     with progress(f"compiling {options.file}"):
         if options.keep_going:
@@ -106,6 +129,8 @@ def run(options: argparse.Namespace) -> int:
         text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
     elif options.diff:
         text = "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
+    elif options.annotate and program.traces:
+        text = annotated([trace[options.stage] for trace in program.traces], program.hlo)
     else:
         text = program.code
     kind = "json" if options.json else "diff" if options.diff else options.stage

@@ -18,13 +18,14 @@ from xla_emitters.errors import UsageError
 if TYPE_CHECKING:
     from xla_emitters.program import Program
 
-_SUFFIXES = {"ptx": ".ptx", "llvm": ".ll"}
+_SUFFIXES = {"ptx": ".ptx", "llvm": ".ll", "sass": ".sass"}
 _ENTRIES = {
     "ptx": re.compile(
         r"^(?:\t// \.globl[^\n]*\n)?\.visible \.entry (?P<name>[\w$.]+)\(.*?^\}\n(?:[^\S\n]*// -- End function\n)?\n?",
         re.MULTILINE | re.DOTALL,
     ),
     "llvm": re.compile(r'^define ptx_kernel void @"?(?P<name>[\w$.]+)"?\(.*?^\}\n\n?', re.MULTILINE | re.DOTALL),
+    "sass": re.compile(r"^//-+ \.text\.(?P<name>[\w$.]+) .*?(?=^//-|\Z)", re.MULTILINE | re.DOTALL),
 }
 """A kernel's entry in the text of a stage."""
 

@@ -39,6 +39,10 @@ VERBS = {
         "say why the code is as it is: emitter, launch, partition, vectors, and what passes declined",
         "xla-emitters explain examples/gelu.hlo",
     ),
+    "show": (
+        "write one HTML file to look at: every pass, all stages side by side, which thread touches what",
+        "xla-emitters show examples/gelu.hlo -o gelu.html",
+    ),
     "optimize": (
         "print a module as the real XLA:GPU optimizes it, without a GPU (extras [xla,ptxas])",
         "xla-emitters optimize examples/softmax.mlir --flag xla_gpu_enable_triton_gemm=false",

@@ -116,7 +116,7 @@ def compiled(
 
 def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints the program's IR, or its host program, at a stage."""
-    refuse(options, keep_intermediates="--keep-intermediates")
+    refuse(options, keep_intermediates="--keep-intermediates", annotate="--annotate", line_info="--line-info")
     program = compiled(
         options, text, name, options.stage, "passes" if options.diff else record_wanted(options, "stages")
     )

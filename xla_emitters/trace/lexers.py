@@ -17,7 +17,7 @@ from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVa
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace
 
 # What is neither HLO nor MLIR, by stage or kind of text: a name of Pygments.
-_PYGMENTS = {"llvm": "llvm", "ptx": "ptx", "diff": "diff", "json": "json"}
+_PYGMENTS = {"llvm": "llvm", "ptx": "ptx", "sass": "ptx", "diff": "diff", "json": "json"}
 
 
 def lexer_for(kind: str) -> Lexer:

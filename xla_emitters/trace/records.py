@@ -66,6 +66,8 @@ class Step:
     remarks    what the pass declined
     decisions  what it chose
     sources    for each line of `ir` the HLO instructions that it comes from; () when not recorded
+    origins    for each line of PTX the line, from 1, of the stage `llvm-dialect` that it was made of, and for each of SASS that of PTX;
+               0 for a line without one, () when not recorded
     """
 
     name: str
@@ -76,6 +78,7 @@ class Step:
     remarks: tuple[Remark, ...] = ()
     decisions: tuple[Decision, ...] = ()
     sources: tuple[tuple[str, ...], ...] = ()
+    origins: tuple[int, ...] = ()
 
     @property
     def ops(self) -> int:
@@ -99,7 +102,26 @@ class Step:
             remarks=tuple(Remark(**remark) for remark in data["remarks"]),
             decisions=tuple(Decision(**decision) for decision in data["decisions"]),
             sources=tuple(tuple(names) for names in data["sources"]),
+            origins=tuple(data.get("origins", ())),
         )
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a stage's text.
+
+    number   from 1
+    text     the line
+    sources  the HLO instructions that it comes from
+    op       of PTX and SASS, the line of the stage `llvm-dialect` that it was made of, from 1; 0: none
+    ptx      of SASS, the line of PTX, likewise
+    """
+
+    number: int
+    text: str
+    sources: tuple[str, ...]
+    op: int = 0
+    ptx: int = 0
 
 
 @dataclass
@@ -151,6 +173,20 @@ class Trace:
             answers.append(step.ir is not None and step.ir != before)
             before = step.ir if step.ir is not None else before
         return tuple(answers)
+
+    def lines(self, stage: str) -> tuple[Line, ...]:
+        """Where each line of a stage is from, down to SASS where the program was compiled with `line_info`.
+
+        raises KeyError for a stage that was not recorded with its IR
+        """
+        step, text = self[stage], self._ir_at(stage).split("\n")
+        sources = step.sources or ((),) * len(text)
+        origins = step.origins or (0,) * len(text)
+        ptx = self["ptx"].origins if step.stage == "sass" and step.origins else ()
+        ops = tuple(ptx[line - 1] if line else 0 for line in origins) if ptx else origins
+        of_ptx = origins if ptx else (0,) * len(text)
+        rows = zip(text, sources, ops, of_ptx, strict=True)
+        return tuple(Line(number, *row) for number, row in enumerate(rows, 1))
 
     def diff(self, before: str | int, after: str | int) -> str:
         """A unified diff of the IR at two points, each a stage, a pass or a step's number."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from xla_emitters.errors import UsageError
 from xla_emitters.trace.records import Step, Trace
 
-_SUFFIXES = {"hlo": "hlo", "partition": "txt", "llvm": "ll", "ptx": "ptx"}
+_SUFFIXES = {"hlo": "hlo", "partition": "txt", "llvm": "ll", "ptx": "ptx", "sass": "sass"}
 
 
 def dumps(trace: Trace, *, changed_only: bool = False) -> Iterator[str]:

@@ -30,9 +30,9 @@ GRAPH_NAMES = [row.make(OPTIONS).name for row in GRAPH]
 def test_stages_are_those_that_users_are_told() -> None:
     assert STAGES == (
         *("hlo", "graph", "partition", "xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled"),
-        *("llvm-dialect", "llvm", "ptx"),
+        *("llvm-dialect", "llvm", "ptx", "sass"),
     )
-    assert EXECUTABLE_STAGES == tuple(name for name in STAGES if name not in ("partition", "llvm", "ptx"))
+    assert EXECUTABLE_STAGES == tuple(name for name in STAGES if name not in ("partition", "llvm", "ptx", "sass"))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_stage_ends_with_its_passes(stage: str, ending: list[str]) -> None:
     assert rows[-1].stage == stage
 
 
-@pytest.mark.parametrize("stage", ["llvm-dialect", "llvm", "ptx"])
+@pytest.mark.parametrize("stage", ["llvm-dialect", "llvm", "ptx", "sass"])
 def test_the_last_stage_ends_with_the_last_pass(stage: str) -> None:
     assert kernel_rows(CompileOptions(stage=stage)) == KERNEL
 

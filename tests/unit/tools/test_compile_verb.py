@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from runtime.small_programs import CHANGE_NOTHING, EVERY_PASS_ON_HLO
-from tools_here import PTX, needs
+from tools_here import PTX, SASS, needs
 
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import GRAPH, STAGES, kernel_rows
@@ -45,11 +45,13 @@ MARK = {
     "llvm-dialect": "llvm.func @negate",
     "llvm": "define ptx_kernel void @negate",
     "ptx": ".visible .entry negate",
+    "sass": ".text.negate:",
 }
+NEEDS = {"llvm": PTX, "ptx": PTX, "sass": SASS}
 
 
 @pytest.mark.parametrize(
-    "stage", [pytest.param(stage, marks=needs(*PTX) if stage in ("llvm", "ptx") else ()) for stage in STAGES]
+    "stage", [pytest.param(stage, marks=needs(*NEEDS[stage]) if stage in NEEDS else ()) for stage in STAGES]
 )
 def test_every_stage_is_printed(stage: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """To standard output, or to a file; nothing else."""
@@ -59,6 +61,35 @@ def test_every_stage_is_printed(stage: str, capsys: pytest.CaptureFixture[str], 
     assert out.endswith("\n")
     assert run(capsys, NEGATE, "--stage", stage, "-o", tmp_path / "out") == (0, "", "")
     assert (tmp_path / "out").read_text() == out
+
+
+@needs(*SASS)
+@pytest.mark.parametrize("stage", ["ptx", "sass"])
+def test_hlo_is_printed_beside_the_code(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is before the `//` is the code as it is printed without."""
+    code, out, err = run(capsys, NEGATE, "--stage", stage, "--annotate")
+    assert (code, err) == (0, "")
+    plain = run(capsys, NEGATE, "--stage", stage)[1]
+    pairs = zip(out.split("\n"), plain.split("\n"), strict=True)
+    assert all(line.startswith(text) for line, text in pairs)
+    negation = r"xor|neg" if stage == "ptx" else r"LOP3|FADD|FMUL"
+    assert re.search(rf"(?:{negation}).*// %y = f32\[20\] negate\(%x\)", out)
+
+
+@needs(*PTX)
+def test_ptx_has_lines_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, NEGATE, "--line-info")[1]
+    number = next(n for n, line in enumerate(NEGATE.read_text().split("\n"), 1) if "negate(" in line)
+    assert re.search(rf"\.loc\t1 {number} \d+", out)
+    assert f'.file\t1 "{NEGATE}"' in out
+    assert ".loc" not in run(capsys, NEGATE)[1]
+
+
+@pytest.mark.parametrize("words", [("--stage", "flat"), ("--json",), ("--diff", "scf", "flat"), ("-o", "out/")])
+def test_only_code_as_one_text_is_annotated(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, NEGATE, "--annotate", *words)
+    assert (code, out) == (2, "")
+    assert "--annotate" in err
 
 
 def test_the_text_of_a_stage_can_be_compiled_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -434,7 +465,7 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
     [
         (["nowhere.hlo"], 1, "error: [file] nowhere.hlo: No such file or directory"),
         (["."], 1, "error: [file] .: Is a directory"),
-        ([NEGATE, "--stage", "sass"], 2, "error: unknown stage 'sass'"),
+        ([NEGATE, "--stage", "cubin"], 2, "error: unknown stage 'cubin'"),
         ([NEGATE, "--target", "sm_20"], 2, "error: unknown target 'sm_20'"),
         (
             [NEGATE, "--stage", "hlo", "-o", "nowhere/out"],

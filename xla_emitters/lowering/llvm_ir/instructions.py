@@ -10,8 +10,7 @@
     %m = call i32 @llvm.smax(i32 %a, i32 %b)            LLVM's parser declares it, and writes the types into its name
 
 A row names the properties of the op that it says. An op without a row, and a property that its row does not say, are refused by name; left
-out are only hints (`_HINTS`): alias scopes, access groups, wishes for loops. Locations are left out as well: they would be `!dbg` at
-the end of a line (`FunctionWriter`).
+out are only hints (`_HINTS`): alias scopes, access groups, wishes for loops. Locations are written by `FunctionWriter`.
 Source: LLVM language reference, "Instruction Reference", "Intrinsic Functions"; MLIR 22, LLVMIRConversions and NVVMConversions.
 """
 

@@ -22,7 +22,9 @@ since a phi has one value for each block that it comes from. Constants are writt
 where two are alike. Functions, blocks and instructions keep their order; intrinsics need no declaration. What cannot be said (a type,
 an op, a property of one) is refused by name. The module flag `nvvm-reflect-ftz` is the one that XLA sets: libdevice keeps denormal numbers.
 
-Left out: locations, and what only permits (see `instructions.py`). Bodies of globals, comdats and constructors are refused.
+Locations are written where the function's own has a subprogram (see `debug_nodes.py`); then they are `!dbg` at the end of a line.
+
+Left out: what only permits (see `instructions.py`). Bodies of globals, comdats and constructors are refused.
 Source: LLVM language reference; MLIR 22, ModuleTranslation.cpp; XLA nvptx_backend.cc (`nvvm-reflect-ftz`).
 """
 
@@ -42,6 +44,7 @@ from xla_emitters.lowering.llvm_ir.attributes import (
     of_each,
     parameter_attributes,
 )
+from xla_emitters.lowering.llvm_ir.debug_nodes import DebugNodes, location_text, subprogram_of
 from xla_emitters.lowering.llvm_ir.instructions import constant_of, is_constant, row_of, unsupported
 from xla_emitters.lowering.llvm_ir.values import (
     constant_text,
@@ -56,6 +59,7 @@ _UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")
 _CONVENTIONS = {"ccc": "", "fastcc": "fastcc ", "coldcc": "coldcc "}
 _KERNEL = "nvvm.kernel"
 _REFLECT_FTZ = '!{i32 4, !"nvvm-reflect-ftz", i32 0}'
+_DEBUG_INFO_VERSION = '!{i32 2, !"Debug Info Version", i32 3}'
 _FLAG_BEHAVIORS = {name: number for number, name in enumerate(llvm.ModuleFlagAttr.BEHAVIORS, 1)}
 # Of `llvm.func` and `llvm.mlir.global`: those that are written, and those that say nothing to a GPU.
 _FUNCTION_SIGNATURE = frozenset((*llvm.FuncOp.SIGNATURE, "section", "alignment", "dso_local", *FUNCTION_PROPERTIES))
@@ -80,11 +84,14 @@ def print_llvm_ir(module: ModuleOp) -> str:
     raises  Unsupported, naming the op, where one has no LLVM IR here
     """
     flags = [_REFLECT_FTZ]
+    if any(isinstance(op, llvm.FuncOp) and subprogram_of(op) for op in module.body.ops):
+        flags.append(_DEBUG_INFO_VERSION)
+    nodes = DebugNodes()
     variables, functions = list[str](), list[str]()
     for op in module.body.ops:
         match op:
             case llvm.FuncOp():
-                functions.append("\n".join(_function(op)))
+                functions.append("\n".join(_function(op, nodes)))
             case llvm.GlobalOp():
                 variables.append(_global(op))
             case llvm.ModuleFlagsOp():
@@ -93,7 +100,7 @@ def print_llvm_ir(module: ModuleOp) -> str:
                 raise unsupported(op, f"no LLVM IR for {op.name} at the top of a module")
     flag_lines = [f"!{number} = {flag}" for number, flag in enumerate(flags)]
     listed = ", ".join(f"!{number}" for number in range(len(flags)))
-    metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines))
+    metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines, *nodes.lines()))
     return "\n\n".join((*(["\n".join(variables)] if variables else []), *functions, metadata)) + "\n"
 
 
@@ -148,7 +155,7 @@ def _global(op: llvm.GlobalOp) -> str:
 # ---- functions --------------------------------------------------------------------------------------------------------------------------
 
 
-def _function(op: llvm.FuncOp) -> Iterator[str]:
+def _function(op: llvm.FuncOp, nodes: DebugNodes) -> Iterator[str]:
     _refuse_unread(op, _FUNCTION_SIGNATURE | _FUNCTION_HINTS)
     blocks = op.body.blocks
     writer = FunctionWriter(op.body.blocks)
@@ -174,6 +181,9 @@ def _function(op: llvm.FuncOp) -> Iterator[str]:
         f' section "{escaped(op.section.data.encode())}"' if op.section is not None else "",
         f" align {op.alignment.value.data}" if op.alignment is not None else "",
     ]
+    if (subprogram := subprogram_of(op)) is not None and blocks:
+        writer.scope = nodes.scope(subprogram)
+        words.append(f" !dbg {writer.scope}")
     if not blocks:
         yield "".join(words)
         return
@@ -202,6 +212,8 @@ class FunctionWriter:
     lines: list[str] = field(default_factory=list[str])
     # Blocks between a branch and its target, made where one block is the target of two of its ways.
     between: list[str] = field(default_factory=list[str])
+    # The function's subprogram, where lines are wanted.
+    scope: str | None = None
     # Where a block is entered from: (label, values of its arguments) each.
     entered: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = field(
         default_factory=dict[Block, list[tuple[str, Sequence[SSAValue]]]]
@@ -248,8 +260,11 @@ class FunctionWriter:
                 row = row_of(op)
                 if row.text is None:
                     continue
+                before = len(self.lines)
                 text = row.text(self, op)
                 self.lines.append(f"  {self.names[op.results[0]]} = {text}" if op.results else f"  {text}")
+                if self.scope is not None and (place := location_text(op.location, self.scope)):
+                    self.lines[before:] = (f"{line}, !dbg {place}" for line in self.lines[before:])
             bodies[block] = self.lines
         for number, (block, body) in enumerate(bodies.items()):
             yield f"{self.labels[block]}:"

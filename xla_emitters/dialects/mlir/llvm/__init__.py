@@ -110,6 +110,9 @@ from xla_emitters.dialects.mlir.llvm.memory import LoadOp as LoadOp
 from xla_emitters.dialects.mlir.llvm.memory import StoreOp as StoreOp
 from xla_emitters.dialects.mlir.llvm.metadata import AliasScopeAttr as AliasScopeAttr
 from xla_emitters.dialects.mlir.llvm.metadata import AliasScopeDomainAttr as AliasScopeDomainAttr
+from xla_emitters.dialects.mlir.llvm.metadata import DICompileUnitAttr as DICompileUnitAttr
+from xla_emitters.dialects.mlir.llvm.metadata import DIFileAttr as DIFileAttr
+from xla_emitters.dialects.mlir.llvm.metadata import DISubprogramAttr as DISubprogramAttr
 from xla_emitters.dialects.mlir.llvm.metadata import LoopUnrollAttr as LoopUnrollAttr
 from xla_emitters.dialects.mlir.llvm.metadata import ModuleFlagAttr as ModuleFlagAttr
 from xla_emitters.dialects.mlir.llvm.metadata import ModuleFlagsOp as ModuleFlagsOp

@@ -3,8 +3,10 @@
     llvm.module_flags [#llvm.mlir.module_flag<error, "wchar_size", 4 : i32>]
     #scope = #llvm.alias_scope<id = distinct[1]<>, domain = #domain, description = "output">
     llvm.br ^head {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>, mustProgress = true>}
+    llvm.func @f() {...} loc(fused<#llvm.di_subprogram<id = distinct[0]<>, ..., name = "f">>["f.hlo":1:1])
 
 Metadata does not change results: accesses in different alias scopes do not overlap, and a loop annotation is a hint for LLVM's optimiser.
+A function whose location has a subprogram is compiled with line information. Of debug information only what that needs is here.
 Parameters have MLIR's names; a table has the syntax of each.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it.
 """
@@ -54,6 +56,12 @@ LIST = Parameter(
     lambda printer, value: printer.print_list(value, printer.print_attribute),
 )
 """`parallelAccesses = #g, #h`: to the end, without brackets."""
+
+STRING = Parameter(
+    lambda parser: StringAttr(parser.parse_str_literal()),
+    lambda printer, value: printer.print_string_literal(value.data),
+)
+"""`producer = "xla-emitters"`."""
 
 
 def one_of(*words: str) -> Parameter:
@@ -374,6 +382,56 @@ class PoisonAttr(ParametrizedAttribute):
     name = "llvm.poison"
 
 
+# ---- debug information ------------------------------------------------------------------------------------------------------------------
+
+
+@irdl_attr_definition
+class DIFileAttr(ParametrizedAttribute):
+    """`#llvm.di_file<"gelu.hlo" in "examples">`."""
+
+    name = "llvm.di_file"
+
+    file: StringAttr
+    directory: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            file = parser.parse_str_literal()
+            parser.parse_keyword("in")
+            return [StringAttr(file), StringAttr(parser.parse_str_literal())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.file.data)
+            printer.print_string(" in ")
+            printer.print_string_literal(self.directory.data)
+
+
+DICompileUnitAttr = named_parameters(
+    "llvm.di_compile_unit",
+    dict(
+        id=required(ATTRIBUTE),
+        sourceLanguage=required(one_of("DW_LANG_C")),
+        file=nested(DIFileAttr),
+        producer=STRING,
+        isOptimized=required(ATTRIBUTE),
+        emissionKind=required(one_of("None", "Full", "LineTablesOnly", "DebugDirectivesOnly")),
+    ),
+)
+DISubprogramAttr = named_parameters(
+    "llvm.di_subprogram",
+    dict(
+        id=required(ATTRIBUTE),
+        compileUnit=nested(DICompileUnitAttr),
+        scope=nested(DIFileAttr),
+        name=STRING,
+        file=nested(DIFileAttr),
+        line=NUMBER,
+        subprogramFlags=STRING,
+    ),
+)
+
 # ---- modules ----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -431,6 +489,7 @@ METADATA_ATTRIBUTES: tuple[type[Attribute], ...] = (
     *(TBAARootAttr, TBAAMemberAttr, TBAATypeDescAttr, TBAATagAttr),
     *(LoopAnnotationAttr, LoopVectorizeAttr, LoopInterleaveAttr, LoopUnrollAttr, LoopUnrollAndJamAttr, LoopLICMAttr),
     *(LoopDistributeAttr, LoopPipelineAttr, LoopPeeledAttr, LoopUnswitchAttr),
+    *(DIFileAttr, DICompileUnitAttr, DISubprogramAttr),
     *(MemoryEffectsAttr, VScaleRangeAttr, UnwindTableKindAttr, ZeroAttr, UndefAttr, PoisonAttr, ModuleFlagAttr),
 )
 """All attributes that are printed as `#llvm.name`."""

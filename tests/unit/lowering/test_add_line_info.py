@@ -1,0 +1,120 @@
+"""Lines through LLVM: the code is the same with and without, by every way to PTX, and each instruction names its op."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools_here import PTX, STEPS, needs
+from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, ModuleOp
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.lowering.add_line_info import AddLineInfoPass
+from xla_emitters.lowering.ptx_lines import read_lines
+from xla_emitters.lowering.toolchain import TOOLCHAIN, compile_to_ptx
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
+from xla_emitters.pipelines.options import CompileOptions
+
+ROOT = Path(__file__).parents[3]
+CORPUS = ROOT / "tests" / "corpus"
+SAMPLES = (
+    *(ROOT / "examples" / name for name in ("gelu.hlo", "transpose.hlo", "row_sum.hlo")),
+    *(next((CORPUS / kind).glob("*.hlo")) for kind in ("concatenate", "dynamic_update_slice", "scatter", "memcpy")),
+)
+KERNEL = """llvm.func @f(%p: !llvm.ptr) attributes {nvvm.kernel} {
+  %x = llvm.load %p : !llvm.ptr -> f32 loc("a"("k.hlo":7:2))
+  %y = llvm.fmul %x, %x : f32 loc(fused["b"("k.hlo":8:2), "c"("k.hlo":9:2)])
+  llvm.store %y, %p : f32, !llvm.ptr
+  llvm.return
+}"""
+
+
+def with_lines(module: ModuleOp, kernel: int = 0) -> ModuleOp:
+    AddLineInfoPass(kernel).apply(make_context(), module)
+    module.verify()
+    return module
+
+
+def kernel_of(path: Path) -> ModuleOp:
+    """The first kernel of a file, in the LLVM dialect."""
+    kept = list[ModuleOp]()
+
+    def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+        if stage == "llvm-dialect":
+            kept.append(module.clone())
+
+    compile_module(
+        read_module(path), CompileOptions(stage="llvm-dialect", record="none"), observers=lambda planned: observe
+    )
+    return kept[0]
+
+
+def test_a_location_is_the_line_of_hlo_and_of_the_op() -> None:
+    """Line: of the first HLO instruction, for an op without one of what it reads or follows. Column: of the op in the printed module."""
+    module = parse_ir(KERNEL)
+    text = print_ir(module).split("\n")
+    (function,) = with_lines(module).body.ops
+    assert isinstance(function, llvm.FuncOp)
+    found = [op.location for op in function.body.block.ops]
+    assert all(isinstance(location, FileLineColLoc) for location in found)
+    places = [(at.filename.data, at.line.data, at.column.data) for at in found if isinstance(at, FileLineColLoc)]
+    assert places == [("k.hlo", 7, 3), ("k.hlo", 8, 4), ("k.hlo", 8, 5), ("k.hlo", 8, 6)]
+    words = ("llvm.load", "llvm.fmul", "llvm.store", "llvm.return")
+    assert all(word in text[column - 1] for word, (_, _, column) in zip(words, places, strict=True))
+
+
+def test_functions_of_all_kernels_have_subprograms_of_their_own() -> None:
+    ids = list[object]()
+    for kernel in (0, 1):
+        (function,) = with_lines(parse_ir(KERNEL), kernel).body.ops
+        assert isinstance(function.location, FusedLoc)
+        subprogram = function.location.metadata
+        assert isinstance(subprogram, llvm.DISubprogramAttr)
+        unit = subprogram.get("compileUnit")
+        assert isinstance(unit, llvm.DICompileUnitAttr)
+        ids += (subprogram.get("id"), unit.get("id"))
+    assert len(set(ids)) == 4
+
+
+def test_declarations_and_modules_without_places_are_taken() -> None:
+    module = with_lines(parse_ir("llvm.func @g(f32) -> f32\nllvm.func @f() { llvm.return }"))
+    declared, defined = module.body.ops
+    assert not isinstance(declared.location, FusedLoc)
+    assert "<hlo>" in str(defined.location)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem.partition(".")[0])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param("mlir-opt", marks=needs("mlir-opt", "libdevice")),
+        pytest.param("llvm", marks=needs("llvmlite", "libdevice")),
+        pytest.param("steps", marks=needs(*STEPS)),
+    ],
+)
+def test_the_code_is_the_same(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Byte by byte, once `.loc` and what it needs are taken out."""
+    if way == "steps" and path is not SAMPLES[0]:
+        pytest.skip("four processes a kernel: one is enough")
+    monkeypatch.setenv(TOOLCHAIN, way)
+    module = kernel_of(path)
+    plain = module.clone()
+    with_lines(module)
+    for each in (module, plain):
+        lower_for_tools(each, CompileOptions())
+    found = read_lines(compile_to_ptx(module, "sm_90"))
+    assert found.text == compile_to_ptx(plain, "sm_90")
+    assert any(line is not None and line.op_line for line in found.lines)
+
+
+@needs(*PTX)
+def test_ptxas_still_optimises() -> None:
+    """Debug information of another kind writes `.target sm_90, debug`."""
+    module = with_lines(kernel_of(SAMPLES[0]))
+    lower_for_tools(module, CompileOptions())
+    ptx = compile_to_ptx(module, "sm_90")
+    assert "\n.target sm_90\n" in ptx
+    assert '.file\t1 "' in ptx
+    assert "gelu.hlo" in ptx

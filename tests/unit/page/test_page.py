@@ -1,0 +1,116 @@
+"""The page's data: every step, text and line is there; accesses are those of the launch. In a browser: a click lights the kin."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools_here import SASS, needs
+
+from xla_emitters.page.data import Chunks, program_data
+from xla_emitters.page.write import page_html
+from xla_emitters.pipelines.compiler import compile
+from xla_emitters.program import Program
+from xla_emitters.tools.main import main
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+
+
+@pytest.fixture(scope="module")
+def gelu() -> tuple[Program, dict[str, Any], list[str]]:
+    program, chunks = compile(EXAMPLES / "gelu.hlo", cache=False, stage="llvm-dialect", record="passes"), Chunks()
+    return program, program_data(program, chunks), chunks.texts
+
+
+def unpacked(page: str, name: str) -> str:
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    assert found is not None
+    return gzip.decompress(base64.b64decode(found[1])).decode()
+
+
+@pytest.mark.tiny
+def test_a_page_has_every_text_once(tmp_path: Path) -> None:
+    """Packed: nothing of it is read before it is looked at."""
+    index = {"title": "<a>", "units": []}
+    page = page_html(index, ["</script> & é", "two"])
+    assert "<title>&lt;a&gt;</title>" in page
+    assert [unpacked(page, name) for name in ("c0", "c1")] == ["</script> & é", "two"]
+    assert json.loads(unpacked(page, "index")) == index
+    assert not re.search(r"(?:src|href)=|https?://", page.replace("http://www.w3.org", ""))
+
+
+def test_every_step_is_there_with_its_lines(gelu: tuple[Program, dict[str, Any], list[str]]) -> None:
+    program, data, texts = gelu
+    (unit,) = data["units"]
+    for step, shown in zip(program.trace, unit["steps"], strict=True):
+        assert texts[shown["text"]] == step.ir
+        sources = json.loads(texts[shown["lines"]])["s"]
+        assert [tuple(unit["names"][n] for n in line) for line in sources] == list(step.sources)
+    changed = [step["changed"] for step in unit["steps"]]
+    assert changed == list(program.trace.changed())
+    assert len(texts) < 2 * len(changed)
+
+
+def test_accesses_are_those_of_the_launch(gelu: tuple[Program, dict[str, Any], list[str]]) -> None:
+    """GELU: thread t of block b reads and writes four bf16 at element b * 512 + t * 4."""
+    program, data, texts = gelu
+    found = json.loads(texts[data["units"][0]["threads"]])
+    assert (found["blocks"], found["threads"]) == ([0, 12288, 24575], 128)
+    read, written = found["accesses"]
+    assert ([read["store"], written["store"]], read["bytes"], written["bytes"]) == ([False, True], 8, 8)
+    lines = program.trace.lines("llvm-dialect")
+    assert "llvm.load" in lines[read["line"] - 1].text
+    assert "llvm.store" in lines[written["line"] - 1].text
+    for row in (read, written):
+        assert [run[2] for run in row["runs"]] == [
+            [(block * 512 + thread * 4) * 2 for thread in range(128)] for block in found["blocks"]
+        ]
+
+
+def test_the_graph_is_the_fusion(gelu: tuple[Program, dict[str, Any], list[str]]) -> None:
+    nodes = gelu[1]["units"][0]["graph"]
+    by_name = {node["name"]: node for node in nodes}
+    assert [nodes[n]["name"] for n in by_name["cube"]["reads"]] == ["square", "param"]
+    assert [node["name"] for node in nodes if node["root"]] == ["multiply_0"]
+
+
+@pytest.mark.parametrize("name", ["modules/loop.hlo", "softmax.mlir"])
+def test_modules_and_programs_have_pages(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(EXAMPLES / name), "-o", str(tmp_path / "page.html")]) == 0
+    index = json.loads(unpacked((tmp_path / "page.html").read_text("utf-8"), "index"))
+    assert index["units"]
+    assert all(unit["steps"] for unit in index["units"])
+
+
+def test_verdicts_of_stages(tmp_path: Path) -> None:
+    assert main(["show", str(EXAMPLES / "negate_20.hlo"), "--check", "-o", str(tmp_path / "page.html")]) == 0
+    index = json.loads(unpacked((tmp_path / "page.html").read_text("utf-8"), "index"))
+    verdicts = {step["stage"]: step["verdict"] for step in index["units"][0]["steps"] if step["stage"]}
+    assert verdicts["llvm-dialect"] == verdicts["scf"] == "ok"
+    assert verdicts["partition"] is None
+
+
+@needs(*SASS)
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_a_line_lights_its_kin_in_a_browser(tmp_path: Path) -> None:
+    """Of the line of PTX that multiplies for %cube: that instruction in HLO, ops, PTX and SASS, and no other."""
+    page = tmp_path / "gelu.html"
+    assert main(["show", str(EXAMPLES / "gelu.hlo"), "-o", str(page)]) == 0
+    command = [CHROMIUM or "", "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]
+    address = f"{page.as_uri()}#view=code&line=ptx:37"
+    done = subprocess.run(
+        [*command, "--window-size=1800,1000", "--dump-dom", address], capture_output=True, text=True, timeout=60
+    )
+    assert 'data-ready="yes"' in done.stdout
+    lit = re.findall(r'class="l kin[12][^"]*" data-n="\d+"(?: title="([^"]*)")?', done.stdout)
+    assert len(lit) > 10
+    assert all("%cube" in title for title in lit)
+    assert done.stdout.count("kin2") >= 3  # the line itself, its op, and at least one of SASS

@@ -1,0 +1,115 @@
+"""The page's own JavaScript, run by node: differences of lines, places of a graph, costs of accesses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xla_emitters.page
+from xla_emitters.page.write import SCRIPTS
+from xla_emitters.runtime.simt.access_counts import bank_ways, sectors
+
+ROOM = Path(xla_emitters.page.__file__).parent
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+
+def run(script: str, expression: str, values: Any) -> Any:
+    """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
+    names = "{ diffRows, folded, placed, requestsOf, memoryRows, indexText }"
+    code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
+    done = subprocess.run(
+        [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_all_scripts_parse() -> None:
+    for name in SCRIPTS:
+        assert subprocess.run([NODE or "node", "--check", str(ROOM / name)], capture_output=True).returncode == 0
+
+
+def pairs_of_texts() -> list[tuple[list[str], list[str]]]:
+    """Random texts of few different lines, and edited copies of one text of many."""
+    random, found = np.random.default_rng(0), list[tuple[list[str], list[str]]]()
+    for size in (0, 1, 2, 5, 9, 40) * 20:
+        few = [[str(line) for line in random.integers(0, 4, random.integers(0, size + 1))] for _ in range(2)]
+        many = [f"line {line}" for line in range(size)]
+        edited = [line for line in many if random.random() < 0.8] + ["new"]
+        found += [(few[0], few[1]), (many, edited), (edited, many)]
+    return found
+
+
+def test_a_difference_is_both_texts() -> None:
+    """Rows without what came are the text before, rows without what is gone the text after, each with its line numbers."""
+    texts = pairs_of_texts()
+    for (before, after), rows in zip(
+        texts, run("diff.js", "values.map(([a, b]) => diffRows(a, b, (x) => x))", texts), strict=True
+    ):
+        assert [row["text"] for row in rows if row["kind"] != "come"] == before
+        assert [row["text"] for row in rows if row["kind"] != "gone"] == after
+        assert [row["a"] for row in rows if row["kind"] != "come"] == list(range(1, len(before) + 1))
+        assert [row["b"] for row in rows if row["kind"] != "gone"] == list(range(1, len(after) + 1))
+
+
+def test_a_difference_is_no_longer_than_it_must_be() -> None:
+    """Where few lines are gone or come, no others are marked."""
+    many = [f"line {n}" for n in range(3000)]
+    edited = [*many[:100], "new", *many[101:2000], *many[2005:]]
+    rows = run("diff.js", "diffRows(values[0], values[1], (x) => x)", [many, edited])
+    assert sum(row["kind"] == "gone" for row in rows) == 6
+    assert [row["text"] for row in rows if row["kind"] == "come"] == ["new"]
+
+
+def test_names_of_values_need_not_count() -> None:
+    rows = run(
+        "diff.js",
+        "diffRows(values[0], values[1], (x) => x.replace(/%\\w+/g, '%'))",
+        [["%1 = f %0", "g"], ["%7 = f %3", "h"]],
+    )
+    assert [row["kind"] for row in rows] == ["same", "gone", "come"]
+
+
+def test_equal_lines_are_folded() -> None:
+    lines = [str(n) for n in range(100)]
+    rows = run(
+        "diff.js",
+        "folded(diffRows(values[0], values[1], (x) => x), 3, new Set())",
+        [lines, [*lines[:50], "x", *lines[51:]]],
+    )
+    assert [row.get("count", 1) for row in rows if row["kind"] == "fold"] == [47, 46]
+    assert [row["kind"] for row in rows] == ["fold", *["same"] * 3, "gone", "come", *["same"] * 3, "fold"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_costs_of_an_access_are_those_that_the_executor_counts(size: int) -> None:
+    """Sectors of global memory, and the words in one bank, of random accesses of a warp, some lanes not active."""
+    random = np.random.default_rng(size)
+    for step in (1, 2, 33, 64):
+        offsets = np.where(random.random(32) < 0.9, random.permutation(32) * step * size, -1)
+        value = [offsets.tolist(), size]
+        (shared,) = run("threads.js", "requestsOf(values[0], values[1], true)", value)
+        (from_global,) = run("threads.js", "requestsOf(values[0], values[1], false)", value)
+        assert shared["ways"] == bank_ways(offsets[None], size).max()
+        assert from_global["sectors"] == sectors(offsets[None], size)[0]
+
+
+def test_an_instruction_is_below_all_that_it_reads() -> None:
+    random = np.random.default_rng(1)
+    nodes = [{"reads": sorted({int(random.integers(0, n)) for _ in range(2)}) if n > 3 else []} for n in range(60)]
+    at = run("graph.js", "placed(values).at", nodes)
+    assert all(at[read][1] < at[n][1] for n, node in enumerate(nodes) for read in node["reads"])
+    assert len({tuple(place) for place in at}) == len(nodes)
+
+
+def test_index_of_an_element() -> None:
+    shape = (5, 3, 7)
+    texts = run("threads.js", "values[1].map((n) => indexText(n, values[0]))", [shape, list(range(105))])
+    assert texts == [str(list(map(int, np.unravel_index(n, shape)))) for n in range(105)]

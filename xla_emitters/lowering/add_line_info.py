@@ -1,0 +1,117 @@
+"""Locations as LLVM's tools take them, so that every instruction of PTX names the op and the HLO instruction that it was made of.
+
+    llvm.func @fusion(...) {                                llvm.func @fusion(...) {
+      ...                                               ->    ...
+      %5 = llvm.fmul %4, %4 loc("square"("gelu.hlo":13:3))    %5 = llvm.fmul %4, %4 loc("gelu.hlo":13:20)
+    }                                                       } loc(fused<#llvm.di_subprogram<...>>["gelu.hlo":1:1])
+
+    .loc 1 13 20                                            in PTX: line 13 of the HLO text, line 20 of the stage `llvm-dialect`
+    mul.rn.bf16 %rs5, %rs3, %rs3;
+
+The line is that of the HLO instruction, for debuggers and profilers, which show it. The column is the line, from 1, on which the op
+starts when its module is printed: it tells ops of one HLO instruction apart, and leads to all instructions of an op that has several
+(a vector access, what CSE made one): the trace has them for each line of that text. An op without a location has the line of the op
+whose result it reads, or of the one before it.
+
+The tools' code is the same with and without: the subprograms are of the kind `DebugDirectivesOnly`, which has `.loc` and `.file` but
+no DWARF, for which ptxas would not optimise; and no variable is described. The pass is run only where lines are asked for.
+Not numbered: ops beyond line 65535, the largest column of LLVM; these keep the line of HLO alone.
+Source: MLIR 22, DIScopeForLLVMFuncOp.cpp; LLVM 22, NVPTXAsmPrinter.cpp (emission kinds); PTX ISA 8.6, ".loc".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, OpResult
+
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dialects.xdsl_patches.distinct import DistinctAttr
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import first_position
+
+_LARGEST_COLUMN = 2**16 - 1
+_MOST_FUNCTIONS = 2**16
+_NO_FILE = "<hlo>"
+_PRODUCER = "xla-emitters"
+
+
+@dataclass(frozen=True)
+class AddLineInfoPass(KernelPass):
+    """kernel: its number in its program, so that subprograms of different kernels differ"""
+
+    name = "xla-add-line-info"
+
+    kernel: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        numbers = {found: line + 1 for line, found in print_ir_with_lines(op)[1]}
+        functions = [found for found in op.body.ops if isinstance(found, llvm.FuncOp) and found.body.blocks]
+        file = next(
+            (at[0] for function in functions for inner in function.walk() if (at := first_position(inner))), None
+        )
+        for number, function in enumerate(functions):
+            for inner, line in _lines(function):
+                column = numbers[inner] if numbers[inner] <= _LARGEST_COLUMN else 0
+                inner.location = FileLineColLoc(StringAttr(file or _NO_FILE), IntAttr(line), IntAttr(column))
+            function.location = _with_subprogram(function, file or _NO_FILE, (self.kernel, number))
+
+
+def _lines(function: llvm.FuncOp) -> list[tuple[Operation, int]]:
+    """Each op in the function with the line of its HLO instruction."""
+    lines: dict[Operation, int] = {}
+    for block in function.body.blocks:
+        before = 1
+        for op in block.ops:
+            at = first_position(op)
+            known = at[1] if at else next((lines[maker] for maker in _makers(op) if maker in lines), before)
+            before = lines[op] = known
+    return list(lines.items())
+
+
+def _makers(op: Operation) -> Iterator[Operation]:
+    return (operand.owner for operand in op.operands if isinstance(operand, OpResult))
+
+
+def _with_subprogram(function: llvm.FuncOp, file: str, number: tuple[int, int]) -> FusedLoc:
+    """The function's location, with what LLVM must know of a function that has lines; `number` is that of the kernel, and in the kernel."""
+    kernel, place_in_kernel = number
+    first = 2 * (kernel * _MOST_FUNCTIONS + place_in_kernel)
+    source = llvm.DIFileAttr(StringAttr(file), StringAttr(""))
+    unit = llvm.DICompileUnitAttr.of(
+        id=_distinct(first),
+        sourceLanguage=StringAttr("DW_LANG_C"),
+        file=source,
+        producer=StringAttr(_PRODUCER),
+        isOptimized=IntegerAttr(1, i1),
+        emissionKind=StringAttr("DebugDirectivesOnly"),
+    )
+    subprogram = llvm.DISubprogramAttr.of(
+        id=_distinct(first + 1),
+        compileUnit=unit,
+        scope=source,
+        name=StringAttr(function.sym_name.data),
+        file=source,
+        line=IntegerAttr(1, i64),
+        subprogramFlags=StringAttr("Definition|Optimized"),
+    )
+    place = FileLineColLoc(StringAttr(file), IntAttr(1), IntAttr(1))
+    return FusedLoc(ArrayAttr[Attribute]([place]), subprogram)
+
+
+def _distinct(number: int) -> DistinctAttr:
+    return DistinctAttr(IntAttr(number), ArrayAttr[Attribute]([]))

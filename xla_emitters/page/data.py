@@ -1,0 +1,167 @@
+"""What the page shows, as plain data: an index that is read at once, and texts that are read when they are looked at.
+
+    index   {"title", "target", "units": [{"name", "steps": [{"name", "stage", "changed", "text": 4, "lines": 5, ...}], ...}], ...}
+    chunks  ["...", ...]      by number; a text that several steps share is there once
+
+A unit is what has a trace: a kernel, the passes on HLO of a module, or a program with unknown sizes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.explore.check import Verdict
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.page.graph import entry_graph, graphs_of
+from xla_emitters.page.threads import touched
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Kernel, Program, SizedLaunch
+from xla_emitters.trace import Trace
+
+Costs = Mapping[str, Any]
+"""A kernel's name -> its cost report, as JSON."""
+
+
+@dataclass
+class Chunks:
+    """Texts by number, each once."""
+
+    texts: list[str] = field(default_factory=list[str])
+    _numbers: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, text: str) -> int:
+        """The number of the text."""
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+    def add_json(self, value: Any) -> int:
+        return self.add(json.dumps(value, separators=(",", ":")))
+
+
+def program_data(
+    program: Program, chunks: Chunks, *, verdict: Verdict | None = None, costs: Costs | None = None
+) -> dict[str, Any]:
+    """The index of a module's page; its texts go to `chunks`.
+
+    program  compiled with its IR recorded, and with `line_info` for lines of PTX and SASS
+    verdict  what `check` says of it; None: it was not asked
+    """
+    text = _recorded(program.graph, "graph") or program.hlo
+    module = parse_hlo(text, f"<{program.name}>")
+    graphs = graphs_of(module)
+    verdicts = {each.name: each for each in verdict.kernels} if verdict else {}
+    units = list[dict[str, Any]]()
+    for kernel, trace in zip(program.kernels, program.traces, strict=False):
+        own = verdicts.get(trace.name) or verdict
+        unit = unit_data(trace, chunks, own)
+        unit |= _kernel_data(kernel, trace, chunks)
+        unit |= {"graph": graphs.get(kernel.name), "cost": (costs or {}).get(kernel.name)}
+        units.append(unit)
+    if len(units) != 1:
+        unit = unit_data(program.graph, chunks, verdict) | {
+            "name": f"{program.name} (HLO)",
+            "graph": entry_graph(module),
+        }
+        units.insert(0, unit)
+    return {
+        "title": program.name,
+        "target": program.target,
+        "explain": program.explain(),
+        "verdict": _verdict(verdict),
+        "units": units,
+    }
+
+
+def dynamic_data(program: DynamicProgram, chunks: Chunks) -> dict[str, Any]:
+    """The index of the page of a program with unknown sizes."""
+    unit = unit_data(program.trace, chunks, None)
+    return {
+        "title": program.name,
+        "target": program.target,
+        "explain": program.explain(),
+        "verdict": None,
+        "units": [unit],
+    }
+
+
+def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None) -> dict[str, Any]:
+    """Steps, and where the lines of each are from: of each line the numbers of its HLO instructions in `names`."""
+    names = dict[str, int]()
+    steps, of_stage = list[dict[str, Any]](), _verdicts(trace, verdict)
+    for step, is_changed in zip(trace, trace.changed(), strict=True):
+        sources = [[names.setdefault(name, len(names)) for name in line] for line in step.sources]
+        lines = {"s": sources, "o": list(step.origins)}
+        steps.append(
+            {
+                "name": step.name,
+                "stage": step.stage,
+                "changed": is_changed,
+                "ms": round(step.seconds * 1e3, 2),
+                "ops": step.ops,
+                "text": None if step.ir is None else chunks.add(step.ir),
+                "lines": None if step.ir is None else chunks.add_json(lines),
+                "remarks": [asdict(remark) for remark in step.remarks],
+                "decisions": [{"topic": each.topic, "text": each.text} for each in step.decisions],
+                "verdict": of_stage.get(step.stage or ""),
+            }
+        )
+    return {"name": trace.name, "names": list(names), "steps": steps, "verdict": _verdict(verdict)}
+
+
+def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:
+    launch = None
+    if not isinstance(kernel.launch, SizedLaunch):
+        launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
+    ir = _recorded(trace, "llvm-dialect")
+    found = _unless_refused(lambda: touched(kernel, ir)) if ir else None
+    arguments = [
+        {
+            "name": f"argument {number}",
+            "what": f"{a.kind} {a.index}",
+            "type": str(a.array),
+            "dtype": a.array.dtype,
+            "shape": list(a.array.shape),
+        }
+        for number, a in enumerate(kernel.arguments)
+    ]
+    return {
+        "launch": launch,
+        "arguments": arguments,
+        "threads": None if found is None else chunks.add_json(found),
+    }
+
+
+def _unless_refused(run: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    try:
+        return run()
+    except XlaEmittersError:
+        return None
+
+
+def _recorded(trace: Trace, stage: str) -> str | None:
+    return next((step.ir for step in trace if step.stage == stage), None)
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
+    return verdict and {"ok": verdict.ok, "summary": verdict.summary, "details": list(verdict.details)}
+
+
+def _verdicts(trace: Trace, verdict: Verdict | None) -> dict[str, str]:
+    """ "ok", "wrong" or "not run" of each stage that can be executed; the check ends at the first that is wrong."""
+    if verdict is None:
+        return {}
+    stages: Sequence[str] = [stage for stage in trace.stages if stage in EXECUTABLE_STAGES]
+    if verdict.ok:
+        return dict.fromkeys(stages, "ok")
+    wrong = next((stage for stage in stages if verdict.summary.startswith((f"{stage}:", f"{stage} "))), None)
+    if wrong is None:
+        return {}
+    place = stages.index(wrong)
+    return {stage: "ok" if n < place else "wrong" if n == place else "not run" for n, stage in enumerate(stages)}

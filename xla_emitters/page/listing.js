@@ -1,0 +1,80 @@
+"use strict";
+// A text of any length as a scrolling list: only the lines in sight are in the document.
+
+const LINE = 18; // pixels; page.css has the same
+const BEYOND = 30; // lines above and below what is in sight
+
+const TOKENS =
+  /(\/\/.*$|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*")|([%@^][\w.$#-]+)|(\b(?:tensor|vector|memref|index|bf16|[sufi]\d+|pred|ptr)\b|![\w.]+)|(#[\w.$]+)|(-?\b0[xfd][0-9A-Fa-f]+\b|-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b)|(\b[a-z_]\w*\.[\w.]+|^\s*\/\*[0-9a-f]+\*\/)|(\b(?:module|return|ROOT|ENTRY|HloModule|func|entry|loc|iter_args|to|step|if|else|yield)\b)/g;
+const CLASSES = ["c", "s", "v", "t", "a", "n", "o", "k"];
+
+function escaped(text) {
+  return text.replace(/[&<>"]/g, (one) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[one]);
+}
+
+// A line with its tokens in colours; very long ones stay plain.
+function coloured(text) {
+  if (text.length > 2000) return escaped(text);
+  let out = "", at = 0;
+  for (const found of text.matchAll(TOKENS)) {
+    const kind = found.slice(1).findIndex((part) => part !== undefined);
+    out += escaped(text.slice(at, found.index)) + `<i class="${CLASSES[kind]}">${escaped(found[0])}</i>`;
+    at = found.index + found[0].length;
+  }
+  return out + escaped(text.slice(at));
+}
+
+// host: the scrolling element. lines: strings. row(number) -> {gutter, className, title, html}; number counts from 0.
+class Listing {
+  constructor(host, count, widest, row, onPick) {
+    Object.assign(this, { host, count, row });
+    host.textContent = "";
+    host.classList.add("listing");
+    this.space = document.createElement("div");
+    this.space.className = "space";
+    this.space.style.height = `${count * LINE + 8}px`;
+    this.space.style.width = `calc(${Math.min(widest, 20000)}ch + 7ch)`;
+    this.window = document.createElement("div");
+    this.window.className = "window";
+    this.space.append(this.window);
+    host.append(this.space);
+    host.onscroll = () => this.draw();
+    this.window.onclick = (event) => {
+      const line = event.target.closest("[data-n]");
+      if (line) onPick(Number(line.dataset.n), event);
+    };
+    this.size = new ResizeObserver(() => this.draw());
+    this.size.observe(host);
+    this.first = -1;
+    this.draw();
+  }
+
+  draw(again = false) {
+    const first = Math.max(0, Math.floor(this.host.scrollTop / LINE) - BEYOND);
+    const last = Math.min(this.count, Math.ceil((this.host.scrollTop + this.host.clientHeight) / LINE) + BEYOND);
+    if (!again && first === this.first && last === this.last) return;
+    this.first = first;
+    this.last = last;
+    let html = "";
+    for (let n = first; n < last; n++) {
+      const { gutter, className, title, html: inner } = this.row(n);
+      html += `<div class="l ${className}" data-n="${n}"${title ? ` title="${escaped(title)}"` : ""}><b>${gutter}</b>${inner || " "}</div>`;
+    }
+    this.window.style.top = `${first * LINE}px`;
+    this.window.innerHTML = html;
+  }
+
+  // Scrolls only if the line is out of sight.
+  show(n) {
+    const top = n * LINE, seen = this.host.clientHeight;
+    if (top < this.host.scrollTop + LINE || top > this.host.scrollTop + seen - 2 * LINE)
+      this.host.scrollTop = Math.max(0, top - seen / 3);
+  }
+
+  close() {
+    this.size.disconnect();
+    this.host.onscroll = null;
+  }
+}
+
+if (typeof module !== "undefined") module.exports = { coloured, escaped };

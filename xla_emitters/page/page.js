@@ -1,0 +1,635 @@
+"use strict";
+// The page: one unit (a kernel, the passes on HLO, a program) in one of the views; what is chosen is kept in the address behind '#'.
+
+const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost" };
+const LAST = ["hlo", "llvm-dialect", "ptx", "sass"]; // the panes of the first look, with `xla_gpu`
+const app = document.getElementById("app");
+const opened = new Map(); // number of a chunk -> promise of its text
+let index, unit, view, panes, active, chosen, diff, thread, listings = [];
+
+async function unpacked(id) {
+  const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+function chunk(number) {
+  if (!opened.has(number)) opened.set(number, unpacked(`c${number}`));
+  return opened.get(number);
+}
+
+// A step with its lines: {lines, sources, origins}.
+async function stepText(n) {
+  const step = unit.steps[n];
+  step.loaded ||= (async () => {
+    const [text, lines] = [await chunk(step.text), JSON.parse(await chunk(step.lines))];
+    const isSass = step.stage === "sass";
+    const rows = text.split("\n").map((row) => (isSass ? row.replace(/^\s+(\/\*[0-9a-f]+\*\/)\s+/, " $1 ") : row));
+    let widest = 0;
+    for (const row of rows) widest = Math.max(widest, row.length);
+    return { lines: rows, sources: lines.s, origins: lines.o, widest };
+  })();
+  return step.loaded;
+}
+
+const el = (tag, className, text) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+const recorded = () => unit.steps.map((step, n) => n).filter((n) => unit.steps[n].text !== null);
+const label = (step) => (step.stage && step.stage !== step.name ? `${step.stage} (${step.name})` : step.name);
+const stageAt = (name) => unit.steps.findIndex((step) => step.stage === name && step.text !== null);
+
+// ---- what is chosen, and its kin ------------------------------------------------------------------------------------------------------
+
+const nothing = () => ({ names: new Set(), ops: new Set(), ptx: new Set(), from: null });
+
+async function choose(stepNumber, line) {
+  const { sources, origins } = await stepText(stepNumber), stage = unit.steps[stepNumber].stage;
+  const now = nothing();
+  now.from = { step: stepNumber, line };
+  for (const name of sources[line] || []) now.names.add(name);
+  if (stage === "llvm-dialect") now.ops.add(line + 1);
+  if (stage === "ptx") {
+    now.ptx.add(line + 1);
+    if (origins[line]) now.ops.add(origins[line]);
+  }
+  if (stage === "sass" && origins[line]) {
+    now.ptx.add(origins[line]);
+    const ptx = await stepText(stageAt("ptx"));
+    if (ptx.origins[origins[line] - 1]) now.ops.add(ptx.origins[origins[line] - 1]);
+  }
+  chosen = now;
+  relight(stepNumber);
+}
+
+function chooseName(name) {
+  chosen = nothing();
+  const number = unit.names.indexOf(name);
+  if (number >= 0) chosen.names.add(number);
+  relight(-1);
+}
+
+// 2: made of the very op that is chosen; 1: of the same HLO instruction; 0: neither.
+function kinship(stage, text, line, ptxOrigins) {
+  const origin = text.origins[line] || 0;
+  if (stage === "llvm-dialect" && chosen.ops.has(line + 1)) return 2;
+  if (stage === "ptx" && (chosen.ptx.has(line + 1) || (chosen.ops.size && !chosen.ptx.size && chosen.ops.has(origin)))) return 2;
+  if (stage === "ptx" && chosen.ops.has(origin)) return 2;
+  if (stage === "sass" && origin && (chosen.ptx.has(origin) || chosen.ops.has(ptxOrigins[origin - 1]))) return 2;
+  return (text.sources[line] || []).some((name) => chosen.names.has(name)) ? 1 : 0;
+}
+
+function relight(except) {
+  for (const each of listings) each.relight(each.step !== except);
+  if (view === "graph") drawGraph();
+  const named = [...chosen.names].map((n) => `%${unit.names[n]}`);
+  const status = document.getElementById("status");
+  if (status) status.textContent = named.length ? named.join(", ") : "";
+}
+
+// ---- the frame ------------------------------------------------------------------------------------------------------------------------
+
+function address() {
+  const parts = new URLSearchParams({ unit: index.units.indexOf(unit), view });
+  history.replaceState(null, "", `#${parts}`);
+}
+
+function open(number, asked) {
+  unit = index.units[number];
+  chosen = nothing();
+  thread = null;
+  const steps = recorded();
+  const wanted = ["hlo", "xla_gpu", ...LAST.slice(1)].map(stageAt).filter((n) => n >= 0);
+  panes = wanted.length > 1 ? wanted : steps.slice(-4);
+  active = panes.length - 1;
+  const changes = steps.filter((n) => unit.steps[n].changed);
+  diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, open: new Set() };
+  const flat = stageAt("flat"), scf = stageAt("scf");
+  if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
+  view = asked in VIEWS ? asked : view || "code";
+  frame();
+}
+
+function frame() {
+  app.textContent = "";
+  const bar = el("header", "bar");
+  bar.append(el("h1", "", index.title), el("span", "soft", index.target));
+  if (index.units.length > 1) {
+    const select = el("select");
+    select.title = "kernel";
+    select.id = "units";
+    index.units.forEach((each, n) => select.append(new Option(each.name, n, false, each === unit)));
+    select.onchange = () => open(Number(select.value));
+    bar.append(select);
+  }
+  const tabs = el("nav", "tabs");
+  Object.entries(VIEWS).forEach(([key, text], n) => {
+    const tab = el("button", key === view ? "on" : "", text);
+    tab.dataset.view = key;
+    tab.title = `key ${n + 1}`;
+    const missing = { graph: !unit.graph?.length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost };
+    tab.classList.toggle("empty", Boolean(missing[key]));
+    tab.onclick = () => show(key);
+    tabs.append(tab);
+  });
+  const theme = el("button", "theme", "◐");
+  theme.title = "dark or light";
+  theme.onclick = () => {
+    const isDark = matchMedia("(prefers-color-scheme: dark)").matches !== ("theme" in document.documentElement.dataset);
+    if ("theme" in document.documentElement.dataset) delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = isDark ? "light" : "dark";
+  };
+  const status = el("span", "status");
+  status.id = "status";
+  if (unit.verdict) {
+    const mark = el("span", `verdict ${unit.verdict.ok ? "ok" : "wrong"}`, unit.verdict.ok ? "numbers ok" : "numbers differ");
+    mark.title = [unit.verdict.summary, ...unit.verdict.details].join("\n");
+    bar.append(mark);
+  }
+  bar.append(theme, tabs, status);
+  const body = el("main");
+  body.id = "view";
+  app.append(bar, timeline(), body);
+  show(view);
+}
+
+function timeline() {
+  const line = el("div", "timeline");
+  unit.steps.forEach((step, n) => {
+    const chip = el("button", `chip ${step.changed || step.text === null ? "" : "same"} ${step.stage ? "stage" : ""} ${step.text === null ? "bare" : ""}`);
+    chip.append(el("span", "", step.name));
+    if (step.stage && step.stage !== step.name) chip.append(el("em", "", step.stage));
+    if (step.verdict) chip.append(el("u", step.verdict.replace(" ", "-"), { ok: "✓", wrong: "✗" }[step.verdict] || "–"));
+    const ops = step.ops ? `, ${step.ops} ops` : "";
+    chip.title = `${label(step)}: ${step.ms} ms${ops}${step.changed ? "" : ", nothing changed"}${step.verdict ? `; numbers: ${step.verdict}` : ""}`;
+    chip.dataset.step = n;
+    chip.disabled = step.text === null;
+    chip.onclick = (event) => pick(n, event.shiftKey);
+    line.append(chip);
+  });
+  return line;
+}
+
+// A step of the timeline was clicked: it goes into the pane in use, or beside the one before it into the diff.
+function pick(n, isBefore) {
+  if (view === "diff") {
+    if (isBefore) diff.before = n;
+    else {
+      diff.after = n;
+      if (diff.before >= n) diff.before = recorded().filter((each) => each < n).at(-1) ?? n;
+      else diff.before = recorded().filter((each) => each < n).at(-1);
+    }
+    diff.open = new Set();
+    return show("diff");
+  }
+  if (view !== "code") return show("code");
+  panes[active] = n;
+  drawCode();
+}
+
+function show(key) {
+  view = key;
+  address();
+  for (const tab of document.querySelectorAll(".tabs button")) tab.classList.toggle("on", tab.dataset.view === key);
+  closeListings();
+  const host = document.getElementById("view");
+  host.className = `view-${key}`;
+  host.textContent = "";
+  ({ code: drawCode, diff: drawDiff, graph: drawGraph, threads: drawThreads, notes: drawNotes, cost: drawCost })[key]();
+  markTimeline();
+}
+
+function markTimeline() {
+  const used = view === "code" ? panes : view === "diff" ? [diff.before, diff.after] : [];
+  for (const chip of document.querySelectorAll(".chip")) chip.classList.toggle("on", used.includes(Number(chip.dataset.step)));
+}
+
+function closeListings() {
+  for (const each of listings) each.close();
+  listings = [];
+}
+
+function stepSelect(value, onChange) {
+  const select = el("select");
+  for (const n of recorded()) {
+    const step = unit.steps[n];
+    select.append(new Option(`${label(step)}${step.changed ? "" : " ="}`, n, false, n === value));
+  }
+  select.onchange = () => onChange(Number(select.value));
+  return select;
+}
+
+// ---- code -----------------------------------------------------------------------------------------------------------------------------
+
+function drawCode() {
+  closeListings();
+  const host = document.getElementById("view");
+  host.textContent = "";
+  if (!panes.length) return void host.append(el("p", "none", "This compilation was recorded without IR."));
+  const row = el("div", "panes");
+  host.append(row);
+  panes.forEach((n, place) => {
+    const pane = el("section", `pane ${place === active ? "active" : ""}`);
+    const head = el("div", "head");
+    head.append(stepSelect(n, (next) => ((panes[place] = next), drawCode())));
+    const find = el("input");
+    find.placeholder = "find";
+    find.type = "search";
+    const close = el("button", "close", "×");
+    close.title = "close this pane";
+    close.onclick = () => (panes.splice(place, 1), (active = Math.min(active, panes.length - 1)), drawCode());
+    head.append(find, close);
+    const body = el("div");
+    body.tabIndex = 0;
+    const marks = el("canvas", "marks");
+    pane.append(head, body, marks);
+    row.append(pane);
+    pane.onpointerdown = () => focusPane(place);
+    body.onfocus = () => focusPane(place);
+    fill(n, place, body, marks, find);
+  });
+  const add = el("button", "add", "+");
+  add.title = "another pane";
+  add.onclick = () => (panes.push(panes.at(-1)), (active = panes.length - 1), drawCode());
+  row.append(add);
+  markTimeline();
+}
+
+function focusPane(place) {
+  active = place;
+  document.querySelectorAll(".pane").forEach((pane, n) => pane.classList.toggle("active", n === place));
+}
+
+async function fill(n, place, body, marks, find) {
+  const text = await stepText(n), stage = unit.steps[n].stage;
+  const ptx = stage === "sass" && stageAt("ptx") >= 0 ? (await stepText(stageAt("ptx"))).origins : [];
+  if (!body.isConnected) return;
+  const title = (line) => (text.sources[line] || []).map((name) => `%${unit.names[name]}`).join(", ");
+  const listing = new Listing(
+    body,
+    text.lines.length,
+    text.widest,
+    (line) => {
+      const kin = chosen.from || chosen.names.size ? kinship(stage, text, line, ptx) : 0;
+      const isOwn = chosen.from && chosen.from.step === n && chosen.from.line === line;
+      return { gutter: line + 1, className: `${kin ? `kin${kin}` : ""} ${isOwn ? "own" : ""}`, title: title(line), html: coloured(text.lines[line]) };
+    },
+    (line) => choose(n, line),
+  );
+  listing.step = n;
+  listing.lines = text.lines;
+  listing.relight = (mayScroll) => {
+    listing.draw(true);
+    let first = -1, best = 0;
+    const lit = [];
+    for (let line = 0; line < text.lines.length; line++) {
+      const kin = kinship(stage, text, line, ptx);
+      if (!kin) continue;
+      lit.push([line, kin]);
+      if (kin > best) (best = kin), (first = line);
+    }
+    if (mayScroll && first >= 0) listing.show(first);
+    drawMarks(marks, lit, text.lines.length);
+  };
+  let from = -1;
+  find.onkeydown = (event) => {
+    if (event.key !== "Enter" || !find.value) return;
+    for (let step = 1; step <= text.lines.length; step++) {
+      const line = (((from + (event.shiftKey ? -step : step)) % text.lines.length) + text.lines.length) % text.lines.length;
+      if (!text.lines[line].includes(find.value)) continue;
+      from = line;
+      listing.show(line);
+      return choose(n, line);
+    }
+  };
+  listings.push(listing);
+  if (chosen.names.size || chosen.from) listing.relight(true);
+}
+
+// Where lit lines are, beside the scroll bar.
+function drawMarks(canvas, lit, count) {
+  const height = canvas.clientHeight || 1;
+  canvas.height = height;
+  canvas.width = 8;
+  const paint = canvas.getContext("2d"), style = getComputedStyle(document.body);
+  for (const [line, kin] of lit) {
+    paint.fillStyle = style.getPropertyValue(kin === 2 ? "--exact" : "--soft-mark");
+    paint.fillRect(0, (line / count) * height, 8, Math.max(2, height / count));
+  }
+}
+
+// ---- diff -----------------------------------------------------------------------------------------------------------------------------
+
+const VALUE_NAME = /[%^][\w.$-]+(?:#\d+)?/g;
+
+async function drawDiff() {
+  const host = document.getElementById("view");
+  host.textContent = "";
+  const bar = el("div", "tools");
+  const again = () => ((diff.open = new Set()), show("diff"));
+  bar.append(stepSelect(diff.before, (n) => ((diff.before = n), again())), el("span", "", "→"), stepSelect(diff.after, (n) => ((diff.after = n), again())));
+  const plain = el("label"), box = el("input");
+  box.type = "checkbox";
+  box.checked = diff.plain;
+  box.onchange = () => ((diff.plain = box.checked), again());
+  plain.append(box, " names of values do not count");
+  const counts = el("span", "soft");
+  bar.append(plain, counts);
+  const body = el("div", "pane-body");
+  body.tabIndex = 0;
+  host.append(bar, body);
+  const [before, after] = [await stepText(diff.before), await stepText(diff.after)];
+  if (!body.isConnected) return;
+  const key = diff.plain ? (line) => line.replace(VALUE_NAME, "%") : (line) => line;
+  diff.rows = diffRows(before.lines, after.lines, key);
+  const gone = diff.rows.filter((row) => row.kind === "gone").length, come = diff.rows.filter((row) => row.kind === "come").length;
+  counts.textContent = gone + come ? `− ${gone}  + ${come}` : "no difference";
+  listDiff(body, Math.max(before.widest, after.widest));
+}
+
+function listDiff(body, widest) {
+  closeListings();
+  const rows = folded(diff.rows, 3, diff.open), sign = { gone: "−", come: "+", same: " " };
+  const listing = new Listing(
+    body,
+    rows.length,
+    widest + 8,
+    (n) => {
+      const row = rows[n];
+      if (row.kind === "fold") return { gutter: "⋯", className: "fold", title: "show them", html: `${row.count} lines are the same` };
+      return { gutter: row.b || row.a, className: row.kind, title: "", html: `<s>${sign[row.kind]}</s> ${coloured(row.text)}` };
+    },
+    (n) => {
+      if (rows[n].kind !== "fold") return;
+      diff.open.add(rows[n].key);
+      const top = body.scrollTop;
+      listDiff(body, widest);
+      body.scrollTop = top;
+    },
+  );
+  listing.step = -1;
+  listing.relight = () => {};
+  listings.push(listing);
+}
+
+// ---- graph ----------------------------------------------------------------------------------------------------------------------------
+
+function drawGraph() {
+  const host = document.getElementById("view");
+  if (!unit.graph?.length) {
+    host.textContent = "";
+    return void host.append(el("p", "none", "There is no graph of this."));
+  }
+  const before = host.querySelector(".canvas"), at = before ? [before.scrollLeft, before.scrollTop] : null;
+  host.textContent = "";
+  const box = el("div", "canvas");
+  box.innerHTML = graphSvg(unit.graph, (name) => [...chosen.names].some((n) => unit.names[n] === name));
+  host.append(box);
+  if (at) [box.scrollLeft, box.scrollTop] = at;
+  else box.scrollLeft = Math.max(0, (box.scrollWidth - box.clientWidth) / 2);
+  for (const node of box.querySelectorAll(".node")) {
+    node.onclick = () => chooseName(node.dataset.name);
+    node.onkeydown = (event) => event.key === "Enter" && chooseName(node.dataset.name);
+    node.ondblclick = () => (chooseName(node.dataset.name), show("code"));
+  }
+}
+
+// ---- threads --------------------------------------------------------------------------------------------------------------------------
+
+async function drawThreads() {
+  const host = document.getElementById("view");
+  host.textContent = "";
+  if (unit.launch) host.append(launchDrawing());
+  if (unit.threads === null || unit.threads === undefined) return void host.append(el("p", "none", "The accesses of this were not recorded."));
+  const found = JSON.parse(await chunk(unit.threads));
+  thread ||= { access: 0, block: 0, run: 0, lane: -1 };
+  const tools = el("div", "tools"), body = el("div", "canvas");
+  host.append(tools, body);
+  const access = el("select");
+  found.accesses.forEach((row, n) => {
+    const argument = unit.arguments.find((one) => one.name === row.buffer);
+    const what = argument ? `${argument.what} ${argument.type.replace(/^\w+ /, "")}` : row.buffer;
+    access.append(new Option(`${row.store ? "writes" : "reads"} ${row.bytes} bytes of ${what} (line ${row.line})`, n, false, n === thread.access));
+  });
+  access.onchange = () => (Object.assign(thread, { access: Number(access.value), run: 0 }), drawAccess(found, tools, body));
+  const block = el("select");
+  found.blocks.forEach((number, n) => block.append(new Option(`block ${number}`, n, false, n === thread.block)));
+  block.onchange = () => ((thread.block = Number(block.value)), drawAccess(found, tools, body));
+  const run = el("select");
+  run.className = "run";
+  run.onchange = () => ((thread.run = Number(run.value)), drawAccess(found, tools, body));
+  const jump = el("button", "", "its op in the code");
+  jump.onclick = async () => {
+    const at = stageAt("llvm-dialect");
+    if (at < 0) return;
+    await choose(at, found.accesses[thread.access].line - 1);
+    show("code");
+  };
+  tools.append(access, block, run, jump, el("span", "soft cost"));
+  drawAccess(found, tools, body);
+}
+
+function drawAccess(found, tools, body) {
+  const row = found.accesses[thread.access], run = tools.querySelector(".run");
+  const own = row ? row.runs.filter((each) => each[0] === thread.block) : [];
+  run.textContent = "";
+  own.forEach((each, n) => run.append(new Option(`time ${each[1] + 1}`, n, false, n === thread.run)));
+  run.hidden = own.length < 2;
+  body.textContent = "";
+  const now = own[Math.min(thread.run, own.length - 1)];
+  const cost = tools.querySelector(".cost");
+  if (!now) {
+    cost.textContent = "";
+    return void body.append(el("p", "none", "This block does not access it."));
+  }
+  const offsets = now[2], isShared = row.space === "shared", requests = requestsOf(offsets, row.bytes, isShared);
+  const argument = unit.arguments.find((one) => one.name === row.buffer);
+  const worst = isShared ? Math.max(...requests.map((one) => one.ways)) : 0;
+  const sectors = requests.reduce((sum, one) => sum + (one.sectors || 0), 0);
+  const least = requests.reduce((sum, one) => sum + (one.least || 0), 0);
+  cost.textContent = isShared
+    ? worst > 1 ? `${worst} words in one bank: ${worst} cycles a request` : "no bank conflict"
+    : `${requests.length} requests of a warp, ${sectors} sectors of 32 bytes, ${least} needed`;
+  cost.classList.toggle("warn", isShared ? worst > 1 : sectors > least);
+  const { unit: cell, rows } = memoryRows(offsets, row.bytes), side = 20, left = 92;
+  const perRow = ROW_BYTES / cell, shown = rows.slice(0, CELL_ROWS), parts = [];
+  const heads = isShared ? 32 : ROW_BYTES / SECTOR;
+  for (let n = 0; n < heads; n++)
+    parts.push(`<text class="small" x="${left + ((n + 0.5) * perRow * side) / heads}" y="12" text-anchor="middle">${isShared ? n : `sector ${n}`}</text>`);
+  shown.forEach(([number, cells], place) => {
+    const y = 18 + place * side;
+    parts.push(`<text class="small" x="${left - 6}" y="${y + 14}" text-anchor="end">+${number * ROW_BYTES}</text>`);
+    for (let n = 0; n < perRow; n++) {
+      const threads = cells.get(n * cell);
+      if (!threads) {
+        parts.push(`<rect class="hole" x="${left + n * side}" y="${y}" width="${side - 1}" height="${side - 1}"/>`);
+        continue;
+      }
+      const one = threads[0], at = number * ROW_BYTES + n * cell;
+      const size = argument ? elementBytes(argument, row) : cell;
+      const element = Math.floor(at / size);
+      const tip = [
+        `thread ${threads.length > 4 ? `${threads[0]} to ${threads.at(-1)}` : threads.join(", ")}: warp ${Math.floor(one / WARP)}, lane ${one % WARP}`,
+        argument ? `element ${element} ${indexText(element, argument.shape)}` : `byte ${at}`,
+        isShared ? `bank ${Math.floor(at / WORD) % 32}` : `byte ${at}, sector ${Math.floor(at / SECTOR)}`,
+      ].join("\n");
+      const isLit = thread.lane >= 0 && threads.includes(thread.lane);
+      parts.push(
+        `<g class="cell ${isLit ? "lit" : ""}" data-thread="${one}"><title>${escaped(tip)}</title>` +
+          `<rect x="${left + n * side}" y="${y}" width="${side - 1}" height="${side - 1}" style="fill:hsl(${(one * 47) % 360} 55% var(--cell))"/>` +
+          `<text class="tiny" x="${left + n * side + side / 2}" y="${y + 13}" text-anchor="middle">${one}</text></g>`,
+      );
+    }
+  });
+  if (!isShared)
+    for (let sector = 1; sector < 4; sector++) {
+      const x = left + (sector * perRow * side) / 4 - 0.5;
+      parts.push(`<path class="sector" d="M${x} 16 V${18 + shown.length * side}"/>`);
+    }
+  const width = left + perRow * side + 10, height = 26 + shown.length * side;
+  const caption = isShared
+    ? "Shared memory: a column is one of the 32 banks, a row 128 bytes; the number is the thread."
+    : "Memory in order: a row is 128 bytes, four sectors; the number is the thread.";
+  const more = rows.length > shown.length ? ` ${rows.length - shown.length} more rows are not drawn.` : "";
+  body.append(el("p", "soft", caption + more));
+  const drawing = el("div", "scroll");
+  drawing.innerHTML = `<svg width="${width}" height="${height}">${parts.join("")}</svg>`;
+  body.append(drawing);
+  drawing.onclick = (event) => {
+    const cell = event.target.closest(".cell");
+    if (cell) litThread(Number(cell.dataset.thread), found, tools, body);
+  };
+}
+
+function elementBytes(argument, row) {
+  const bits = /^(?:[a-z]+?)(\d+)/.exec(argument.dtype);
+  return bits ? Math.max(1, Number(bits[1]) / 8) : argument.dtype === "pred" ? 1 : Math.min(row.bytes, WORD);
+}
+
+function litThread(number, found, tools, body) {
+  thread.lane = thread.lane === number ? -1 : number;
+  for (const lane of document.querySelectorAll(".lane")) lane.classList.toggle("lit", Number(lane.dataset.thread) === thread.lane);
+  drawAccess(found, tools, body);
+}
+
+// The grid, as many squares as fit, and one block: a row a warp, a square a lane.
+function launchDrawing() {
+  const { grid, block, shared } = unit.launch, blocks = grid[0] * grid[1] * grid[2], threads = block[0] * block[1] * block[2];
+  const box = el("div", "launch"), squares = Math.min(blocks, 256), side = 9;
+  const text = el("p", "", `grid ${grid.join("×")} (${blocks.toLocaleString("en")} blocks) · block ${block.join("×")} (${threads} threads, ${Math.ceil(threads / WARP)} warps) · ${shared} bytes of shared memory`);
+  const parts = [];
+  for (let n = 0; n < squares; n++) parts.push(`<rect class="block" x="${(n % 64) * side}" y="${Math.floor(n / 64) * side}" width="${side - 1}" height="${side - 1}"><title>${blocks > squares ? `about ${Math.round(blocks / squares)} blocks` : `block ${n}`}</title></rect>`);
+  const top = Math.ceil(squares / 64) * side + 8;
+  for (let n = 0; n < threads; n++)
+    parts.push(`<rect class="lane" data-thread="${n}" x="${(n % WARP) * side}" y="${top + Math.floor(n / WARP) * side}" width="${side - 1}" height="${side - 1}"><title>thread ${n}: warp ${Math.floor(n / WARP)}, lane ${n % WARP}</title></rect>`);
+  const drawing = el("div", "scroll");
+  drawing.innerHTML = `<svg width="${64 * side}" height="${top + Math.ceil(threads / WARP) * side}">${parts.join("")}</svg>`;
+  drawing.onclick = (event) => {
+    const lane = event.target.closest(".lane");
+    if (!lane || !thread) return;
+    thread.lane = Number(lane.dataset.thread);
+    show("threads");
+  };
+  box.append(text, drawing);
+  return box;
+}
+
+// ---- notes and cost -------------------------------------------------------------------------------------------------------------------
+
+function drawNotes() {
+  const host = document.getElementById("view"), box = el("div", "notes");
+  const table = (title, rows) => {
+    if (!rows.length) return;
+    box.append(el("h2", "", title));
+    const made = el("table");
+    for (const cells of rows) {
+      const row = el("tr");
+      cells.forEach((cell) => row.append(el("td", "", cell)));
+      made.append(row);
+    }
+    box.append(made);
+  };
+  const all = (key) => unit.steps.flatMap((step) => step[key].map((each) => ({ ...each, step: step.name })));
+  if (unit.verdict) table("Numbers", [[unit.verdict.ok ? "ok" : "differ", unit.verdict.summary], ...unit.verdict.details.map((line) => ["", line])]);
+  table("Decisions", all("decisions").map((each) => [each.topic, each.text]));
+  table("Remarks", all("remarks").map((each) => [each.pass_name, each.text, each.place]));
+  if (unit.arguments) table("Arguments", unit.arguments.map((each) => [each.name, each.what, each.type]));
+  const total = unit.steps.reduce((sum, step) => sum + step.ms, 0);
+  table("Time", [...unit.steps].sort((a, b) => b.ms - a.ms).slice(0, 12).map((step) => [label(step), `${step.ms.toFixed(1)} ms`, `${Math.round((100 * step.ms) / total)} %`]));
+  box.append(el("h2", "", "All of the program"), el("pre", "", index.explain));
+  host.append(box);
+}
+
+function drawCost() {
+  const host = document.getElementById("view");
+  if (!unit.cost) return void host.append(el("p", "none", "This page was made without a cost report."));
+  const box = el("div", "notes"), made = el("table");
+  const add = (value, path) => {
+    if (value !== null && typeof value === "object") return Object.entries(value).forEach(([key, inner]) => add(inner, path ? `${path}.${key}` : key));
+    const row = el("tr");
+    row.append(el("td", "", path), el("td", "", typeof value === "number" ? value.toLocaleString("en") : String(value)));
+    made.append(row);
+  };
+  add(unit.cost, "");
+  box.append(made);
+  host.append(box);
+}
+
+// ---- keys -----------------------------------------------------------------------------------------------------------------------------
+
+const HELP = "1 to 6: views · ← →: panes · ↑ ↓: lines · [ ]: the pane's step before, after · /: find · Esc: nothing chosen · shift-click in Diff: the step before";
+
+document.addEventListener("keydown", async (event) => {
+  if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const keys = Object.keys(VIEWS), number = Number(event.key);
+  if (number >= 1 && number <= keys.length) return show(keys[number - 1]);
+  if (event.key === "Escape") return (chosen = nothing()), relight(-1);
+  if (event.key === "?") return void (document.getElementById("status").textContent = HELP);
+  if (event.key === "[" || event.key === "]") {
+    const steps = recorded(), move = event.key === "[" ? -1 : 1;
+    if (view === "diff") {
+      const next = steps[steps.indexOf(diff.after) + move];
+      if (next !== undefined && next > steps[0]) pick(next, false);
+    } else if (view === "code") {
+      const next = steps[steps.indexOf(panes[active]) + move];
+      if (next !== undefined) (panes[active] = next), drawCode();
+    }
+    return;
+  }
+  if (view !== "code") return;
+  if (event.key === "/") {
+    event.preventDefault();
+    return document.querySelectorAll(".pane input")[active]?.focus();
+  }
+  if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+    event.preventDefault();
+    focusPane(Math.min(panes.length - 1, Math.max(0, active + (event.key === "ArrowLeft" ? -1 : 1))));
+    const pane = document.querySelectorAll(".pane")[active];
+    pane.scrollIntoView({ inline: "nearest", block: "nearest" });
+    return pane.querySelector(".listing")?.focus({ preventScroll: true });
+  }
+  if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+    event.preventDefault();
+    const n = panes[active], { lines } = await stepText(n);
+    const from = chosen.from?.step === n ? chosen.from.line : -1;
+    const line = Math.min(lines.length - 1, Math.max(0, from + (event.key === "ArrowUp" ? -1 : 1)));
+    await choose(n, line);
+    listings.find((each) => each.step === n)?.show(line);
+  }
+});
+
+// `line` in the address chooses a line: "llvm-dialect:23".
+(async () => {
+  index = JSON.parse(await unpacked("index"));
+  const asked = new URLSearchParams(location.hash.slice(1)), number = Number(asked.get("unit") || 0);
+  open(index.units[number] ? number : 0, asked.get("view") || "code");
+  const [stage, line] = (asked.get("line") || "").split(":");
+  if (line && stageAt(stage) >= 0) {
+    await Promise.all(panes.map(stepText));
+    await choose(stageAt(stage), Number(line) - 1);
+    relight(-1);
+  }
+  document.body.dataset.ready = "yes";
+})();

@@ -1,0 +1,73 @@
+"""What external tools wrote, in the traces of the kernels: PTX and SASS with the op and the HLO instructions of each line.
+
+    Step("ptx",  ir, sources = ((), ..., ("square",), ...), origins = (0, ..., 20, ...))     20: line of the stage `llvm-dialect`
+    Step("sass", ir, sources = ((), ..., ("square",), ...), origins = (0, ..., 37, ...))     37: line of the PTX above
+
+One text holds all kernels of a program; in the trace of each, the lines of the others have no source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xla_emitters.lowering.machine_code import assemble, disassemble
+from xla_emitters.lowering.ptx_lines import PtxLines, read_lines
+from xla_emitters.lowering.sass_lines import read_sass
+from xla_emitters.rewrite.recorder import Recorder, Sources
+
+
+@dataclass(frozen=True)
+class ToolListing:
+    """A text of all kernels, as it is kept in a trace, and of each line the function and the origin in its kernel; () where not wanted.
+
+    origins  0 for a line without one
+    ops      for each line the line, from 1, of its op in the kernel's `llvm-dialect`
+    """
+
+    text: str
+    functions: tuple[str, ...] = ()
+    origins: tuple[int, ...] = ()
+    ops: tuple[int, ...] = ()
+
+
+def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
+    """PTX as the tools wrote it; with `line_info` without what that added to it."""
+    if not line_info:
+        return ToolListing(ptx)
+    read = read_lines(ptx)
+    ops = tuple(line.op_line if line else 0 for line in read.lines)
+    return ToolListing(read.text, _functions(read), ops, ops)
+
+
+def sass_listing(ptx: ToolListing, architecture: str) -> ToolListing:
+    """SASS of the PTX; with lines where that has them. raises ToolError."""
+    if not ptx.ops:
+        return ToolListing(disassemble(assemble(ptx.text, architecture).cubin))
+    read = read_sass(assemble(ptx.text, architecture, line_info=True).cubin, ptx.text)
+    functions = tuple(ptx.functions[line - 1] if line else "" for line in read.lines)
+    ops = tuple(ptx.ops[line - 1] if line else 0 for line in read.lines)
+    return ToolListing(read.text, functions, read.lines, ops)
+
+
+def record(stage: str, listing: ToolListing, seconds: float, recorder: Recorder, functions: frozenset[str]) -> None:
+    """Adds the listing to a kernel's trace.
+
+    seconds    that the tool took for this kernel
+    functions  the names of the kernel's functions in the program's PTX
+    """
+    if not (listing.ops and recorder.keeps_text):
+        recorder.tool(stage, listing.text, seconds)
+        return
+    dialect = recorder.trace["llvm-dialect"].sources
+    is_own = [name in functions for name in listing.functions]
+    origins = tuple(line if own else 0 for line, own in zip(listing.origins, is_own, strict=True))
+    sources: Sources = tuple(_names(dialect, op) if own else () for op, own in zip(listing.ops, is_own, strict=True))
+    recorder.tool(stage, listing.text, seconds, sources, origins)
+
+
+def _names(dialect: Sources, op: int) -> tuple[str, ...]:
+    return dialect[op - 1] if 0 < op <= len(dialect) else ()
+
+
+def _functions(read: PtxLines) -> tuple[str, ...]:
+    return tuple(line.function if line else "" for line in read.lines)

@@ -1,0 +1,93 @@
+"""`xla-emitters show`: one HTML file with every pass, stage, line and access of a compilation."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.tools.common import (
+    add_compilation,
+    add_input,
+    add_keep_going,
+    compile_options,
+    print_left_out,
+    read_source,
+    write_file,
+)
+from xla_emitters.tools.program_verbs import compiled, program_text
+from xla_emitters.tools.terminal import progress
+
+CHECKED_BLOCKS = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    add_compilation(parser)
+    add_keep_going(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="PAGE.html", required=True, help="the file to write; '-' is standard output"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=f"run every stage on the CPU, {CHECKED_BLOCKS} blocks of each kernel, and show whether its numbers are right",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.explore.check import check
+    from xla_emitters.explore.listing import LeftOut, compilable
+    from xla_emitters.page.data import Chunks, dynamic_data, program_data
+    from xla_emitters.page.write import page_html
+    from xla_emitters.pipelines.compiler import compile_module, read_module
+
+    source, chunks = read_source(options.file), Chunks()
+    if found := program_text(source):
+        if options.check:
+            raise UsageError("--check is for modules", stage="show", help="xla-emitters check FILE --sizes ...")
+        program = compiled(options, *found, record="passes")
+        _write(options.output, page_html(dynamic_data(program, chunks), chunks.texts))
+        return 0
+    how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
+    module, left_out = read_module(source), tuple[LeftOut, ...]()
+    with progress(f"compiling {options.file}"):
+        if options.keep_going:
+            module, left_out = compilable(module, how)
+        program = compile_module(module, how)
+    verdict = None
+    if options.check:
+        with progress(f"checking {options.file}"):
+            verdict = check(
+                source,
+                target=how.target,
+                fusion=how.fusion,
+                hero_rules=how.hero_rules,
+                triton=how.triton,
+                blocks=CHECKED_BLOCKS,
+                keep_going=options.keep_going,
+            )
+    _write(options.output, page_html(program_data(program, chunks, verdict=verdict), chunks.texts))
+    return print_left_out(left_out)
+
+
+def last_stage() -> str:
+    """The last stage that the tools here can make. raises UsageError where a variable names a wrong tool."""
+    from xla_emitters.lowering.toolchain import ptx_reason_missing
+    from xla_emitters.lowering.tools import find_tool
+
+    if ptx_reason_missing() is not None:
+        return "llvm-dialect"
+    try:
+        for name in ("ptxas", "nvdisasm"):
+            find_tool(name)
+    except ToolError:
+        return "ptx"
+    return "sass"
+
+
+def _write(output: str, page: str) -> None:
+    """Writes the page and says so. raises UsageError where it cannot be written."""
+    write_file(output, page)
+    if output != "-":
+        print(f"{output}: {len(page) / 1000:.0f} kB")
