@@ -39,6 +39,10 @@ VERBS = {
         "say why the code is as it is: emitter, launch, partition, vectors, and what passes declined",
         "xla-emitters explain examples/gelu.hlo",
     ),
+    "cost": (
+        "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
+        "xla-emitters cost examples/gelu.hlo --target h200,a6000",
+    ),
     "optimize": (
         "print a module as the real XLA:GPU optimizes it, without a GPU (extras [xla,ptxas])",
         "xla-emitters optimize examples/softmax.mlir --flag xla_gpu_enable_triton_gemm=false",
@@ -52,7 +56,7 @@ VERBS = {
 }
 EPILOG = """\
 'xla-emitters opt ...' is the same as 'xla-emitters-opt ...'.
-exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers differ, 4 a tool or an extra is missing,
+exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers differ or a --fail-on holds, 4 a tool or an extra is missing,
 70 a bug of ours (with a reproducer)"""
 
 

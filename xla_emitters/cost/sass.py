@@ -16,7 +16,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 NOT_COUNTED = ("NOP", "ACQBULK")
@@ -60,6 +60,7 @@ class Executed:
     """Counts for one thread. Loads, stores and atomic updates of global memory, and accesses to shared and local memory: bytes -> count.
 
     unknown_loops  number of loops with unknown trip count; they count as one trip
+    opcodes        opcode with its modifiers -> count, all instructions
     """
 
     instructions: int
@@ -69,6 +70,7 @@ class Executed:
     shared: Counter[int]
     local: Counter[int]
     unknown_loops: int
+    opcodes: Counter[str] = field(default_factory=Counter[str])
 
 
 # The counter of each opcode. Generic loads and stores count as global memory: accesses to shared memory have opcodes of their own.
@@ -84,8 +86,8 @@ _ACCESSES = {
 def executed(sass: str) -> Executed:
     """The counts for `sass`, nvdisasm's text of one kernel and its subroutines."""
     functions = parse(sass)
-    calls = _calls(functions)
-    instructions, unknown = 0, 0
+    calls = calls_of(functions)
+    unknown, opcodes = 0, Counter[str]()
     accesses: dict[str, Counter[int]] = {kind: Counter() for kind in _ACCESSES}
     for function in functions:
         unknown += sum(loop.trips is None for loop in function.loops)
@@ -93,14 +95,20 @@ def executed(sass: str) -> Executed:
             times = calls[function.name] * function.trips_at(instruction)
             if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
                 continue
-            instructions += times
+            opcodes[instruction.opcode] += times
             for kind, names in _ACCESSES.items():
                 if instruction.name in names:
                     accesses[kind][instruction.access_bytes] += times
-    return Executed(instructions, **accesses, unknown_loops=unknown)
+    return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
 
 
-def _calls(functions: Sequence[Function]) -> Counter[str]:
+def kernels_of(sass: str) -> dict[str, str]:
+    """nvdisasm's text of several kernels, by the name of the kernel; subroutines are in the text of the kernel that they are for."""
+    parts = re.split(r"^\s*\.section\s+\.text\.([\w$]+),.*$", sass, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def calls_of(functions: Sequence[Function]) -> Counter[str]:
     """The number of calls of each function by one thread; 1 for the kernel itself."""
     entry = functions[0].name
     calls: Counter[str] = Counter()

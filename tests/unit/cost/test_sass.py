@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from tools_here import SASS, needs
 
-from xla_emitters.explore.sass import executed, parse
+from xla_emitters.cost.sass import executed, parse
 from xla_emitters.lowering.machine_code import assemble, disassemble
 
 
