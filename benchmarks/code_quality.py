@@ -5,7 +5,7 @@
 
 Both sides go through the same ptxas (12.9.86, by its wheel, which XLA is shown as CUDA_HOME: else it writes PTX that this ptxas refuses)
 and are counted alike. Trips of loops are read from the machine code where its bounds are constants; a loop whose bounds depend on data
-counts once, and `?` stands behind the number of its side. `xla_emitters.cost.sass.py` says how branches, calls and loops count, and
+counts once, and `?` stands behind the number of its side. `xla_emitters.pricing.sass.py` says how branches, calls and loops count, and
 what is left out.
 
 Columns: instructions that a thread executes; ratio; loads, stores and atomic updates of global memory, `4x16+1x2` being four of 16 bytes
@@ -36,11 +36,11 @@ from tempfile import TemporaryDirectory
 from benchmarks.table import header, print_table
 from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.cost.sass import Executed, executed
 from xla_emitters.explore.xla import XlaGpu, description
 from xla_emitters.lowering.machine_code import assemble, disassemble
 from xla_emitters.lowering.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pricing.sass import Executed, executed
 
 CORPUS = Path("tests/corpus")
 KEPT = Path("build/code_quality")

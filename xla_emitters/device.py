@@ -76,7 +76,9 @@ _MULTIPROCESSORS = {
     "sm_86": Multiprocessor(16, 128, 1024, fp32=128, fp16=64, fp64=2, load_store=32, shared_cycles=30, fp64_cycles=48),
     "sm_89": Multiprocessor(24, 128, 1024, fp32=128, fp16=64, fp64=2, load_store=32, shared_cycles=30, fp64_cycles=48),
     "sm_90": Multiprocessor(32, 128, 1024, fp32=128, fp16=128, fp64=64, load_store=32, shared_cycles=29, fp64_cycles=8),
-    "sm_100": Multiprocessor(32, 128, 1024, fp32=128, fp16=128, fp64=64, load_store=32, shared_cycles=29, fp64_cycles=8),
+    "sm_100": Multiprocessor(
+        32, 128, 1024, fp32=128, fp16=128, fp64=64, load_store=32, shared_cycles=29, fp64_cycles=8
+    ),
 }
 
 
@@ -85,23 +87,22 @@ class Rates:
     """Clock, second-level cache and latencies of one GPU model, for the cost model.
 
     clock_hz            the highest, which a kernel bound by memory runs at
-    l2_bytes_per_s      of hits, as measured or, where nobody published that, the width times the clock
-    l2_ns, memory_ns    from a load to its value: from the cache, from memory; nothing else is going on
+    l2_bytes_per_s      of hits, as measured, or three quarters of the cache's width times the clock
+    memory_ns           from a load to its value out of memory, nothing else going on
     """
 
     clock_hz: int
     l2_bytes_per_s: int
-    l2_ns: int
     memory_ns: int
 
 
 _RATES = {
-    "t4": Rates(1590 * 10**6, 1270 * 10**9, 118, 350),
-    "a100": Rates(1410 * 10**6, 4300 * 10**9, 185, 330),
-    "a6000": Rates(1800 * 10**6, 2300 * 10**9, 150, 300),
-    "h100": Rates(1980 * 10**6, 5500 * 10**9, 150, 273),
-    "h200": Rates(1980 * 10**6, 5500 * 10**9, 150, 273),
-    "b200": Rates(1965 * 10**6, 11000 * 10**9, 180, 330),
+    "t4": Rates(1590 * 10**6, 1270 * 10**9, 350),
+    "a100": Rates(1410 * 10**6, 5400 * 10**9, 330),
+    "a6000": Rates(1800 * 10**6, 2300 * 10**9, 300),
+    "h100": Rates(1980 * 10**6, 7600 * 10**9, 273),
+    "h200": Rates(1980 * 10**6, 7600 * 10**9, 273),
+    "b200": Rates(1965 * 10**6, 15100 * 10**9, 330),
 }
 
 

@@ -1,6 +1,6 @@
 """`xe.cost`: what every kernel of a fusion or a module costs on one or several devices, without a GPU.
 
-    xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   "memory"
+xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   "memory"
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.cost.model import KernelCost
-from xla_emitters.cost.price import machine_code_of, price_kernel
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
@@ -22,6 +20,8 @@ from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
 from xla_emitters.program.steps import steps_in
 from xla_emitters.rewrite.recorder import Observer
@@ -75,7 +75,7 @@ class CostReport:
         return {"name": self.name, "targets": [cost.to_json() for cost in self.costs]}
 
     def __str__(self) -> str:
-        from xla_emitters.cost.report import report_text
+        from xla_emitters.pricing.report import report_text
 
         return report_text(self.name, [(cost.kernels, cost.library_calls, cost.is_estimate) for cost in self.costs])
 

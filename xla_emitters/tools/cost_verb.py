@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.cost.fail_on import condition
     from xla_emitters.explore.cost import cost
     from xla_emitters.pipelines.compiler import read_module
+    from xla_emitters.pricing.fail_on import condition
     from xla_emitters.runtime.simt.access_counts import access_table
 
     conditions = [condition(text) for text in options.fail_on]

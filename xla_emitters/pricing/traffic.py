@@ -2,13 +2,13 @@
 
     f32[4096,4096] read by columns: a warp's load touches 32 sectors; of a block's loads, 8 touch each sector; of a wave's, no more
 
-A sector of 32 bytes that is read is counted once for each request (what a multiprocessor's first-level cache is asked for), once for each
-block (what the second-level cache is asked for: the first-level cache keeps a sector for as long as its block runs), and once for each wave of
-blocks that are resident together (what memory is asked for: the second-level cache keeps it for as long). A store goes through the
-first-level cache, so that the second-level cache sees each request's sectors. An atomic update reads and writes.
+A sector of 32 bytes that is read is counted once for each request (what a multiprocessor's first-level cache is asked for), once for
+each block (what the second-level cache is asked for: the first-level cache keeps a sector for as long as its block runs), and once for
+each wave of blocks that are resident together (what memory is asked for: the second-level cache keeps it for as long). A store goes through
+the first-level cache, so that the second-level cache sees each request's sectors. An atomic update reads and writes.
 
-Blocks of small grids all run. Of others SAMPLES runs of neighbouring blocks run, evenly spread, and stand for all. Array contents are zeros
-where they are large: only data that says where another access is (indices of a gather or a scatter) changes what is counted, and it is drawn.
+Blocks of small grids all run. Of others SAMPLES runs of neighbouring blocks run, evenly spread, and stand for all. Large arrays hold zeros:
+only data that says where another access is (indices of a gather or a scatter) changes what is counted, and it is drawn.
 Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared Memory and Memory Banks".
 """
 
@@ -128,7 +128,9 @@ class TrafficCounter(AccessCounter):
 
 
 def _bytes(touched: _Touched, size: int) -> Sectors:
-    reads, writes = (np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64) for keys in (touched.reads, touched.writes))
+    reads, writes = (
+        np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64) for keys in (touched.reads, touched.writes)
+    )
     return Sectors(
         SECTOR * touched.read_requests,
         SECTOR * reads.size,

@@ -16,11 +16,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xla_emitters.cost.issue import class_of
-from xla_emitters.cost.sass import NOT_COUNTED, Function, Instruction
+from xla_emitters.pricing.issue import class_of
+from xla_emitters.pricing.sass import NOT_COUNTED, Function, Instruction
 
 _REGISTER = re.compile(r"\b(U?R\d+|U?P\d)\b")
-_WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "RED", "REDG", "BRA", "EXIT", "BSSY", "BSYNC", "BAR", "RET", "CALL", "WARPSYNC")
+_WITHOUT_RESULT = (
+    "STG",
+    "ST",
+    "STS",
+    "STL",
+    "RED",
+    "REDG",
+    "BRA",
+    "EXIT",
+    "BSSY",
+    "BSYNC",
+    "BAR",
+    "RET",
+    "CALL",
+    "WARPSYNC",
+)
 _TRIPS_SIMULATED = 2
 
 
@@ -28,8 +43,8 @@ _TRIPS_SIMULATED = 2
 class Latencies:
     """Cycles from an instruction to one that reads its result.
 
-    memory     loads of global and local memory
-    atomic     atomic updates that return a value
+    memory     loads of global memory, and atomic updates that return a value
+    shared     loads of shared and of local memory
     barrier    from the last warp's arrival
     """
 
@@ -43,9 +58,10 @@ class Latencies:
 
     def of(self, instruction: Instruction) -> int:
         match class_of(instruction.opcode).name:
-            case "global" | "local" | "atomic":
+            case "global" | "atomic":
                 return self.memory
-            case "shared":
+            case "shared" | "local":
+                # A thread's own arrays stay in the first-level cache.
                 return self.shared
             case "f64":
                 return self.fp64
@@ -146,7 +162,11 @@ def _operands(instruction: Instruction) -> tuple[list[str], list[str]]:
     both = _is_predicate(second) or (_is_predicate(first) and re.fullmatch(r"U?R(\d+|Z)", second) is not None)
     results = 2 if both else 1
     written = _REGISTER.findall(" ".join(instruction.operands[:results]))
-    words = max(1, instruction.access_bytes // 4) if class_of(instruction.opcode).name in ("global", "shared", "local") else 1
+    words = (
+        max(1, instruction.access_bytes // 4)
+        if class_of(instruction.opcode).name in ("global", "shared", "local")
+        else 1
+    )
     for name in list(written):
         if words > 1 and name.startswith("R"):
             written += [f"R{int(name[1:]) + word}" for word in range(1, words)]

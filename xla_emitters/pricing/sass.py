@@ -253,12 +253,13 @@ class Function:
         """The trip count if the branch at the end of block `number` leaves the loop; None if it is unknown."""
         branch = self.blocks[number][-1]
         inside = [after in body for after in self.successors[number]]
-        # Only branches with one guard: `@P0 BRA P1, ...` has two.
-        if not branch.guard or len(inside) != 2 or inside[0] == inside[1] or len(branch.operands) != 1:
+        # `@P0 BRA ...` or, for a uniform predicate, `BRA.U UP0, ...`; `@P0 BRA P1, ...` has two conditions.
+        conditions = [part for part in (branch.guard.lstrip("@"), *branch.operands[:-1]) if part]
+        if len(conditions) != 1 or len(inside) != 2 or inside[0] == inside[1]:
             return None
-        predicate = branch.guard.lstrip("@!")
-        # The branch jumps to its label if the guard holds.
-        leaves_when = (not inside[0]) != branch.guard.startswith("@!")
+        predicate = conditions[0].lstrip("!")
+        # The branch jumps to its label if the condition holds.
+        leaves_when = (not inside[0]) != conditions[0].startswith("!")
         place = self._definition(self.blocks[number][:-1], predicate)
         while place is not None and (copied := _copied(self.blocks[number][place])):
             predicate, place = copied, self._definition(self.blocks[number][:place], copied)

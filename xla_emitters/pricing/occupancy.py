@@ -4,9 +4,9 @@
         ->  Occupancy(blocks=1, warps=32, share=0.5, limits=('registers',))
 
 Registers are given to whole warps, in multiples of 256, from the quarter of the register file that belongs to the warp's scheduler; so the
-warps that fit are a multiple of four. Shared memory is given to blocks, in multiples of the architecture's unit, with a part that the system
-keeps from sm_80 on. The multiprocessor is taken to be configured with as much shared memory as it has.
-Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; CUDA C++ Best Practices Guide, "Calculating Occupancy".
+warps that fit are a multiple of four. Shared memory is given to blocks, in multiples of the architecture's unit, with a part that the
+system keeps from sm_80 on. The multiprocessor is taken to be configured with as much shared memory as it has.
+Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; Best Practices Guide, "Calculating Occupancy".
 """
 
 from __future__ import annotations

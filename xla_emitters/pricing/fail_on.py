@@ -4,7 +4,7 @@
     condition("bytes_ratio > 1.5 and bound == 'memory'")
     condition("time > 20 or not occupancy >= 0.5")
 
-Allowed are the fields of `KernelCost` that are numbers, texts or truth values, numbers, texts, + - * /, comparisons, and, or, not. Nothing is
+Allowed are the fields of `KernelCost` that are numbers, texts or truth values, constants, + - * /, comparisons, and, or, not. Nothing is
 called and nothing else is looked up: the expression is read into a tree, and the tree is evaluated here.
 """
 
@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from xla_emitters.cost.model import KernelCost
 from xla_emitters.errors import UsageError
+from xla_emitters.pricing.model import KernelCost
 
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
 }
 _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
@@ -35,7 +35,9 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.NotEq: operator.ne,
 }
 _UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {ast.Not: operator.not_, ast.USub: operator.neg}
-FIELDS = {field.name: str(field.type) for field in fields(KernelCost) if str(field.type) in ("int", "float", "str", "bool")}
+FIELDS = {
+    field.name: str(field.type) for field in fields(KernelCost) if str(field.type) in ("int", "float", "str", "bool")
+}
 """Name -> type of each field that a condition may name."""
 
 
@@ -109,7 +111,9 @@ def _wanted(kinds: tuple[str, ...], text: str, *nodes: ast.expr) -> None:
     for node in nodes:
         if (kind := _kind(node, text)) not in kinds:
             raise UsageError(
-                f"--fail-on '{text}': '{ast.unparse(node)}' is a {kind}, wanted a {kinds[0]}", stage="cost", help=_EXAMPLE
+                f"--fail-on '{text}': '{ast.unparse(node)}' is a {kind}, wanted a {kinds[0]}",
+                stage="cost",
+                help=_EXAMPLE,
             )
 
 
@@ -132,6 +136,6 @@ def _value(node: ast.expr, cost: KernelCost) -> Any:
             return any(_value(each, cost) for each in values)
         case ast.Compare(left=left, ops=ops, comparators=others):
             values = [_value(each, cost) for each in (left, *others)]
-            return all(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=True))
+            return all(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, values[:-1], values[1:], strict=True))
         case _:
             raise AssertionError(f"not checked: {ast.dump(node)}")

@@ -3,9 +3,9 @@
     {"FFMA": 12, "MUFU.EX2": 4, "LDG.E.128.CONSTANT": 1}  ->  {"f32": 12, "special": 4, "global": 1}
                                                           ->  pipe "special": 4 * 32 lanes / 16 lanes a cycle = 8 cycles a warp
 
-Every instruction takes one of the four schedulers for a cycle, and its pipe for as long as that needs for 32 lanes. A pipe that is not in
-`_PIPES` is never the slowest: branches, moves of constants, the uniform datapath.
-Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; opcodes: CUDA Binary Utilities, "Instruction Set Reference".
+Every instruction takes one of the four schedulers for a cycle, and its pipe for as long as that needs for 32 lanes. Branches, moves of
+constants and the uniform datapath have no pipe here: they are never the slowest.
+Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; CUDA Binary Utilities, "Instruction Set Reference".
 """
 
 from __future__ import annotations
@@ -48,18 +48,25 @@ CLASSES = (
     OpcodeClass("special", "special", "MUFU", 1),
     OpcodeClass("convert", "special", "F2F F2I I2F FRND"),
     OpcodeClass("convert", "alu", "F2FP I2FP I2I I2IP F2IP"),
-    OpcodeClass("integer", "alu", "IADD IADD3 IMAD IMUL LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"),
-    OpcodeClass("integer", "alu", "VIMNMX VIMNMX3 IABS BMSK SGXT IDP ISCADD LOP IADD32I IMUL32I LOP32I VABSDIFF P2R R2P"),
+    OpcodeClass(
+        "integer", "alu", "IADD IADD3 IMAD IMUL LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"
+    ),
+    OpcodeClass(
+        "integer", "alu", "VIMNMX VIMNMX3 IABS BMSK SGXT IDP ISCADD LOP IADD32I IMUL32I LOP32I VABSDIFF P2R R2P"
+    ),
     OpcodeClass("integer", "special", "POPC FLO BREV"),
-    OpcodeClass("global", "load_store", "LDG STG LD ST"),
+    OpcodeClass("global", "load_store", "LDG STG"),
     OpcodeClass("atomic", "load_store", "ATOM ATOMG RED REDG"),
     OpcodeClass("shared", "load_store", "LDS STS LDSM STSM ATOMS"),
-    OpcodeClass("local", "load_store", "LDL STL"),
+    OpcodeClass("local", "load_store", "LDL STL LD ST"),
     OpcodeClass("exchange", "load_store", "SHFL MATCH REDUX VOTE VOTEU"),
     OpcodeClass("control", "", "BRA BRX JMP EXIT CALL RET BSSY BSYNC BREAK BMOV WARPSYNC YIELD NANOSLEEP KILL"),
     OpcodeClass("barrier", "", "BAR MEMBAR ERRBAR DEPBAR CCTL FENCE"),
 )
-"""In the order in which a report names them. What is not listed (moves, constants, the uniform datapath) is "other"."""
+"""In the order in which a report names them. What is not listed (moves, constants, the uniform datapath) is "other".
+
+A kernel of ours knows of each pointer whether it is global or shared; generic accesses, LD and ST, are to arrays on its stack.
+"""
 
 _BY_OPCODE = {opcode: row for row in CLASSES for opcode in row.opcodes.split()}
 _OTHER = OpcodeClass("other", "", "")

@@ -1,15 +1,15 @@
 """Costs as text: one kernel as rows of figures with a column for each device; several kernels as a table with a row each.
 
-    target            h200                                a6000
-    registers         23, no spills                       24, no spills
-    occupancy         100 % (64 warps), by warps          ...
+target            h200                                a6000
+registers         23, no spills                       24, no spills
+occupancy         100 % (64 warps), by warps          ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xla_emitters.cost.model import KernelCost
+from xla_emitters.pricing.model import KernelCost
 
 Program = tuple[Sequence[KernelCost], Sequence[str], bool]
 """Kernels, library calls that are not priced, and whether numbers of launches are a guess."""
@@ -25,46 +25,51 @@ def report_text(name: str, programs: Sequence[Program]) -> str:
 def kernel_text(costs: Sequence[KernelCost]) -> str:
     """One kernel, a column for each device."""
     rows = [(label, *map(shown, costs)) for label, shown in _ROWS]
+    rows[_BOUNDS:_BOUNDS] = [
+        (f"  {name}", *(microseconds(cost.bounds[name]) for cost in costs))
+        for name in costs[0].bounds
+        if any(cost.bounds[name] >= 0.005 for cost in costs)
+    ]
+    if len(costs) > 1:
+        names = dict.fromkeys(name for cost in costs for name in cost.classes)
+        after = next(number for number, row in enumerate(rows) if row[0] == "  by class")
+        rows[after : after + 1] = [
+            (f"  {name}", *(f"{cost.classes.get(name, 0):,}" for cost in costs)) for name in names
+        ]
     rows = [row for row in rows if any(row[1:])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([f"kernel {costs[0].name}", *lines])
 
 
-def _bounds(cost: KernelCost) -> str:
-    ordered = sorted(cost.bounds.items(), key=lambda bound: -bound[1])
-    return ", ".join(f"{name} {microseconds(time)}" for name, time in ordered if time >= 0.005)
-
-
-def _launch(cost: KernelCost) -> str:
-    return f"{cost.blocks:,} {'block' if cost.blocks == 1 else 'blocks'} of {cost.threads} threads"
-
-
 def _waves(cost: KernelCost) -> str:
-    if cost.waves <= 1:
-        return f"{cost.waves:.2g}: the grid does not fill the GPU" if cost.waves < 1 else "1"
+    if cost.waves < 1:
+        return f"{cost.waves:.2g}, the GPU is not full"
     return f"{cost.waves:.1f}, the last one {cost.last_wave:.0%} full"
 
 
+def _registers(cost: KernelCost) -> str:
+    stack = f", {cost.stack} bytes of stack" if cost.stack else ""
+    return f"{cost.registers}, {f'{cost.spills} bytes spilled' if cost.spills else 'no spills'}{stack}"
+
+
 def _instructions(cost: KernelCost) -> str:
-    unknown = f"; {cost.unknown_loops} loops of unknown length counted once" if cost.unknown_loops else ""
+    unknown = f", {cost.unknown_loops} unknown loops once" if cost.unknown_loops else ""
     return f"at most {cost.instructions:,}{unknown}"
 
 
 def _in_flight(cost: KernelCost) -> str:
     if not cost.bytes_in_flight:
         return ""
-    return f"{bytes_text(cost.bytes_in_flight)} a multiprocessor; its share of the bandwidth needs {bytes_text(cost.bytes_in_flight_needed)}"
+    return f"{bytes_text(cost.bytes_in_flight)} a multiprocessor, {bytes_text(cost.bytes_in_flight_needed)} needed"
 
 
 def _banks(cost: KernelCost) -> str:
     if not cost.bank_ways:
         return ""
-    return "no conflicts" if cost.worst_bank_ways == 1 else f"{cost.bank_ways:.3g} ways in the mean, {cost.worst_bank_ways} at worst"
-
-
-def _classes(cost: KernelCost) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in cost.classes.items())
+    return (
+        "no conflicts" if cost.worst_bank_ways == 1 else f"{cost.bank_ways:.3g} ways, {cost.worst_bank_ways} at worst"
+    )
 
 
 def _needed(cost: KernelCost) -> str:
@@ -73,24 +78,26 @@ def _needed(cost: KernelCost) -> str:
 
 _ROWS: tuple[tuple[str, Callable[[KernelCost], str]], ...] = (
     ("target", lambda cost: cost.target),
-    ("expected time", lambda cost: f"{microseconds(cost.time)}, between {microseconds(cost.time_low)} and {microseconds(cost.time_high)}"),
+    ("expected time", lambda cost: microseconds(cost.time)),
+    ("  between", lambda cost: f"{microseconds(cost.time_low)} and {microseconds(cost.time_high)}"),
     ("bound", lambda cost: cost.bound),
-    ("bounds", _bounds),
-    ("bandwidth", lambda cost: f"{cost.bandwidth:.0%} of the device's, in bytes that must move"),
-    ("launch", _launch),
-    ("waves", _waves),
-    ("occupancy", lambda cost: f"{cost.occupancy:.0%} ({cost.warps} warps), limited by {cost.occupancy_limit}"),
-    ("registers", lambda cost: f"{cost.registers}, {f'{cost.spills} bytes spilled' if cost.spills else 'no spills'}"),
-    ("shared memory", lambda cost: f"{cost.shared_bytes:,} bytes a block" if cost.shared_bytes else ""),
-    ("bank conflicts", _banks),
-    ("instructions", _instructions),
-    ("  by class", _classes),
+    ("bandwidth", lambda cost: f"{cost.bandwidth:.0%} of the device's"),
     ("must move", _needed),
-    ("does move", lambda cost: f"{bytes_text(cost.bytes_moved)}, {cost.bytes_ratio:.3g} times what must"),
+    ("does move", lambda cost: f"{bytes_text(cost.bytes_moved)}, {cost.bytes_ratio:.2f} times"),
     ("through L2", lambda cost: bytes_text(cost.l2_bytes)),
     ("loads in flight", _in_flight),
-    ("operations", lambda cost: f"{cost.operations:,} floating-point, {cost.intensity:.3g} a byte"),
+    ("bank conflicts", _banks),
+    ("launch", lambda cost: f"{cost.blocks:,} x {cost.threads} threads"),
+    ("waves", _waves),
+    ("occupancy", lambda cost: f"{cost.occupancy:.0%}, {cost.warps} warps, by {cost.occupancy_limit}"),
+    ("registers", _registers),
+    ("shared memory", lambda cost: f"{cost.shared_bytes:,} bytes a block" if cost.shared_bytes else ""),
+    ("instructions", _instructions),
+    ("  by class", lambda cost: ", ".join(f"{name} {count:,}" for name, count in cost.classes.items())),
+    ("operations", lambda cost: f"{cost.operations:,}, {cost.intensity:.3g} a byte"),
 )
+_BOUNDS = 4
+"""Where in the table the bounds are."""
 
 
 def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequence[str], is_estimate: bool) -> str:
@@ -98,7 +105,21 @@ def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequen
     target = f" on {kernels[0].target}" if kernels else ""
     lines = [f"{name}{target}: expected times"]
     total = sum(kernel.time * kernel.launches for kernel in kernels)
-    rows = [("kernel", "launches", "time", "share", "bound", "registers", "spills", "occupancy", "must move", "ratio", "waves")]
+    rows = [
+        (
+            "kernel",
+            "launches",
+            "time",
+            "share",
+            "bound",
+            "registers",
+            "spills",
+            "occupancy",
+            "must move",
+            "ratio",
+            "waves",
+        )
+    ]
     for kernel in sorted(kernels, key=lambda each: -each.time * each.launches):
         rows.append(
             (
@@ -111,7 +132,7 @@ def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequen
                 str(kernel.spills),
                 f"{kernel.occupancy:.0%}",
                 bytes_text(kernel.bytes_needed),
-                f"{kernel.bytes_ratio:.3g}",
+                f"{kernel.bytes_ratio:.2f}",
                 f"{kernel.waves:.1f}",
             )
         )
@@ -119,7 +140,9 @@ def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequen
         left = {0, 4}
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
-            cells = (f"{c:<{w}}" if n in left else f"{c:>{w}}" for n, (c, w) in enumerate(zip(row, widths, strict=True)))
+            cells = (
+                f"{c:<{w}}" if n in left else f"{c:>{w}}" for n, (c, w) in enumerate(zip(row, widths, strict=True))
+            )
             lines.append("  ".join(cells).rstrip())
         low = sum(kernel.time_low * kernel.launches for kernel in kernels)
         high = sum(kernel.time_high * kernel.launches for kernel in kernels)

@@ -4,9 +4,9 @@
     f32[4096] bias, (d0, d1) -> (d1), d0 in [0, 63]                        4,096 elements, though 262,144 points need them
     a slice, (d0) -> (d0 * 2), d0 in [0, 9]                                10 elements
 
-The elements are the image of the indexing maps from the results to the parameter. Results of a map that have no variable in common
-are counted apart and multiplied; what has at most MOST_POINTS points is enumerated by NumPy. Otherwise the count is an upper bound, and so it
-is where the map depends on data, as a gather's.
+The elements are the image of the indexing maps from the results to the parameter. Results of a map that have no variable in common are
+counted apart and multiplied; what has at most MOST_POINTS points is enumerated by NumPy, and a linear result without gaps is its range.
+Otherwise the count is an upper bound, and so it is where the map depends on data, as a gather's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import Array
 from xla_emitters.fusions.indexing_analysis import Indexing, Indexings, indexing_of_operands
 from xla_emitters.fusions.view import FusionView
-from xla_emitters.indexing import IndexingMap
-from xla_emitters.indexing.expression import bits_of, evaluate_all, mask_of
+from xla_emitters.indexing import IndexingMap, Interval
+from xla_emitters.indexing.expression import Expr, ExprKind, bits_of, evaluate_all, linear_terms, mask_of
 
 MOST_POINTS = 1 << 21
 
@@ -71,9 +71,12 @@ def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> Needed:
         return Needed(int(touched.sum()), True)
     # Where data decides, each point may need another element.
     images = [
-        Needed(_points(each), False) if anywhere else _image(each) for each, anywhere in zip(maps, by_data, strict=True)
+        Needed(_points(each), False) if anywhere else _image(each, shape)
+        for each, anywhere in zip(maps, by_data, strict=True)
     ]
-    is_exact = len(images) == 1 and images[0].exact or any(image.exact and image.elements == total for image in images)
+    is_exact = (len(images) == 1 and images[0].exact) or any(
+        image.exact and image.elements == total for image in images
+    )
     return Needed(min(total, sum(image.elements for image in images)), is_exact)
 
 
@@ -82,8 +85,8 @@ def _points(of: IndexingMap) -> int:
     return 0 if of.is_known_empty else math.prod(v.bounds.upper - v.bounds.lower + 1 for v in of.variables)
 
 
-def _image(of: IndexingMap) -> Needed:
-    """The number of different results of a map, as a product over groups of results without a variable in common."""
+def _image(of: IndexingMap, shape: Sequence[int]) -> Needed:
+    """The number of elements in the image, as a product over groups of results of the map without a variable in common."""
     if of.is_known_empty:
         return Needed(0, True)
     elements, exact = 1, True
@@ -92,20 +95,16 @@ def _image(of: IndexingMap) -> Needed:
         points = math.prod(v.bounds.upper - v.bounds.lower + 1 for v in variables)
         if points <= MOST_POINTS:
             values = _values(of, mask)
-            keys, holds = np.zeros(points, np.int64), np.ones(points, np.bool_)
-            for result in evaluate_all([of.results[number] for number in results], values):
-                low, high = (int(np.min(result)), int(np.max(result)))
-                keys = keys * (high - low + 1) + (result - low)
-            for expression, bounds in of.constraints:
-                if mask_of([expression]) & mask:
-                    (value,) = evaluate_all([expression], values)
-                    holds &= (value >= bounds.lower) & (value <= bounds.upper)
+            keys, holds = np.zeros(points, np.int64), _holds(of, values, points, mask)
+            for number, result in zip(results, evaluate_all([of.results[n] for n in results], values), strict=True):
+                holds &= (result >= 0) & (result < shape[number])
+                keys = keys * shape[number] + result
             elements *= len(np.unique(keys[holds]))
         else:
-            ranges = (of.result_range(number) for number in results)
+            ranges = [of.result_range(number).intersect(Interval(0, shape[number] - 1)) for number in results]
             elements *= min(points, math.prod(r.upper - r.lower + 1 for r in ranges))
-            # One variable with a factor takes as many values as it has.
-            exact = exact and len(results) == len(variables) == 1 and not of.constraints
+            is_interval = len(results) == 1 and not of.constraints and _has_no_gaps(of, of.results[results[0]])
+            exact = exact and is_interval
     return Needed(elements, exact)
 
 
@@ -123,6 +122,28 @@ def _groups(of: IndexingMap) -> list[tuple[int, list[int]]]:
     return [group for group in groups if group[1] and group[0]]
 
 
+def _has_no_gaps(of: IndexingMap, result: Expr) -> bool:
+    """Whether a linear expression takes every value of its range: 512 * b + 4 * t + v, t in [0, 127], v in [0, 3]."""
+    terms, _ = linear_terms(result)
+    covered = 1
+    for term, factor in sorted(terms.items(), key=lambda each: abs(each[1])):
+        if term.kind is not ExprKind.VARIABLE or abs(factor) > covered:
+            return False
+        bounds = of.variables[term.value].bounds
+        covered += abs(factor) * (bounds.upper - bounds.lower)
+    return True
+
+
+def _holds(of: IndexingMap, values: Sequence[Array], points: int, mask: int = -1) -> Array:
+    """For each point, whether the constraints hold that have a variable in `mask`."""
+    holds = np.ones(points, np.bool_)
+    for expression, bounds in of.constraints:
+        if mask_of([expression]) & mask:
+            (value,) = evaluate_all([expression], values)
+            holds &= (value >= bounds.lower) & (value <= bounds.upper)
+    return holds
+
+
 def _values(of: IndexingMap, mask: int) -> list[Array]:
     """A value of each variable for every point of the box of the variables in `mask`; the others are 0."""
     numbers = list(bits_of(mask))
@@ -137,11 +158,9 @@ def _flat(of: IndexingMap, shape: Sequence[int]) -> Array:
         return np.zeros(0, np.int64)
     values = _values(of, (1 << len(of.variables)) - 1) or [np.zeros(1, np.int64)]
     points = max(_points(of), 1)
-    holds = np.ones(points, np.bool_)
-    for expression, bounds in of.constraints:
-        (value,) = evaluate_all([expression], values)
-        holds &= (value >= bounds.lower) & (value <= bounds.upper)
-    flat = np.zeros(points, np.int64)
+    flat, holds = np.zeros(points, np.int64), _holds(of, values, points)
     for extent, result in zip(shape, evaluate_all(of.results, values), strict=True):
+        # A runtime variable at the middle of its range may point outside of a smaller window.
+        holds &= (result >= 0) & (result < extent)
         flat = flat * extent + result
     return flat[holds]

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.cost.footprint import needed_of_parameters
-from xla_emitters.cost.model import KernelCost, Needed, kernel_cost
-from xla_emitters.cost.occupancy import occupancy
-from xla_emitters.cost.sass import kernels_of
-from xla_emitters.cost.traffic import SECTOR, Traffic, arrays_for, measure_traffic
 from xla_emitters.device import Device
 from xla_emitters.dtypes import dtype
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.lowering.machine_code import EntryResources, assemble, disassemble
+from xla_emitters.pricing.footprint import needed_of_parameters
+from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
+from xla_emitters.pricing.occupancy import occupancy
+from xla_emitters.pricing.sass import kernels_of
+from xla_emitters.pricing.traffic import SECTOR, Traffic, arrays_for, measure_traffic
 from xla_emitters.program import Argument, Kernel
 
 
@@ -40,7 +40,12 @@ def machine_code_of(ptx: str, architecture: str) -> MachineCode:
 
 
 def price_kernel(
-    kernel: Kernel, view: FusionView, module: ModuleOp, device: Device, code: MachineCode, sizes: Mapping[str, int] | None = None
+    kernel: Kernel,
+    view: FusionView,
+    module: ModuleOp,
+    device: Device,
+    code: MachineCode,
+    sizes: Mapping[str, int] | None = None,
 ) -> KernelCost:
     """The cost of one launch.
 
@@ -74,24 +79,20 @@ def buffers_of(arguments: tuple[Argument, ...]) -> list[int]:
 def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
     """Bytes that must move. Of an array that is updated in place, those that the kernel was seen to touch."""
     read, written, is_exact = 0.0, 0.0, True
-    in_place = {argument.slice_index for argument in kernel.arguments if argument.written}
     by_maps = needed_of_parameters(view)
-    results = 0
     for number, argument in enumerate(kernel.arguments):
         seen = traffic.arguments[number]
-        shared = sum(other.slice_index == argument.slice_index for other in kernel.arguments) > 1
-        if number < len(by_maps) and not argument.written:
-            of_map = by_maps[number]
-            if of_map is None:
-                read += min(argument.bytes, seen.read_waves)
-                is_exact = False
-            else:
-                read += dtype(argument.array.dtype).size_bytes(of_map.elements)
-                is_exact = is_exact and of_map.exact
-        elif shared:
+        is_shared = sum(other.slice_index == argument.slice_index for other in kernel.arguments) > 1
+        if argument.written or is_shared:
+            # Counted once: the accesses to an array are those of its first argument.
+            read += min(argument.bytes, seen.read_waves) if is_shared else 0
+            written += min(argument.bytes, seen.write_waves) if is_shared else argument.bytes
+        elif (of_map := by_maps[number]) is None:
             read += min(argument.bytes, seen.read_waves)
-            written += min(argument.bytes, seen.write_waves)
-        elif argument.slice_index in in_place:
-            written += argument.bytes
-            results += 1
+            is_exact = False
+        else:
+            wanted = dtype(argument.array.dtype).size_bytes(of_map.elements)
+            # Data decides what is read, as the indices of a gather do.
+            read += min(wanted, seen.read_waves)
+            is_exact = is_exact and of_map.exact and wanted <= seen.read_waves
     return Needed(read, written, is_exact)
