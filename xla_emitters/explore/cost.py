@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
@@ -81,7 +82,7 @@ class CostReport:
 
 
 def cost(
-    source: str | Path | Program | ModuleOp,
+    source: str | Path | Program | DynamicProgram | ModuleOp,
     *,
     targets: Sequence[str] = (DEFAULT_DEVICE,),
     fusion: str | None = None,
@@ -93,8 +94,10 @@ def cost(
     source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program: what it was compiled from is used
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
-    raises   what `compile` raises; ToolError without ptxas and nvdisasm
+    raises   what `compile` raises; ToolError without ptxas and nvdisasm; Unsupported for programs with unknown sizes
     """
+    if isinstance(source, DynamicProgram):
+        raise Unsupported(f"{source.name} is a program: no kernels are made of programs yet", stage="cost")
     if not targets:
         raise UsageError("no target is given", stage="cost")
     if isinstance(source, Program):

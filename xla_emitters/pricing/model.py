@@ -1,17 +1,17 @@
 """The model: from what was counted of a kernel to an expected time, a range around it, and the bound that gives it.
 
-    GELU on h200:  issue 11.9 us, memory 11.4 us, latency 8.8 us, L2 6.6 us ...  ->  16.6 us (12.0 to 33.0), bound by issue
+    GELU on h200:  issue 11.9 us, memory 11.4 us, latency 8.8 us, L2 6.6 us ...  ->  16.4 us (10.5 to 33), bound by issue
 
 Each bound is the time that one resource alone would need. The expected time is what starting a kernel takes, plus the 4-norm of three: the
 slowest level of the memory, issue, and latency. That is the largest of them where it is alone, and more where others are nearly as large.
 The largest bound is named as the bound. The range is from the largest bound under favourable assumptions to the sum of the two largest
-under unfavourable ones.
+of the three under unfavourable ones.
 Every assumption is a constant of this file; docs/cost_model.md says where each is from, and how far the model is from published times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from xla_emitters.pricing.issue import by_class, issue_cycles, operations
 from xla_emitters.pricing.latency import Latencies, Walk, walk
 from xla_emitters.pricing.occupancy import Occupancy, occupancy
 from xla_emitters.pricing.sass import executed, parse
-from xla_emitters.pricing.traffic import Sectors, Traffic
+from xla_emitters.pricing.traffic import Traffic
 from xla_emitters.program import Launch
 
 
@@ -42,6 +42,8 @@ LOADED = Assumption(1.0, 2.4, 3.0)
 """Latency of memory on a busy GPU, relative to an idle one."""
 ISSUE_SHARE = Assumption(1.0, 0.8, 0.6)
 """Of the cycles of the busiest pipe, those in which it has something to do."""
+L2_SHARE = Assumption(1.3, 1.0, 0.8)
+"""Of the second-level cache's bandwidth in `Device.rates`."""
 L2_PORT_BYTES = 64
 """Per clock, from the second-level cache to one multiprocessor."""
 NORM = 4
@@ -139,25 +141,21 @@ def kernel_cost(
     resources: EntryResources,
     sass: str,
     traffic: Traffic,
-    buffers: Sequence[int],
     needed: Needed,
 ) -> KernelCost:
     """The cost of a kernel from what was counted of it.
 
     resources  by ptxas, shared_bytes with the dynamic ones
     sass       nvdisasm's text of the kernel and its subroutines
-    buffers    bytes of each argument of `traffic`; of several that share memory, of the first, 0 of the others
     """
     counts = executed(sass)
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
     busiest = -(-launch.blocks // device.cores)
     waves = launch.blocks / (device.cores * max(held.blocks, 1))
-    moved = Assumption(
-        *(_moved(traffic.arguments, buffers, device.l2_bytes, level) for level in ("low", "expected", "high"))
-    )
+    moved = Assumption(*(_moved(traffic, device.l2_bytes, level) for level in ("low", "expected", "high")))
     read = sum(
         _from_memory(each.read_waves, size, device.l2_bytes)
-        for each, size in zip(traffic.arguments, buffers, strict=True)
+        for each, size in zip(traffic.arguments, traffic.buffers, strict=True)
     )
     read_share = read / moved.expected if moved.expected else 0.0
 
@@ -169,12 +167,14 @@ def kernel_cost(
     pipes = issue_cycles(counts.opcodes, device.multiprocessor)
     warps_of_busiest = busiest * -(-launch.threads // device.threads_per_warp)
     share_of_busiest = busiest / launch.blocks / clock
-    l2_s = max(traffic.l2_bytes / device.rates.l2_bytes_per_s, traffic.l2_bytes * share_of_busiest / L2_PORT_BYTES)
+    # A request writes a packet to each line, which takes as long as a whole line.
+    l2_work = sum(each.read_blocks + each.write_lines for each in traffic.arguments)
+    l2_s = max(l2_work / device.rates.l2_bytes_per_s, traffic.l2_bytes * share_of_busiest / L2_PORT_BYTES)
 
     def bounds(level: str) -> dict[str, float]:
         return {
             "memory": getattr(moved, level) / (device.bandwidth_bytes_per_s * getattr(MEMORY_SHARE, level)),
-            "L2": l2_s,
+            "L2": l2_s / getattr(L2_SHARE, level),
             "L1": traffic.l1_cycles * share_of_busiest,
             "shared memory": traffic.shared_cycles * share_of_busiest,
             "issue": max(pipes.values()) * warps_of_busiest / clock / getattr(ISSUE_SHARE, level),
@@ -183,8 +183,7 @@ def kernel_cost(
 
     expected = bounds("expected")
     largest = max(expected, key=lambda each: expected[each])
-    time = START_S.expected + _together(expected)
-    high = sorted(bounds("high").values())
+    time = START_S.expected + sum(seconds**NORM for seconds in _apart(expected)) ** (1 / NORM)
     total_needed = needed.read + needed.written
     return KernelCost(
         name=name,
@@ -220,16 +219,24 @@ def kernel_cost(
         bound=largest if expected[largest] >= START_S.expected else "launch",
         time=time * 1e6,
         time_low=max(bounds("low").values(), default=0.0) * 1e6 + START_S.low * 1e6,
-        time_high=(START_S.high + sum(high[-2:])) * 1e6,
+        time_high=(START_S.high + sum(sorted(_apart(bounds("high")))[-2:])) * 1e6,
         bandwidth=total_needed / time / device.bandwidth_bytes_per_s,
         traffic=traffic,
     )
 
 
-def _together(bounds: Mapping[str, float]) -> float:
-    """The levels of the memory are one after the other on the same way, so that only the slowest counts."""
+def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass: str) -> KernelCost:
+    """The cost of other machine code with the same launch and the same accesses, such as another compiler's of the same fusion."""
+    assert cost.traffic is not None
+    launch = Launch((cost.blocks, 1, 1), (cost.threads, 1, 1))
+    needed = Needed(cost.bytes_needed, 0, cost.bytes_needed_exact)
+    return kernel_cost(cost.name, device, launch, resources, sass, cost.traffic, needed)
+
+
+def _apart(bounds: Mapping[str, float]) -> tuple[float, float, float]:
+    """Memory, issue and latency. The levels of the memory are one after the other on the same way: only the slowest counts."""
     path = max(bounds["memory"], bounds["L2"], bounds["L1"] + bounds["shared memory"])
-    return sum(seconds**NORM for seconds in (path, bounds["issue"], bounds["latency"])) ** (1 / NORM)
+    return path, bounds["issue"], bounds["latency"]
 
 
 def _latencies(device: Device, loaded: float, waves: float) -> Latencies:
@@ -244,12 +251,12 @@ def _from_memory(of_waves: float, buffer: int, l2_bytes: int) -> float:
     return min(of_waves, buffer) if buffer <= l2_bytes else of_waves
 
 
-def _moved(arguments: Sequence[Sectors], buffers: Sequence[int], l2_bytes: int, level: str) -> float:
+def _moved(traffic: Traffic, l2_bytes: int, level: str) -> float:
     """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks ask for it."""
     total = 0.0
-    for each, size in zip(arguments, buffers, strict=True):
+    for each, size in zip(traffic.arguments, traffic.buffers, strict=True):
         match level:
-            case "low" if sum(buffers) <= l2_bytes:
+            case "low" if sum(traffic.buffers) <= l2_bytes:
                 # The kernel before left it in the cache.
                 return 0.0
             case "low":

@@ -21,8 +21,8 @@ from xla_emitters.pricing.footprint import needed_of_parameters
 from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.sass import kernels_of
-from xla_emitters.pricing.traffic import SECTOR, Traffic, arrays_for, measure_traffic
-from xla_emitters.program import Argument, Kernel
+from xla_emitters.pricing.traffic import Traffic, arrays_for, measure_traffic
+from xla_emitters.program import Kernel
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,8 @@ def price_kernel(
         resources,
         code.sass[kernel.name],
         traffic,
-        buffers_of(kernel.arguments),
         needed_by(kernel, view, traffic),
     )
-
-
-def buffers_of(arguments: tuple[Argument, ...]) -> list[int]:
-    """Bytes of each argument in whole sectors."""
-    return [-(-argument.bytes // SECTOR) * SECTOR for argument in arguments]
 
 
 def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:

@@ -5,7 +5,7 @@
 A sector of 32 bytes that is read is counted once for each request (what a multiprocessor's first-level cache is asked for), once for
 each block (what the second-level cache is asked for: the first-level cache keeps a sector for as long as its block runs), and once for
 each wave of blocks that are resident together (what memory is asked for: the second-level cache keeps it for as long). A store goes through
-the first-level cache, so that the second-level cache sees each request's sectors. An atomic update reads and writes.
+the first-level cache, so that the second-level cache sees each request's lines. An atomic update reads and writes.
 
 Blocks of small grids all run. Of others SAMPLES runs of neighbouring blocks run, evenly spread, and stand for all. Large arrays hold zeros:
 only data that says where another access is (indices of a gather or a scatter) changes what is counted, and it is drawn.
@@ -30,6 +30,7 @@ from xla_emitters.runtime.simt.access_counts import NOBODY, SECTOR, AccessCount,
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.memory import Access, Memory, Space
 
+LINE = 128
 SAMPLES = 4
 ALL_THREADS = 1 << 18
 """A grid of at most so many threads runs whole."""
@@ -40,13 +41,17 @@ DRAWN_ELEMENTS = 1 << 20
 
 @dataclass(frozen=True)
 class Sectors:
-    """Of one argument, bytes of sectors in the whole grid: read or written, counted as the levels of the memory see them."""
+    """Of one argument, bytes of sectors in the whole grid: read or written, counted as the levels of the memory see them.
+
+    write_lines  as write_requests, in whole lines of 128 bytes: that many packets go to the second-level cache
+    """
 
     read_requests: float = 0
     read_blocks: float = 0
     read_waves: float = 0
     write_requests: float = 0
     write_waves: float = 0
+    write_lines: float = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Traffic:
     """What a kernel's accesses move, for the whole grid.
 
     arguments      by the argument's number
+    buffers        bytes of each argument, in whole sectors
     lane_bytes     that active threads load from global memory, each thread's own
     l1_cycles      of one multiprocessor's first-level cache for all requests to global memory: 4 sectors a cycle
     shared_cycles  of its shared memory: one for each part of a request and each further word that it wants from one bank
@@ -64,6 +70,7 @@ class Traffic:
     """
 
     arguments: tuple[Sectors, ...]
+    buffers: tuple[int, ...]
     lane_bytes: float
     l1_cycles: float
     shared_cycles: float
@@ -85,6 +92,7 @@ class _Touched:
     writes: list[Array] = field(default_factory=list[Array])
     read_requests: int = 0
     write_requests: int = 0
+    write_lines: int = 0
 
 
 class TrafficCounter(AccessCounter):
@@ -116,8 +124,11 @@ class TrafficCounter(AccessCounter):
         if access.is_store:
             argument.writes.append(keys)
             argument.write_requests += found.size
+        lane_bytes = int((warps != NOBODY).sum()) * access.size
+        if access.is_store:
+            argument.write_lines += _lines(rows, found)
         if is_read:
-            self.lane_bytes += int((warps != NOBODY).sum()) * access.size
+            self.lane_bytes += lane_bytes
         self.l1_cycles += int(np.ceil(np.bincount(rows) / 4).sum())
 
     def finished(self) -> tuple[Sectors, ...]:
@@ -137,7 +148,14 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
         SECTOR * np.unique(reads % size).size,
         SECTOR * touched.write_requests,
         SECTOR * np.unique(writes % size).size,
+        LINE * touched.write_lines,
     )
+
+
+def _lines(rows: Array, sectors: Array) -> int:
+    """The different lines of each request, summed; its sectors are in order."""
+    lines = sectors // (LINE // SECTOR)
+    return 1 + int(((rows[1:] != rows[:-1]) | (lines[1:] != lines[:-1])).sum())
 
 
 def measure_traffic(
@@ -165,6 +183,7 @@ def measure_traffic(
     ways = sum(count.parts * count.bank_ways for count in shared)
     return Traffic(
         tuple(_sum(each, share) for each in zip(*found, strict=True)),
+        tuple(size * SECTOR for size in counter.sectors),
         counter.lane_bytes * share,
         counter.l1_cycles * share,
         ways * share,

@@ -53,6 +53,7 @@ def test_a_copy_moves_every_byte_once() -> None:
     read, written = found.arguments
     assert (read.read_requests, read.read_blocks, read.read_waves, read.write_requests) == (2048, 2048, 2048, 0)
     assert (written.write_requests, written.write_waves, written.read_requests) == (2048, 2048, 0)
+    assert written.write_lines == 2048
     # 16 warps read and write 128 bytes each: four sectors, one cycle.
     assert (found.lane_bytes, found.l1_cycles, found.l2_bytes) == (2048, 32, 4096)
 
@@ -71,6 +72,26 @@ def test_neighbours_a_sector_apart_need_one_each() -> None:
     assert read.read_waves == 4 * 128 * 32
     # 32 warps: 32 sectors in 8 cycles read, 4 in one written.
     assert found.l1_cycles == 32 * (8 + 1)
+
+
+def test_a_request_that_writes_parts_of_lines() -> None:
+    """Each of 64 lanes writes 4 bytes into a sector of its own: 64 sectors in 16 lines."""
+    text = """
+    module {
+      llvm.func @kernel(%p: !llvm.ptr {llvm.dereferenceable = 2048 : index}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64, 1, 1>} {
+        %t = nvvm.read.ptx.sreg.tid.x : i32
+        %eight = llvm.mlir.constant(8 : i32) : i32
+        %scaled = llvm.mul %t, %eight : i32
+        %at = llvm.getelementptr %p[%scaled] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+        llvm.store %t, %at : i32, !llvm.ptr
+        llvm.return
+      }
+    }
+    """
+    counter = TrafficCounter([64])
+    execute(parse_ir(text), [np.zeros(512, np.int32)], watchers=[counter], launch=Launch((1, 1, 1), (64, 1, 1)))
+    (sectors,) = counter.finished()
+    assert (sectors.write_requests, sectors.write_lines) == (64 * 32, 16 * 128)
 
 
 def test_runs_of_blocks_stand_for_a_large_grid() -> None:
