@@ -99,7 +99,9 @@ def _image(of: IndexingMap, shape: Sequence[int]) -> Needed:
             for number, result in zip(results, evaluate_all([of.results[n] for n in results], values), strict=True):
                 holds &= (result >= 0) & (result < shape[number])
                 keys = keys * shape[number] + result
-            elements *= len(np.unique(keys[holds]))
+            touched = np.zeros(math.prod(shape[number] for number in results), np.bool_)
+            touched[keys[holds]] = True
+            elements *= int(touched.sum())
         else:
             ranges = [of.result_range(number).intersect(Interval(0, shape[number] - 1)) for number in results]
             elements *= min(points, math.prod(r.upper - r.lower + 1 for r in ranges))
