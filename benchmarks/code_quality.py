@@ -5,7 +5,7 @@
 
 Both sides go through the same ptxas (12.9.86, by its wheel, which XLA is shown as CUDA_HOME: else it writes PTX that this ptxas refuses)
 and are counted alike. Trips of loops are read from the machine code where its bounds are constants; a loop whose bounds depend on data
-counts once, and `?` stands behind the number of its side. `xla_emitters/explore/sass.py` says how branches, calls and loops count, and
+counts once, and `?` stands behind the number of its side. `xla_emitters.pricing.sass.py` says how branches, calls and loops count, and
 what is left out.
 
 Columns: instructions that a thread executes; ratio; loads, stores and atomic updates of global memory, `4x16+1x2` being four of 16 bytes
@@ -36,11 +36,12 @@ from tempfile import TemporaryDirectory
 from benchmarks.table import header, print_table
 from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.sass import Executed, executed
 from xla_emitters.explore.xla import XlaGpu, description
 from xla_emitters.lowering.machine_code import assemble, disassemble
 from xla_emitters.lowering.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pricing.occupancy import occupancy
+from xla_emitters.pricing.sass import Executed, executed
 
 CORPUS = Path("tests/corpus")
 KEPT = Path("build/code_quality")
@@ -93,21 +94,25 @@ def machine_code(texts: Sequence[str]) -> Code:
     """Of the kernels in PTX texts, each a module of one kernel."""
     found = [_assembled(text) for text in texts]
     parts = [executed(str(one["sass"])) for one in found]
-    counters = {
+    counters: dict[str, Counter[int]] = {
         name: sum((getattr(part, name) for part in parts), Counter[int]())
         for name in ("loads", "stores", "atomics", "shared", "local")
     }
     return Code(
         Executed(
-            sum(part.instructions for part in parts),
-            **counters,
+            instructions=sum(part.instructions for part in parts),
+            loads=counters["loads"],
+            stores=counters["stores"],
+            atomics=counters["atomics"],
+            shared=counters["shared"],
+            local=counters["local"],
             unknown_loops=sum(part.unknown_loops for part in parts),
         ),
         max(int(one["registers"]) for one in found),
         sum(int(one["spill_bytes"]) for one in found),
         max(int(one["shared_bytes"]) for one in found),
         min(
-            resident_warps(threads_per_block(text), int(one["registers"]), int(one["shared_bytes"]))
+            occupancy(device(TARGET), threads_per_block(text), int(one["registers"]), int(one["shared_bytes"])).warps
             for text, one in zip(texts, found, strict=True)
         ),
     )
@@ -121,34 +126,6 @@ def threads_per_block(ptx: str) -> int:
     sizes = re.search(r"^\.(?:reqntid|maxntid) ([\d, ]+)$", ptx, re.M)
     assert sizes is not None
     return math.prod(int(size) for size in sizes[1].split(","))
-
-
-def resident_warps(threads: int, registers: int, shared_bytes: int) -> int:
-    """Warps of blocks that one multiprocessor holds at once.
-
-    threads, shared_bytes  of a block
-    registers              of a thread; a warp gets them by eights
-
-    >>> resident_warps(128, 40, 0), resident_warps(128, 42, 0), resident_warps(1024, 32, 8320)
-    (48, 40, 64)
-    """
-    chip = device(TARGET)
-    warps = -(-threads // chip.threads_per_warp)
-    warps_by_registers = (
-        _REGISTERS // (-(-max(registers, 1) // 8) * 8 * chip.threads_per_warp) // _SCHEDULERS * _SCHEDULERS
-    )
-    blocks = min(
-        chip.threads_per_core // chip.threads_per_warp // warps,
-        warps_by_registers // warps,
-        chip.shared_bytes_per_core // (shared_bytes + _RESERVED_SHARED_BYTES),
-        _BLOCKS,
-    )
-    return blocks * warps
-
-
-# Of a multiprocessor: CUDA C++ programming guide, "Technical specifications per compute capability", 9.0.
-_REGISTERS, _SCHEDULERS, _BLOCKS = 65536, 4, 32
-_RESERVED_SHARED_BYTES = 1024
 
 
 def _assembled(ptx: str) -> dict[str, int | str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xla_emitters.errors import XlaEmittersError as XlaEmittersError
     from xla_emitters.explore.check import check as check
     from xla_emitters.explore.compile import compile as compile
+    from xla_emitters.explore.cost import cost as cost
     from xla_emitters.explore.jax_program import JaxProgram as JaxProgram
     from xla_emitters.explore.jax_program import from_jax as from_jax
     from xla_emitters.explore.optimize import optimize as optimize
@@ -43,6 +44,7 @@ _HOMES = {
     "XlaEmittersError": "errors",
     "check": "explore.check",
     "compile": "explore.compile",
+    "cost": "explore.cost",
     "from_jax": "explore.jax_program",
     "optimize": "explore.optimize",
     "register_device": "device",
@@ -63,6 +65,7 @@ __all__ = [
     "XlaEmittersError",
     "check",
     "compile",
+    "cost",
     "from_jax",
     "optimize",
     "register_device",

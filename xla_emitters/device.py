@@ -16,8 +16,11 @@ A file with a description of a GPU in XLA's text format is a device too; its nam
 
 A field that the description leaves out is taken from the newest known device whose PTX the GPU runs, and a remark says so.
 
-XLA's heuristics read every one of these fields. Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for
-t4, a100 and b200; XLA device_description.proto for the names in descriptions.
+XLA's heuristics read every one of these fields. What only the cost model reads is in two more tables: a multiprocessor's limits and rates
+(`Device.multiprocessor`, by architecture), and clocks and latencies (`Device.rates`, by model); docs/cost_model.md cites their sources.
+
+Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for t4, a100 and b200; XLA device_description.proto for
+the names in descriptions.
 """
 
 from __future__ import annotations
@@ -30,6 +33,78 @@ from typing import Any
 from xla_emitters.errors import ParseError, Unsupported, UsageError
 from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.text_proto import Message, parse_text_proto
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """Limits and rates of one multiprocessor, by architecture. Rates are lanes (threads' instructions) per clock.
+
+    blocks_max            resident blocks
+    shared_unit_bytes     a block's shared memory is a multiple of it
+    shared_reserved_bytes what the system takes of each block's shared memory
+    fp32, fp16, fp64      additions and multiplications; fp16 counts instructions, each of which does two
+    alu                   integers, comparisons, selections, logic
+    special               reciprocal, exponential, sine ...; also conversions between floating point and integers
+    load_store            accesses to memory, and shuffles
+    dependent_cycles      from an addition to one that reads its result
+    shared_cycles         from a load of shared memory to an instruction that reads it
+    fp64_cycles           as dependent_cycles, for f64
+    """
+
+    blocks_max: int
+    shared_unit_bytes: int
+    shared_reserved_bytes: int
+    fp32: int
+    fp16: int
+    fp64: int
+    load_store: int
+    shared_cycles: int
+    fp64_cycles: int
+    alu: int = 64
+    special: int = 16
+    dependent_cycles: int = 4
+    registers: int = 65536
+    registers_unit: int = 256
+    """Registers are given to a warp in multiples of it."""
+    schedulers: int = 4
+    """Each has a quarter of the registers and starts one instruction per clock."""
+
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" and "Throughput of Native Arithmetic Instructions".
+_MULTIPROCESSORS = {
+    "sm_75": Multiprocessor(16, 256, 0, fp32=64, fp16=64, fp64=2, load_store=16, shared_cycles=23, fp64_cycles=48),
+    "sm_80": Multiprocessor(32, 128, 1024, fp32=64, fp16=128, fp64=32, load_store=32, shared_cycles=29, fp64_cycles=8),
+    "sm_86": Multiprocessor(16, 128, 1024, fp32=128, fp16=64, fp64=2, load_store=32, shared_cycles=30, fp64_cycles=48),
+    "sm_89": Multiprocessor(24, 128, 1024, fp32=128, fp16=64, fp64=2, load_store=32, shared_cycles=30, fp64_cycles=48),
+    "sm_90": Multiprocessor(32, 128, 1024, fp32=128, fp16=128, fp64=64, load_store=32, shared_cycles=29, fp64_cycles=8),
+    "sm_100": Multiprocessor(
+        32, 128, 1024, fp32=128, fp16=128, fp64=64, load_store=32, shared_cycles=29, fp64_cycles=8
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Clock, second-level cache and latencies of one GPU model, for the cost model.
+
+    clock_hz            the highest, which a kernel bound by memory runs at
+    l2_bytes_per_s      of hits, as measured, or three quarters of the cache's width times the clock
+    memory_ns           from a load to its value out of memory, nothing else going on
+    """
+
+    clock_hz: int
+    l2_bytes_per_s: int
+    memory_ns: int
+
+
+_RATES = {
+    "t4": Rates(1590 * 10**6, 1270 * 10**9, 350),
+    "a100": Rates(1410 * 10**6, 5400 * 10**9, 330),
+    "a6000": Rates(1800 * 10**6, 2300 * 10**9, 300),
+    "h100": Rates(1980 * 10**6, 7600 * 10**9, 273),
+    "h200": Rates(1980 * 10**6, 7600 * 10**9, 273),
+    "b200": Rates(1965 * 10**6, 15100 * 10**9, 330),
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +145,17 @@ class Device:
     def compute_capability(self) -> tuple[int, int]:
         number = int(self.architecture.removeprefix("sm_"))
         return number // 10, number % 10
+
+    @property
+    def multiprocessor(self) -> Multiprocessor:
+        """Of its architecture; of one that is not known, that of the newest known architecture that is not newer."""
+        found = _MULTIPROCESSORS.get(self.architecture)
+        return found or _MULTIPROCESSORS[device_running(self.architecture).architecture]
+
+    @property
+    def rates(self) -> Rates:
+        """Of its model; of a GPU that is described in a file, those of the known device that is most like it."""
+        return _RATES.get(self.name) or _RATES[device_running(self.architecture).name]
 
 
 _K = 1024

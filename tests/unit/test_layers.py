@@ -27,6 +27,7 @@ LAYERS = (
     ("rewrite", "sizes"),
     ("graph", "planning"),
     ("emitters", "transforms", "lowering", "buffers", "host", "runtime"),
+    ("pricing",),
     ("pipelines", "universe"),
     ("explore",),
     ("page",),

@@ -18,7 +18,6 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -199,35 +198,24 @@ def dumped(directory: Path) -> str | None:
     return next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
 
 
-@dataclass(frozen=True)
-class _Rates:
-    """What XLA's cost model reads of a GPU and our emitters do not: it decides which fusions are made.
-
-    fpus   floating-point units of one multiprocessor
-    """
-
-    clock_ghz: float
-    fpus: int
-    memory_bytes: int
-
-
-_RATES = {
-    "t4": _Rates(1.59, 64, 16 * 2**30),
-    "a100": _Rates(1.41, 64, 42331013120),
-    "a6000": _Rates(1.8, 128, 51041271808),
-    "h100": _Rates(1.98, 128, 84942979072),
-    "h200": _Rates(1.98, 128, 151397597184),
-    "b200": _Rates(1.965, 128, 191514411008),
+_MEMORY_BYTES = {
+    "t4": 16 * 2**30,
+    "a100": 42331013120,
+    "a6000": 51041271808,
+    "h100": 84942979072,
+    "h200": 151397597184,
+    "b200": 191514411008,
 }
+"""What XLA's cost model reads of a GPU and our emitters do not: it decides which fusions are made."""
 
 
 def description(chip: Device) -> str:
     """`chip` as the text of XLA's GpuTargetConfigProto, with the fields that its heuristics read.
 
-    A device that is not in `_RATES` is taken to be as fast as the newest of those that is not newer.
+    A device that is not in `_MEMORY_BYTES` is taken to be as large and as fast as the newest of those that is not newer.
     """
     major, minor = chip.compute_capability
-    rates = _RATES[chip.name if chip.name in _RATES else device_running(chip.architecture).name]
+    known = chip.name if chip.name in _MEMORY_BYTES else device_running(chip.architecture).name
     numbers = {
         "threads_per_block_limit": chip.threads_per_block_max,
         "threads_per_warp": chip.threads_per_warp,
@@ -236,7 +224,7 @@ def description(chip: Device) -> str:
         "shared_memory_per_core": chip.shared_bytes_per_core,
         "threads_per_core_limit": chip.threads_per_core,
         "core_count": chip.cores,
-        "fpus_per_core": rates.fpus,
+        "fpus_per_core": chip.multiprocessor.fp32,
         "block_dim_limit_x": chip.grid_max_x,
         "block_dim_limit_y": chip.grid_max_y,
         "block_dim_limit_z": 65535,
@@ -245,8 +233,8 @@ def description(chip: Device) -> str:
         "thread_dim_limit_z": 64,
         "memory_bandwidth": chip.bandwidth_bytes_per_s,
         "l2_cache_size": chip.l2_bytes,
-        "clock_rate_ghz": rates.clock_ghz,
-        "device_memory_size": rates.memory_bytes,
+        "clock_rate_ghz": chip.rates.clock_hz / 10**9,
+        "device_memory_size": _MEMORY_BYTES[known],
         "registers_per_core_limit": 65536,
         "registers_per_block_limit": 65536,
         "device_address_bits": 64,

@@ -21,12 +21,13 @@ from xla_emitters.lowering.tools import STAGE, TIMEOUT_SECONDS, find_tool, run_t
 
 @dataclass(frozen=True)
 class EntryResources:
-    """The resources of one kernel by ptxas: registers and spilled bytes (stores, loads) per thread, and static shared bytes."""
+    """The resources of one kernel by ptxas: registers, spilled bytes (stores, loads) and stack bytes per thread; static shared bytes."""
 
     name: str
     registers: int
     spill_bytes: int
     shared_bytes: int
+    stack_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,11 @@ def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
         spilled = re.findall(r"(\d+) bytes spill", part)
         shared = re.search(r"(\d+) bytes smem", part)
         found[name] = EntryResources(
-            name, int(used[1]) if used else 0, sum(map(int, spilled)), int(shared[1]) if shared else 0
+            name,
+            int(used[1]) if used else 0,
+            sum(map(int, spilled)),
+            int(shared[1]) if shared else 0,
+            max(map(int, re.findall(r"(\d+) bytes stack frame", part)), default=0),
         )
     return tuple(found[name] for name in names if name in found)
 

@@ -42,6 +42,9 @@ VERBS = {
     "show": (
         "write one HTML file to look at: every pass, all stages side by side, which thread touches what",
         "xla-emitters show examples/gelu.hlo -o gelu.html",
+    "cost": (
+        "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
+        "xla-emitters cost examples/gelu.hlo --target h200,a6000",
     ),
     "optimize": (
         "print a module as the real XLA:GPU optimizes it, without a GPU (extras [xla,ptxas])",
@@ -56,7 +59,7 @@ VERBS = {
 }
 EPILOG = """\
 'xla-emitters opt ...' is the same as 'xla-emitters-opt ...'.
-exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers differ, 4 a tool or an extra is missing,
+exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers differ or a --fail-on holds, 4 a tool or an extra is missing,
 70 a bug of ours (with a reproducer)"""
 
 

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--access-report",
         action="store_true",
-        help="on the CPU: print bytes, bank conflicts and memory sectors of each load and store",
+        help="on the CPU: print bytes, bank conflicts and memory sectors, in total and of each load and store",
     )
     parser.add_argument(
         "--json", action="store_true", help="of a program: compiles, kernels, library calls and runs, on one line"

@@ -276,8 +276,10 @@ def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """A tile of 33 columns: no bank conflict either way."""
     code, out, err = run(capsys, TRANSPOSE, "--stage", "xla_gpu", "--access-report", "--sanitize")
     assert (code, err) == (0, "")
-    head, *rows = out[out.index("kernel fusion:") :].splitlines()[1:6]
-    assert head.split() == ["access", "of", "bytes", "requests", "bank", "ways", "sectors", "from"]
+    reads, writes, total, head, *rows = out[out.index("kernel fusion:") :].splitlines()[1:9]
+    assert [line.split(":")[0] for line in (reads, writes, total)] == ["global reads", "global writes", "shared memory"]
+    assert total.endswith("1 bank ways (worst 1)")
+    assert head.split() == ["access", "copies", "of", "bytes", "requests", "bank", "ways", "sectors", "from"]
     shared = [row for row in rows if "the shared tensor<32x1x33xf32>  4 " in row]
     assert [re.search(r"f32>  4 +(\d+) +(\d+) +-  ", row).groups()[1] for row in shared] == ["1", "1"]  # pyright: ignore[reportOptionalMemberAccess]
     assert all("seed_listing.hlo:" in row for row in rows)

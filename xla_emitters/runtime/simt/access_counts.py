@@ -16,7 +16,7 @@ Source: CUDA C++ best practices guide, "Device memory spaces".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,7 @@ class AccessCount:
     bank_ways          of shared memory: the mean over the parts of requests; 0 for global memory
     worst_bank_ways    the most of any part
     sectors            of global memory, per request: the mean; 0 for shared memory
+    parts              of requests to shared memory that are served separately; 0 for global memory
     """
 
     op: str
@@ -55,6 +56,7 @@ class AccessCount:
     bank_ways: float
     worst_bank_ways: int
     sectors: float
+    parts: int
 
 
 @dataclass
@@ -93,7 +95,7 @@ class AccessCounter(Watcher):
         for (op, name, space, is_store, size), sums in self._sums.items():
             ways, per_request = sums.ways / max(1, sums.parts), sums.sectors / max(1, sums.requests)
             where = (op.name, place_of(op), name, space.value, is_store, size)
-            found.append(AccessCount(*where, sums.requests, ways, sums.worst, per_request))
+            found.append(AccessCount(*where, sums.requests, ways, sums.worst, per_request, sums.parts))
         return tuple(found)
 
 
@@ -134,6 +136,13 @@ def sectors(warps: Array, size: int) -> Array:
     return _is_new(_covered(warps, size, SECTOR)).sum(axis=1)
 
 
+def sectors_of(warps: Array, size: int) -> tuple[Array, Array]:
+    """The different sectors of each request: (row of `warps`, number of the sector), two arrays of one length."""
+    covered = _covered(warps, size, SECTOR)
+    places = np.nonzero(_is_new(covered))
+    return places[0], covered[places]
+
+
 def _covered(offsets: Array, size: int, unit: int) -> Array:
     """The numbers of the units of `unit` bytes that each row's accesses touch, sorted, with repetitions; NOBODY first."""
     pieces = np.arange(0, size, min(size, unit))
@@ -150,17 +159,45 @@ def _is_new(numbers: Array) -> Array:
 
 
 def access_table(counts: Iterable[AccessCount]) -> str:
-    """One row per op and buffer."""
-    rows = [("access", "of", "bytes", "requests", "bank ways", "sectors", "from")]
+    """Totals of each memory, then one row for each access: equal ones, as unrolling makes them, are one row with their number.
+
+    Accesses are equal where all but the number of requests agrees; `requests` is the sum over the copies.
+    """
+    groups: dict[tuple[object, ...], list[AccessCount]] = {}
     for count in counts:
-        ways = f"{count.bank_ways:.3g}"
-        if count.bank_ways and f"{count.worst_bank_ways}" != ways:
-            ways += f" (worst {count.worst_bank_ways})"
-        is_shared = count.space == Space.SHARED.value
-        ways, per_request = (ways, "-") if is_shared else ("-", f"{count.sectors:.3g}")
         kind = "write" if count.is_store else "read"
-        size, requests = str(count.bytes_per_thread), str(count.requests)
-        rows.append((f"{kind} {count.op}", count.memory, size, requests, ways, per_request, count.place))
+        key = (kind, count.op, count.memory, count.space, count.bytes_per_thread, count.place)
+        key += (f"{count.bank_ways:.3g}", count.worst_bank_ways, f"{count.sectors:.3g}")
+        groups.setdefault(key, []).append(count)
+    rows = [("access", "copies", "of", "bytes", "requests", "bank ways", "sectors", "from")]
+    for (kind, op, memory, *_), copies in groups.items():
+        first, requests = copies[0], sum(copy.requests for copy in copies)
+        ways = f"{first.bank_ways:.3g}"
+        if first.bank_ways and f"{first.worst_bank_ways}" != ways:
+            ways += f" (worst {first.worst_bank_ways})"
+        is_shared = first.space == Space.SHARED.value
+        ways, per_request = (ways, "-") if is_shared else ("-", f"{first.sectors:.3g}")
+        where = (f"{kind} {op}", str(len(copies)), str(memory), str(first.bytes_per_thread))
+        rows.append((*where, str(requests), ways, per_request, first.place))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(lines)
+    return "\n".join([*_totals([count for copies in groups.values() for count in copies]), *lines])
+
+
+def _totals(counts: Sequence[AccessCount]) -> list[str]:
+    """A line for reads and one for writes of global memory, and one for shared memory, where there are some."""
+    lines: list[str] = []
+    for kind, is_store in (("reads", False), ("writes", True)):
+        found = [count for count in counts if count.space == Space.GLOBAL.value and count.is_store == is_store]
+        if requests := sum(count.requests for count in found):
+            moved = sum(count.sectors * count.requests for count in found)
+            lines.append(
+                f"global {kind}: {requests} requests, {moved:.0f} sectors ({moved / requests:.3g} a request), {moved * SECTOR:.0f} bytes"
+            )
+    found = [count for count in counts if count.space == Space.SHARED.value]
+    if parts := sum(count.parts for count in found):
+        ways = sum(count.bank_ways * count.parts for count in found) / parts
+        worst = max(count.worst_bank_ways for count in found)
+        requests = sum(count.requests for count in found)
+        lines.append(f"shared memory: {requests} requests, {ways:.3g} bank ways (worst {worst})")
+    return lines

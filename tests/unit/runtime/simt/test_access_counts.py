@@ -1,5 +1,7 @@
 """Bank conflicts and sectors, against what the definition says, one request after the other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from unit.runtime.simt.watched_kernels import EXCHANGE, EXCHANGE_LLVM, pointers, tensors
@@ -98,12 +100,25 @@ def test_an_atomic_update_in_one_go_is_a_store():
     assert (count.op, count.is_store, count.requests, count.sectors) == ("llvm.atomicrmw", True, 2, 4)
 
 
-def test_the_table_has_a_row_per_access():
-    rows = access_table(counts(EXCHANGE.replace("%full[%reversed]", "%full[%t]"))).splitlines()
-    assert [row.split()[:2] for row in rows[1:]] == [
+def test_the_table_has_totals_and_a_row_per_access():
+    *totals, head, first, second, third = access_table(
+        counts(EXCHANGE.replace("%full[%reversed]", "%full[%t]"))
+    ).splitlines()
+    assert [row.split()[:2] for row in (first, second, third)] == [
         ["write", "tensor.insert"],
         ["read", "tensor.extract"],
         ["write", "tensor.insert"],
     ]
-    assert rows[0].split() == ["access", "of", "bytes", "requests", "bank", "ways", "sectors", "from"]
-    assert rows[2].endswith("transpose.3 (t.hlo:4:8)")
+    assert head.split() == ["access", "copies", "of", "bytes", "requests", "bank", "ways", "sectors", "from"]
+    assert second.endswith("transpose.3 (t.hlo:4:8)")
+    # 64 threads write 4 bytes each: two requests of four sectors.
+    assert totals[0] == "global writes: 2 requests, 8 sectors (4 a request), 256 bytes"
+    assert totals[1].startswith("shared memory: 4 requests, ")
+
+
+def test_equal_accesses_are_one_row():
+    """An unrolled loop's four loads: one row with the sum of their requests; another number of sectors is another row."""
+    one = AccessCount("llvm.load", "p (f.hlo:1:1)", "argument 0", "global", False, 4, 10, 0.0, 0, 4.0, 0)
+    head, *rows = access_table([one, one, one, one, replace(one, sectors=32.0)]).splitlines()[1:]
+    assert [row.split()[2:3] + row.split()[6:8] for row in rows] == [["4", "40", "-"], ["1", "10", "-"]]
+    assert "copies" in head

@@ -16,7 +16,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 NOT_COUNTED = ("NOP", "ACQBULK")
@@ -60,6 +60,7 @@ class Executed:
     """Counts for one thread. Loads, stores and atomic updates of global memory, and accesses to shared and local memory: bytes -> count.
 
     unknown_loops  number of loops with unknown trip count; they count as one trip
+    opcodes        opcode with its modifiers -> count, all instructions
     """
 
     instructions: int
@@ -69,6 +70,7 @@ class Executed:
     shared: Counter[int]
     local: Counter[int]
     unknown_loops: int
+    opcodes: Counter[str] = field(default_factory=Counter[str])
 
 
 # The counter of each opcode. Generic loads and stores count as global memory: accesses to shared memory have opcodes of their own.
@@ -84,8 +86,8 @@ _ACCESSES = {
 def executed(sass: str) -> Executed:
     """The counts for `sass`, nvdisasm's text of one kernel and its subroutines."""
     functions = parse(sass)
-    calls = _calls(functions)
-    instructions, unknown = 0, 0
+    calls = calls_of(functions)
+    unknown, opcodes = 0, Counter[str]()
     accesses: dict[str, Counter[int]] = {kind: Counter() for kind in _ACCESSES}
     for function in functions:
         unknown += sum(loop.trips is None for loop in function.loops)
@@ -93,14 +95,20 @@ def executed(sass: str) -> Executed:
             times = calls[function.name] * function.trips_at(instruction)
             if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
                 continue
-            instructions += times
+            opcodes[instruction.opcode] += times
             for kind, names in _ACCESSES.items():
                 if instruction.name in names:
                     accesses[kind][instruction.access_bytes] += times
-    return Executed(instructions, **accesses, unknown_loops=unknown)
+    return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
 
 
-def _calls(functions: Sequence[Function]) -> Counter[str]:
+def kernels_of(sass: str) -> dict[str, str]:
+    """nvdisasm's text of several kernels, by the name of the kernel; subroutines are in the text of the kernel that they are for."""
+    parts = re.split(r"^\s*\.section\s+\.text\.([\w$]+),.*$", sass, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def calls_of(functions: Sequence[Function]) -> Counter[str]:
     """The number of calls of each function by one thread; 1 for the kernel itself."""
     entry = functions[0].name
     calls: Counter[str] = Counter()
@@ -245,12 +253,13 @@ class Function:
         """The trip count if the branch at the end of block `number` leaves the loop; None if it is unknown."""
         branch = self.blocks[number][-1]
         inside = [after in body for after in self.successors[number]]
-        # Only branches with one guard: `@P0 BRA P1, ...` has two.
-        if not branch.guard or len(inside) != 2 or inside[0] == inside[1] or len(branch.operands) != 1:
+        # `@P0 BRA ...` or, for a uniform predicate, `BRA.U UP0, ...`; `@P0 BRA P1, ...` has two conditions.
+        conditions = [part for part in (branch.guard.lstrip("@"), *branch.operands[:-1]) if part]
+        if len(conditions) != 1 or len(inside) != 2 or inside[0] == inside[1]:
             return None
-        predicate = branch.guard.lstrip("@!")
-        # The branch jumps to its label if the guard holds.
-        leaves_when = (not inside[0]) != branch.guard.startswith("@!")
+        predicate = conditions[0].lstrip("!")
+        # The branch jumps to its label if the condition holds.
+        leaves_when = (not inside[0]) != conditions[0].startswith("!")
         place = self._definition(self.blocks[number][:-1], predicate)
         while place is not None and (copied := _copied(self.blocks[number][place])):
             predicate, place = copied, self._definition(self.blocks[number][:place], copied)

@@ -6,22 +6,10 @@ from collections import Counter
 
 import pytest
 from tools_here import SASS, needs
+from unit.pricing.sass_listing import listing
 
-from xla_emitters.explore.sass import executed, parse
 from xla_emitters.lowering.machine_code import assemble, disassemble
-
-
-def listing(text: str, name: str = "fusion") -> str:
-    """nvdisasm's form of instructions and labels, 16 bytes an instruction."""
-    lines = [f".text.{name}:"]
-    address = 0
-    for line in (line.strip() for line in text.strip().splitlines()):
-        if line.endswith(":"):
-            lines.append(line)
-        else:
-            lines.append(f"        /*{address:04x}*/                   {line} ;")
-            address += 16
-    return "\n".join(lines)
+from xla_emitters.pricing.sass import executed, kernels_of, parse
 
 
 def test_straight_line_counts_once_without_what_computes_nothing() -> None:
@@ -222,3 +210,34 @@ def test_a_loop_that_ptxas_made() -> None:
     """A thousand loads, however ptxas lays out the loop."""
     found = executed(disassemble(assemble(LOOP, "sm_90").cubin))
     assert (found.loads, found.stores, found.unknown_loops) == (Counter({4: 1000}), Counter({4: 1}), 0)
+
+
+def test_a_loop_whose_condition_is_a_uniform_predicate() -> None:
+    """sm_100's form: the predicate is the branch's operand. UP0 is true before the loop and false after a trip: two trips."""
+    found = executed(
+        listing("""
+            UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x80, 0x8
+            .L_x_0:
+            LDG.E R4, desc[UR4][R2.64]
+            UPLOP3.LUT UP1, UPT, UPT, UPT, UP0, 0x80, 0x8
+            UPLOP3.LUT UP0, UPT, UPT, UPT, UPT, 0x40, 0x4
+            BRA.U UP1, `(.L_x_0)
+            EXIT
+        """)
+    )
+    assert (found.loads, found.unknown_loops) == (Counter({4: 2}), 0)
+
+
+def test_opcodes_are_counted_with_their_trips() -> None:
+    found = executed(listing("FADD R1, R0, R0\nFADD R2, R1, R1\nEXIT"))
+    assert found.opcodes == Counter({"FADD": 2, "EXIT": 1})
+
+
+def test_each_kernel_of_a_text_has_its_subroutines() -> None:
+    parts = [
+        f'\t.section\t.text.{name},"ax",@progbits\n{listing(text, name)}'
+        for name, text in (("a", "EXIT"), ("b", "NOP"))
+    ]
+    found = kernels_of("\n".join(parts))
+    assert list(found) == ["a", "b"]
+    assert [executed(text).instructions for text in found.values()] == [1, 0]

@@ -1,0 +1,66 @@
+"""Conditions of `--fail-on`: what holds, and that everything but comparisons of fields is a usage error."""
+
+from __future__ import annotations
+
+import pytest
+from unit.pricing.example import EXAMPLE
+
+from xla_emitters.errors import UsageError
+from xla_emitters.pricing.fail_on import FIELDS, condition
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("spills > 0", False),
+        ("spills == 0", True),
+        ("registers >= 24 and occupancy < 1", True),
+        ("not occupancy < 1 or bound == 'memory'", True),
+        ("0 < bytes_ratio <= 1.5", True),
+        ("bytes_moved / bytes_needed > 2 * bytes_ratio", False),
+        ("time > -1", True),
+        ("bound != 'memory'", False),
+        ("operations / shared_bytes > 1", False),  # of a kernel without shared memory: not a number
+        ("bytes_needed_exact", True),
+    ],
+)
+def test_conditions(text: str, holds: bool) -> None:
+    assert condition(text).holds(EXAMPLE) is holds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "spills >",
+        "spill > 0",
+        "spills",
+        "'memory'",
+        "bound > 'a'",
+        "bound == 3",
+        "classes['f32'] > 3",
+        "__import__('os').system('true') == 0",
+        "traffic.sampled > 3",
+        "[x for x in ()] == 0",
+        "(lambda: 1)() > 0",
+        "occupancy and spills > 0",
+        "-bound == 'x'",
+        "registers ** 9 > 1",
+        "time > 1j",
+        "time > None",
+        "spills > 0\nspills < 1",
+        "a" * 5000,
+        "(" * 500 + "time" + ")" * 500 + " > 0",
+    ],
+)
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        condition(text)
+    assert raised.value.exit_code == 2
+
+
+def test_the_nearest_field_is_named() -> None:
+    with pytest.raises(UsageError) as raised:
+        condition("register > 3")
+    assert "registers" in raised.value.help
+    assert {"spills", "time", "bound", "occupancy"} <= FIELDS.keys()

@@ -1,0 +1,44 @@
+"""Costs as text: short, aligned, and with the figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unit.pricing.example import EXAMPLE
+
+from xla_emitters.pricing.report import bytes_text, kernel_text, microseconds, program_text
+
+
+def test_figures_have_units() -> None:
+    assert [microseconds(time) for time in (0.5, 12.34, 2410.7)] == ["0.50 us", "12.3 us", "2,411 us"]
+    assert [bytes_text(size) for size in (12, 50_331_648, 2 * 10**9)] == ["12 B", "50.3 MB", "2 GB"]
+
+
+def test_one_kernel_is_a_column_a_device() -> None:
+    other = replace(EXAMPLE, target="a6000", registers=25, spills=8, stack=16, unknown_loops=1)
+    title, *rows = kernel_text([EXAMPLE, other]).splitlines()
+    assert title == "kernel fusion"
+    starts = {row.index(cell) for row, cell in zip(rows, ("h200", "14.0 us", "11.0 us"), strict=False)}
+    assert len(starts) == 1
+    found = {row[: starts.pop()].strip() if starts else row[:17].strip(): row for row in rows}
+    assert "a6000" in rows[0]
+    text = "\n".join(rows)
+    assert "24, no spills" in text
+    assert "25, 8 bytes spilled, 16 bytes of stack" in text
+    assert "at most 60, 1 unknown loops once" in text
+    assert "12 kB a multiprocessor, 16 kB needed" in text
+    assert len(rows) < 40
+    assert not any(row.strip().startswith(("shared memory", "bank conflicts")) for row in rows), found
+
+
+def test_of_several_the_longest_is_first_and_launches_count() -> None:
+    kernels = [EXAMPLE, replace(EXAMPLE, name="often", time=2.0, time_low=1.0, time_high=3.0, launches=10)]
+    lines = program_text("m", kernels, ["gemm", "gemm", "sort"], is_estimate=True).splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["kernel", "often", "fusion"]
+    assert lines[4] == "all launches: 34.0 us, between 21.0 us and 55.0 us"
+    assert "every branch" in lines[5]
+    assert lines[6] == "not priced: library calls gemm (2), sort"
+
+
+def test_a_program_without_kernels_says_so() -> None:
+    assert program_text("m", [], ["gemm"], is_estimate=False).splitlines()[-1] == "no kernels"

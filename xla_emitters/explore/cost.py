@@ -1,0 +1,157 @@
+"""`xe.cost`: what every kernel of a fusion or a module costs on one or several devices, without a GPU.
+
+xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   "memory"
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.device import DEFAULT_DEVICE, device
+from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.price import machine_code_of, price_kernel
+from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
+from xla_emitters.program.steps import steps_in
+from xla_emitters.rewrite.recorder import Observer
+
+STAGE = EXECUTABLE_STAGES[-1]
+
+
+@dataclass(frozen=True)
+class ProgramCost:
+    """The kernels of a program on one device.
+
+    kernels        in the order of their first launches
+    library_calls  that are not priced: names of functions, one for each call
+    is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count is counted once, and each branch is
+    """
+
+    target: str
+    kernels: tuple[KernelCost, ...]
+    library_calls: tuple[str, ...] = ()
+    is_estimate: bool = False
+
+    @property
+    def time(self) -> float:
+        """Microseconds that all launches are expected to take, one after the other, library calls left out."""
+        return sum(kernel.time * kernel.launches for kernel in self.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "time": self.time,
+            "kernels": [kernel.to_json() for kernel in self.kernels],
+            "library_calls": list(self.library_calls),
+            "launches_known": not self.is_estimate,
+        }
+
+
+@dataclass(frozen=True)
+class CostReport:
+    """What a program costs, for each device that was asked for."""
+
+    name: str
+    costs: tuple[ProgramCost, ...]
+
+    @property
+    def kernels(self) -> tuple[KernelCost, ...]:
+        """Of all devices."""
+        return tuple(kernel for cost in self.costs for kernel in cost.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        return {"name": self.name, "targets": [cost.to_json() for cost in self.costs]}
+
+    def __str__(self) -> str:
+        from xla_emitters.pricing.report import report_text
+
+        return report_text(self.name, [(cost.kernels, cost.library_calls, cost.is_estimate) for cost in self.costs])
+
+
+def cost(
+    source: str | Path | Program | DynamicProgram | ModuleOp,
+    *,
+    targets: Sequence[str] = (DEFAULT_DEVICE,),
+    fusion: str | None = None,
+    hero_rules: str = "current",
+    triton: str = "split",
+) -> CostReport:
+    """The cost of every kernel.
+
+    source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program: what it was compiled from is used
+    targets  devices or architectures
+    fusion   only the kernels of this fusion instruction
+    raises   what `compile` raises; ToolError without ptxas and nvdisasm; Unsupported for programs with unknown sizes
+    """
+    if isinstance(source, DynamicProgram):
+        raise Unsupported(f"{source.name} is a program: no kernels are made of programs yet", stage="cost")
+    if not targets:
+        raise UsageError("no target is given", stage="cost")
+    if isinstance(source, Program):
+        source, fusion = source.hlo, fusion or source.fusion
+    module = source if isinstance(source, ModuleOp) else read_module(source)
+    options = [
+        CompileOptions(target=target, fusion=fusion, hero_rules=hero_rules, triton=triton, record="none")  # pyright: ignore
+        for target in targets
+    ]
+    found = [_cost_of(module, each) for each in options]
+    return CostReport(found[0][0], tuple(each for _, each in found))
+
+
+def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+    """The program's name, and its cost on one device."""
+    kept: list[tuple[PlannedKernel, ModuleOp]] = []
+
+    def keep(planned: PlannedKernel) -> Observer:
+        return lambda name, at, kernel: kept.append((planned, kernel.clone())) if at == STAGE else None
+
+    program = compile_module(module, options, observers=keep)
+    chip = device(options.target)
+    calls = tuple(step.name for step in steps_in(program.steps) if isinstance(step, LibraryCall))
+    if not kept:
+        return program.name, ProgramCost(chip.name, (), calls)
+    code = machine_code_of(program.code, chip.architecture)
+    launches = Counter[str]()
+    is_estimate = _count_launches(program.steps, 1, launches)
+    reached = {kernel.name: kernel for kernel in program.kernels}
+    if len(reached) < len(kept):
+        # A kernel that no step launches.
+        kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
+    kernels = [
+        replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
+        for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
+    ]
+    return program.name, ProgramCost(chip.name, tuple(kernels), calls, is_estimate)
+
+
+def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str]) -> bool:
+    """Adds how often one run launches each kernel; returns whether that is a guess."""
+    is_estimate = False
+    for step in steps:
+        match step:
+            case Kernel():
+                launches[step.name] += times
+            case Loop():
+                trips = times * (step.trips or 1)
+                is_estimate |= step.trips is None
+                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches)
+            case Branch():
+                is_estimate = True
+                for branch in step.branches:
+                    _count_launches(branch, times, launches)
+            case _:
+                pass
+    return is_estimate

@@ -1,0 +1,10 @@
+"""What a kernel costs, without a GPU: resources, instructions, bytes, and an expected time with the bound that gives it.
+
+    PTX ─ptxas─> registers, spills, shared bytes ─occupancy─> resident warps ┐
+        └nvdisasm─> SASS ─issue─> cycles of pipes                            │
+                         └latency─> cycles of one warp, bytes in flight      ├─model─> KernelCost ─report─> text, JSON
+    kernel's IR ─executor, traffic─> sectors, bank conflicts                 │
+    HLO ─maps, footprint─> bytes that must move                              ┘
+
+The model is described in docs/cost_model.md. Its times are expectations with a range, never measurements.
+"""

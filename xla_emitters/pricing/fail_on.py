@@ -1,0 +1,141 @@
+"""Conditions on the fields of a cost, for `--fail-on`: a small part of Python's expressions.
+
+    condition("spills > 0")                                          ->  holds where ptxas spilled
+    condition("bytes_ratio > 1.5 and bound == 'memory'")
+    condition("time > 20 or not occupancy >= 0.5")
+
+Allowed are the fields of `KernelCost` that are numbers, texts or truth values, constants, + - * /, comparisons, and, or, not. Nothing is
+called and nothing else is looked up: the expression is read into a tree, and the tree is evaluated here.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from xla_emitters.errors import UsageError
+from xla_emitters.pricing.model import KernelCost
+
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
+_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {ast.Not: operator.not_, ast.USub: operator.neg}
+FIELDS = {
+    field.name: str(field.type) for field in fields(KernelCost) if str(field.type) in ("int", "float", "str", "bool")
+}
+"""Name -> type of each field that a condition may name."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What `--fail-on` was given."""
+
+    text: str
+    tree: ast.expr
+
+    def holds(self, cost: KernelCost) -> bool:
+        return bool(_value(self.tree, cost))
+
+
+def condition(text: str) -> Condition:
+    """raises UsageError for what is no condition on fields of a cost, with the name that is meant where one is near."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"--fail-on '{text}' is no expression", stage="cost", help=_EXAMPLE) from error
+    kind = _kind(tree, text)
+    if kind != "bool":
+        raise UsageError(f"--fail-on '{text}' is a number or a text, not a condition", stage="cost", help=_EXAMPLE)
+    return Condition(text, tree)
+
+
+_EXAMPLE = "for example --fail-on 'spills > 0 or occupancy < 0.5'"
+
+
+def _kind(node: ast.expr, text: str) -> str:
+    """The type of a node's value: "number", "str" or "bool". raises UsageError."""
+    match node:
+        case ast.Constant(value=bool()):
+            return "bool"
+        case ast.Constant(value=int() | float()):
+            return "number"
+        case ast.Constant(value=str()):
+            return "str"
+        case ast.Name(id=name) if name in FIELDS:
+            return {"int": "number", "float": "number"}.get(FIELDS[name], FIELDS[name])
+        case ast.Name(id=name):
+            near = difflib.get_close_matches(name, FIELDS, n=1)
+            help = f"{near[0]}?" if near else f"one of: {', '.join(FIELDS)}"
+            raise UsageError(f"--fail-on '{text}': a cost has no field '{name}'", stage="cost", help=help)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            _wanted(("number",), text, left, right)
+            return "number"
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            _wanted(("number",), text, operand)
+            return "number"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            _wanted(("bool",), text, operand)
+            return "bool"
+        case ast.BoolOp(values=values):
+            _wanted(("bool",), text, *values)
+            return "bool"
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARE for op in ops):
+            kinds = {_kind(each, text) for each in (left, *others)}
+            if len(kinds) > 1 or (kinds != {"number"} and not all(isinstance(op, ast.Eq | ast.NotEq) for op in ops)):
+                raise UsageError(f"--fail-on '{text}' compares a {' with a '.join(sorted(kinds))}", stage="cost")
+            return "bool"
+        case _:
+            raise UsageError(
+                f"--fail-on '{text}': '{ast.unparse(node)}' is not allowed",
+                stage="cost",
+                help=f"fields, numbers, texts, + - * /, comparisons, and, or, not; {_EXAMPLE}",
+            )
+
+
+def _wanted(kinds: tuple[str, ...], text: str, *nodes: ast.expr) -> None:
+    for node in nodes:
+        if (kind := _kind(node, text)) not in kinds:
+            raise UsageError(
+                f"--fail-on '{text}': '{ast.unparse(node)}' is a {kind}, wanted a {kinds[0]}",
+                stage="cost",
+                help=_EXAMPLE,
+            )
+
+
+def _value(node: ast.expr, cost: KernelCost) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return getattr(cost, name)
+        case ast.BinOp(left=left, op=op, right=right):
+            try:
+                return _BINARY[type(op)](_value(left, cost), _value(right, cost))
+            except ZeroDivisionError:
+                return float("nan")
+        case ast.UnaryOp(op=op, operand=operand):
+            return _UNARY[type(op)](_value(operand, cost))
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(_value(each, cost) for each in values)
+        case ast.BoolOp(values=values):
+            return any(_value(each, cost) for each in values)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            values = [_value(each, cost) for each in (left, *others)]
+            return all(_COMPARE[type(op)](a, b) for op, a, b in zip(ops, values[:-1], values[1:], strict=True))
+        case _:
+            raise AssertionError(f"not checked: {ast.dump(node)}")

@@ -1,0 +1,177 @@
+"""How long one warp alone takes for a kernel, and how many bytes of loads it has under way: its instructions in order, with latencies.
+
+    LDG R4 ;  LDG R6 ;  FADD R8, R4, R6 ;  STG R8      ->   2 + memory_cycles + 4 ... cycles; 8 bytes in flight
+
+A warp starts one instruction a cycle, in order, and waits for the operands that earlier ones have not yet written. Loads that are started
+before the first one is read are under way together. A loop is run twice; what its second trip takes is what all others take. Both
+sides of a branch are run, one after the other, and a subroutine at each call, as in `sass.executed`: an upper bound.
+What is not modelled: other warps that want the same pipe (that is the issue bound), instruction cache misses, operands of a pair of
+registers beyond the first.
+Source: R. Volkov, "Better performance at lower occupancy" (GTC 2010), for loads in flight instead of warps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xla_emitters.pricing.issue import class_of
+from xla_emitters.pricing.sass import NOT_COUNTED, Function, Instruction
+
+_REGISTER = re.compile(r"\b(U?R\d+|U?P\d)\b")
+_WITHOUT_RESULT = (
+    "STG",
+    "ST",
+    "STS",
+    "STL",
+    "RED",
+    "REDG",
+    "BRA",
+    "EXIT",
+    "BSSY",
+    "BSYNC",
+    "BAR",
+    "RET",
+    "CALL",
+    "WARPSYNC",
+)
+_TRIPS_SIMULATED = 2
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Cycles from an instruction to one that reads its result.
+
+    memory     loads of global memory, and atomic updates that return a value
+    shared     loads of shared and of local memory
+    barrier    from the last warp's arrival
+    """
+
+    memory: int
+    shared: int
+    fp64: int
+    dependent: int
+    special: int = 20
+    exchange: int = 24
+    barrier: int = 20
+
+    def of(self, instruction: Instruction) -> int:
+        match class_of(instruction.opcode).name:
+            case "global" | "atomic":
+                return self.memory
+            case "shared" | "local":
+                # A thread's own arrays stay in the first-level cache.
+                return self.shared
+            case "f64":
+                return self.fp64
+            case "special" | "convert":
+                return self.special
+            case "exchange":
+                return self.exchange
+            case _:
+                # Values of constant memory and of special registers.
+                return self.special if instruction.name in ("S2R", "S2UR", "LDC") else self.dependent
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One warp's way through a kernel.
+
+    cycles           from its first instruction to its last
+    bytes_in_flight  of a thread: the most bytes of loads of global memory that are under way at once
+    """
+
+    cycles: float
+    bytes_in_flight: int
+
+
+def walk(functions: Sequence[Function], latencies: Latencies) -> Walk:
+    """functions  the kernel, then its subroutines, as `sass.parse` gives them"""
+    walker = _Walker({function.name: function for function in functions}, latencies)
+    walker.call(functions[0].name, 0)
+    return Walk(walker.now + walker.added, walker.most_bytes)
+
+
+class _Walker:
+    """now: the cycle; ready: register -> when it can be read; added: cycles of trips that were not simulated."""
+
+    def __init__(self, functions: dict[str, Function], latencies: Latencies) -> None:
+        self.functions = functions
+        self.latencies = latencies
+        self.now = 0.0
+        self.added = 0.0
+        self.ready: dict[str, float] = {}
+        self.loads: list[tuple[float, int]] = []
+        self.most_bytes = 0
+
+    def call(self, name: str, depth: int) -> None:
+        function = self.functions.get(name)
+        if function is None or depth > len(self.functions):
+            return
+        self._blocks(function, frozenset(range(len(function.blocks))), None, depth)
+
+    def _blocks(self, function: Function, blocks: frozenset[int], inside: int | None, depth: int) -> None:
+        """Runs `blocks` in order of address; those of an inner loop as often as it has trips. inside: header of the loop that they are."""
+        inner = [loop for loop in function.loops if loop.blocks <= blocks and loop.header != inside]
+        outermost = [loop for loop in inner if not any(loop.blocks < other.blocks for other in inner)]
+        done: set[int] = set()
+        for number in sorted(blocks):
+            if number in done:
+                continue
+            loop = next((loop for loop in outermost if number in loop.blocks), None)
+            if loop is None:
+                for instruction in function.blocks[number]:
+                    self._step(function, instruction, depth)
+                continue
+            trips, before = loop.trips or 1, (0.0, 0.0)
+            for _ in range(min(trips, _TRIPS_SIMULATED)):
+                before = self.now, self.added
+                self._blocks(function, loop.blocks, loop.header, depth)
+            done |= loop.blocks
+            if trips > _TRIPS_SIMULATED:
+                of_a_trip = self.now - before[0] + self.added - before[1]
+                self.added += of_a_trip * (trips - _TRIPS_SIMULATED)
+
+    def _step(self, function: Function, instruction: Instruction, depth: int) -> None:
+        if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
+            return
+        written, read = _operands(instruction)
+        start = max([self.now, *(self.ready.get(name, 0.0) for name in read)])
+        kind = class_of(instruction.opcode).name
+        self.now = start + 1
+        if instruction.name == "BAR":
+            self.now = start + self.latencies.barrier
+        elif instruction.name == "CALL" and instruction.label:
+            self.call(instruction.label, depth + 1)
+        done = start + self.latencies.of(instruction)
+        for name in written:
+            self.ready[name] = done
+        if kind == "global" and written:
+            self.loads = [load for load in self.loads if load[0] > start] + [(done, instruction.access_bytes)]
+            self.most_bytes = max(self.most_bytes, sum(count for _, count in self.loads))
+
+
+def _operands(instruction: Instruction) -> tuple[list[str], list[str]]:
+    """Registers and predicates that are written, and those that are read."""
+    read = _REGISTER.findall(instruction.guard)
+    if instruction.name in _WITHOUT_RESULT:
+        return [], read + _REGISTER.findall(" ".join(instruction.operands))
+    # One result, or two: `IADD3 R4, P0, ...` (sum, carry), `ISETP.GE P0, PT, ...`, `SHFL PT, R5, ...`.
+    first, second = ([*instruction.operands, "", ""])[:2]
+    both = _is_predicate(second) or (_is_predicate(first) and re.fullmatch(r"U?R(\d+|Z)", second) is not None)
+    results = 2 if both else 1
+    written = _REGISTER.findall(" ".join(instruction.operands[:results]))
+    words = (
+        max(1, instruction.access_bytes // 4)
+        if class_of(instruction.opcode).name in ("global", "shared", "local")
+        else 1
+    )
+    for name in list(written):
+        if words > 1 and name.startswith("R"):
+            written += [f"R{int(name[1:]) + word}" for word in range(1, words)]
+    return written, read + _REGISTER.findall(" ".join(instruction.operands[results:]))
+
+
+def _is_predicate(operand: str) -> bool:
+    return re.fullmatch(r"U?P(\d|T)", operand) is not None

@@ -1,0 +1,275 @@
+"""The model: from what was counted of a kernel to an expected time, a range around it, and the bound that gives it.
+
+    GELU on h200:  issue 11.9 us, memory 11.4 us, latency 8.8 us, L2 6.6 us ...  ->  16.4 us (10.5 to 33), bound by issue
+
+Each bound is the time that one resource alone would need. The expected time is what starting a kernel takes, plus the 4-norm of three: the
+slowest level of the memory, issue, and latency. That is the largest of them where it is alone, and more where others are nearly as large.
+The largest bound is named as the bound. The range is from the largest bound under favourable assumptions to the sum of the two largest
+of the three under unfavourable ones.
+Every assumption is a constant of this file; docs/cost_model.md says where each is from, and how far the model is from published times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from xla_emitters.device import Device
+from xla_emitters.lowering.machine_code import EntryResources
+from xla_emitters.pricing.issue import by_class, issue_cycles, operations
+from xla_emitters.pricing.latency import Latencies, Walk, walk
+from xla_emitters.pricing.occupancy import Occupancy, occupancy
+from xla_emitters.pricing.sass import executed, parse
+from xla_emitters.pricing.traffic import Traffic
+from xla_emitters.program import Launch
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A number that the model takes for granted: the favourable value, the expected one, the unfavourable one."""
+
+    low: float
+    expected: float
+    high: float
+
+
+START_S = Assumption(1e-6, 2e-6, 4e-6)
+"""From one kernel's end to the first instruction of the next, and from its last instruction to its end."""
+MEMORY_SHARE = Assumption(0.95, 0.92, 0.80)
+"""What a kernel gets of the data sheet's bandwidth where nothing else bounds it."""
+LOADED = Assumption(1.0, 2.4, 3.0)
+"""Latency of memory on a busy GPU, relative to an idle one."""
+ISSUE_SHARE = Assumption(1.0, 0.8, 0.6)
+"""Of the cycles of the busiest pipe, those in which it has something to do."""
+L2_SHARE = Assumption(1.3, 1.0, 0.8)
+"""Of the second-level cache's bandwidth in `Device.rates`."""
+L2_PORT_BYTES = 64
+"""Per clock, from the second-level cache to one multiprocessor."""
+NORM = 4
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Bytes that a kernel must move: each element that its results need, and each result, once.
+
+    is_exact  False where `read` is an upper bound
+    """
+
+    read: float
+    written: float
+    is_exact: bool
+
+
+@dataclass(frozen=True)
+class KernelCost:
+    """What one launch of a kernel costs on one device. Counts are of one thread, bytes of the whole grid, times in microseconds.
+
+    spills             bytes of registers that ptxas put into memory, stores and loads
+    stack              bytes of a thread's arrays in memory: a vector that is indexed by a variable has one
+    occupancy          of the warps that a multiprocessor holds, the share that the kernel lets it hold
+    occupancy_limit    what allows no more
+    instructions       SASS instructions that a thread executes: an upper bound, see `sass`
+    classes            the same by class
+    unknown_loops      loops whose trip count only the data knows; each is counted as one trip
+    operations         floating-point operations, of the whole grid
+    bytes_needed       that must move: see `footprint`
+    bytes_needed_exact False where bytes_needed is an upper bound
+    bytes_moved        between memory and the second-level cache, in sectors of 32 bytes
+    bytes_ratio        bytes_moved / bytes_needed
+    l2_bytes           between the second-level cache and the multiprocessors
+    intensity          operations / bytes_moved
+    bytes_in_flight    of loads under way on one multiprocessor, at most
+    bytes_in_flight_needed  to read at the device's full bandwidth
+    bank_ways          mean of words that a request to shared memory wants from one bank: 1 is no conflict, 0 no shared memory
+    waves              grid / blocks that the GPU holds at once
+    last_wave          how full the last wave is, from 0 to 1
+    bounds             time that each resource alone would need
+    bound              the largest of them, or "launch"
+    time               expected; time_low to time_high is where it is believed to be
+    bandwidth          bytes_needed / time, as a share of the device's
+    launches           how often one run of the program launches the kernel
+    """
+
+    name: str
+    target: str
+    blocks: int
+    threads: int
+    registers: int
+    spills: int
+    stack: int
+    shared_bytes: int
+    occupancy: float
+    occupancy_limit: str
+    warps: int
+    instructions: int
+    classes: dict[str, int]
+    unknown_loops: int
+    operations: int
+    bytes_needed: int
+    bytes_needed_exact: bool
+    bytes_moved: int
+    bytes_ratio: float
+    l2_bytes: int
+    intensity: float
+    bytes_in_flight: int
+    bytes_in_flight_needed: int
+    bank_ways: float
+    worst_bank_ways: int
+    waves: float
+    last_wave: float
+    bounds: dict[str, float]
+    bound: str
+    time: float
+    time_low: float
+    time_high: float
+    bandwidth: float
+    launches: int = 1
+    traffic: Traffic | None = field(default=None, repr=False, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        data = asdict(self)
+        del data["traffic"]
+        return data
+
+
+def kernel_cost(
+    name: str,
+    device: Device,
+    launch: Launch,
+    resources: EntryResources,
+    sass: str,
+    traffic: Traffic,
+    needed: Needed,
+) -> KernelCost:
+    """The cost of a kernel from what was counted of it.
+
+    resources  by ptxas, shared_bytes with the dynamic ones
+    sass       nvdisasm's text of the kernel and its subroutines
+    """
+    counts = executed(sass)
+    held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
+    busiest = -(-launch.blocks // device.cores)
+    waves = launch.blocks / (device.cores * max(held.blocks, 1))
+    moved = Assumption(*(_moved(traffic, device.l2_bytes, level) for level in ("low", "expected", "high")))
+    read = sum(
+        _from_memory(each.read_waves, size, device.l2_bytes)
+        for each, size in zip(traffic.arguments, traffic.buffers, strict=True)
+    )
+    read_share = read / moved.expected if moved.expected else 0.0
+
+    functions, clock = parse(sass), device.rates.clock_hz
+    walks = {
+        level: walk(functions, _latencies(device, getattr(LOADED, level), waves))
+        for level in ("low", "expected", "high")
+    }
+    pipes = issue_cycles(counts.opcodes, device.multiprocessor)
+    warps_of_busiest = busiest * -(-launch.threads // device.threads_per_warp)
+    share_of_busiest = busiest / launch.blocks / clock
+    # A request writes a packet to each line, which takes as long as a whole line.
+    l2_work = sum(each.read_blocks + each.write_lines for each in traffic.arguments)
+    l2_s = max(l2_work / device.rates.l2_bytes_per_s, traffic.l2_bytes * share_of_busiest / L2_PORT_BYTES)
+
+    def bounds(level: str) -> dict[str, float]:
+        return {
+            "memory": getattr(moved, level) / (device.bandwidth_bytes_per_s * getattr(MEMORY_SHARE, level)),
+            "L2": l2_s / getattr(L2_SHARE, level),
+            "L1": traffic.l1_cycles * share_of_busiest,
+            "shared memory": traffic.shared_cycles * share_of_busiest,
+            "issue": max(pipes.values()) * warps_of_busiest / clock / getattr(ISSUE_SHARE, level),
+            "latency": max(1.0, waves) * walks[level].cycles / clock,
+        }
+
+    expected = bounds("expected")
+    largest = max(expected, key=lambda each: expected[each])
+    time = START_S.expected + sum(seconds**NORM for seconds in _apart(expected)) ** (1 / NORM)
+    total_needed = needed.read + needed.written
+    return KernelCost(
+        name=name,
+        target=device.name,
+        blocks=launch.blocks,
+        threads=launch.threads,
+        registers=resources.registers,
+        spills=resources.spill_bytes,
+        stack=resources.stack_bytes,
+        shared_bytes=resources.shared_bytes,
+        occupancy=held.share,
+        occupancy_limit=" and ".join(held.limits),
+        warps=held.warps,
+        instructions=counts.instructions,
+        classes=by_class(counts.opcodes),
+        unknown_loops=counts.unknown_loops,
+        operations=operations(counts.opcodes) * launch.blocks * launch.threads,
+        bytes_needed=round(total_needed),
+        bytes_needed_exact=needed.is_exact,
+        bytes_moved=round(moved.expected),
+        bytes_ratio=moved.expected / total_needed if total_needed else 0.0,
+        l2_bytes=round(traffic.l2_bytes),
+        intensity=operations(counts.opcodes) * launch.blocks * launch.threads / max(moved.expected, 1),
+        bytes_in_flight=round(_in_flight(walks["expected"], held, busiest, launch, traffic)),
+        bytes_in_flight_needed=round(
+            device.bandwidth_bytes_per_s * read_share * device.rates.memory_ns * LOADED.expected / 1e9 / device.cores
+        ),
+        bank_ways=traffic.bank_ways,
+        worst_bank_ways=traffic.worst_ways,
+        waves=waves,
+        last_wave=waves % 1 or 1.0,
+        bounds={each: seconds * 1e6 for each, seconds in expected.items()},
+        bound=largest if expected[largest] >= START_S.expected else "launch",
+        time=time * 1e6,
+        time_low=max(bounds("low").values(), default=0.0) * 1e6 + START_S.low * 1e6,
+        time_high=(START_S.high + sum(sorted(_apart(bounds("high")))[-2:])) * 1e6,
+        bandwidth=total_needed / time / device.bandwidth_bytes_per_s,
+        traffic=traffic,
+    )
+
+
+def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass: str) -> KernelCost:
+    """The cost of other machine code with the same launch and the same accesses, such as another compiler's of the same fusion."""
+    assert cost.traffic is not None
+    launch = Launch((cost.blocks, 1, 1), (cost.threads, 1, 1))
+    needed = Needed(cost.bytes_needed, 0, cost.bytes_needed_exact)
+    return kernel_cost(cost.name, device, launch, resources, sass, cost.traffic, needed)
+
+
+def _apart(bounds: Mapping[str, float]) -> tuple[float, float, float]:
+    """Memory, issue and latency. The levels of the memory are one after the other on the same way: only the slowest counts."""
+    path = max(bounds["memory"], bounds["L2"], bounds["L1"] + bounds["shared memory"])
+    return path, bounds["issue"], bounds["latency"]
+
+
+def _latencies(device: Device, loaded: float, waves: float) -> Latencies:
+    """A grid that does not fill the GPU does not load the memory so much."""
+    unit, factor = device.multiprocessor, 1 + (loaded - 1) * min(1.0, waves)
+    memory = device.rates.memory_ns * device.rates.clock_hz // 10**9
+    return Latencies(round(memory * factor), unit.shared_cycles, unit.fp64_cycles, unit.dependent_cycles)
+
+
+def _from_memory(of_waves: float, buffer: int, l2_bytes: int) -> float:
+    """Bytes of an array that come from memory: it is fetched again by each wave, except where the second-level cache holds it whole."""
+    return min(of_waves, buffer) if buffer <= l2_bytes else of_waves
+
+
+def _moved(traffic: Traffic, l2_bytes: int, level: str) -> float:
+    """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks ask for it."""
+    total = 0.0
+    for each, size in zip(traffic.arguments, traffic.buffers, strict=True):
+        match level:
+            case "low" if sum(traffic.buffers) <= l2_bytes:
+                # The kernel before left it in the cache.
+                return 0.0
+            case "low":
+                total += min(each.read_waves, size) + min(each.write_waves, size)
+            case "expected":
+                total += _from_memory(each.read_waves, size, l2_bytes) + _from_memory(each.write_waves, size, l2_bytes)
+            case _:
+                total += _from_memory(each.read_blocks, size, l2_bytes) + _from_memory(each.write_waves, size, l2_bytes)
+    return total
+
+
+def _in_flight(found: Walk, held: Occupancy, busiest: int, launch: Launch, traffic: Traffic) -> float:
+    """Of one multiprocessor. What several lanes load together, as a broadcast, is under way once."""
+    loaded = sum(each.read_blocks for each in traffic.arguments)
+    once = min(1.0, loaded / traffic.lane_bytes) if traffic.lane_bytes else 1.0
+    return found.bytes_in_flight * min(held.blocks, busiest) * launch.threads * once

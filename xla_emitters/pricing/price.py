@@ -1,0 +1,92 @@
+"""The cost of a kernel of ours: assembles its PTX, runs some of its blocks on the CPU, asks its fusion's maps, and applies the model.
+
+    machine = assemble(program.code, "sm_90")
+    price_kernel(kernel, planned.view, module, device("h200"), machine_code_of(program.code, "sm_90"))   ->   KernelCost(...)
+
+The launch may be one of a program with unknown sizes: it is given as numbers, and so are the arrays, by the sizes of `kernel.arguments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.device import Device
+from xla_emitters.dtypes import dtype
+from xla_emitters.fusions.view import FusionView
+from xla_emitters.lowering.machine_code import EntryResources, assemble, disassemble
+from xla_emitters.pricing.footprint import needed_of_parameters
+from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
+from xla_emitters.pricing.occupancy import occupancy
+from xla_emitters.pricing.sass import kernels_of
+from xla_emitters.pricing.traffic import Traffic, arrays_for, measure_traffic
+from xla_emitters.program import Kernel
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    """Resources and SASS of each kernel of a PTX text, by name."""
+
+    resources: Mapping[str, EntryResources]
+    sass: Mapping[str, str]
+
+
+def machine_code_of(ptx: str, architecture: str) -> MachineCode:
+    """raises ToolError where ptxas or nvdisasm is missing."""
+    assembly = assemble(ptx, architecture)
+    return MachineCode({entry.name: entry for entry in assembly.entries}, kernels_of(disassemble(assembly.cubin)))
+
+
+def price_kernel(
+    kernel: Kernel,
+    view: FusionView,
+    module: ModuleOp,
+    device: Device,
+    code: MachineCode,
+    sizes: Mapping[str, int] | None = None,
+) -> KernelCost:
+    """The cost of one launch.
+
+    view    the fusion that the kernel is made of
+    module  its IR at the stage "llvm-dialect"
+    code    of the text that holds it
+    sizes   values of the symbols in the kernel's launch
+    raises  what the executor raises, and DataError for arrays that this machine's memory does not hold
+    """
+    launch, resources = kernel.launch.at(sizes or {}), code.resources[kernel.name]
+    held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
+    arrays = arrays_for(view, kernel.arguments)
+    traffic = measure_traffic(module, kernel.arguments, arrays, launch, held.blocks * device.cores)
+    return kernel_cost(
+        kernel.name,
+        device,
+        launch,
+        resources,
+        code.sass[kernel.name],
+        traffic,
+        needed_by(kernel, view, traffic),
+    )
+
+
+def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
+    """Bytes that must move. Of an array that is updated in place, those that the kernel was seen to touch."""
+    read, written, is_exact = 0.0, 0.0, True
+    by_maps = needed_of_parameters(view)
+    for number, argument in enumerate(kernel.arguments):
+        seen = traffic.arguments[number]
+        is_shared = sum(other.slice_index == argument.slice_index for other in kernel.arguments) > 1
+        if argument.written or is_shared:
+            # Counted once: the accesses to an array are those of its first argument.
+            read += min(argument.bytes, seen.read_waves) if is_shared else 0
+            written += min(argument.bytes, seen.write_waves) if is_shared else argument.bytes
+        elif (of_map := by_maps[number]) is None:
+            read += min(argument.bytes, seen.read_waves)
+            is_exact = False
+        else:
+            wanted = dtype(argument.array.dtype).size_bytes(of_map.elements)
+            # Data decides what is read, as the indices of a gather do.
+            read += min(wanted, seen.read_waves)
+            is_exact = is_exact and of_map.exact and wanted <= seen.read_waves
+    return Needed(read, written, is_exact)

@@ -1,0 +1,236 @@
+"""The memory traffic of a kernel, counted by the CPU executor on some of its blocks.
+
+    f32[4096,4096] read by columns: a warp's load touches 32 sectors; of a block's loads, 8 touch each sector; of a wave's, no more
+
+A sector of 32 bytes that is read is counted once for each request (what a multiprocessor's first-level cache is asked for), once for
+each block (what the second-level cache is asked for: the first-level cache keeps a sector for as long as its block runs), and once for
+each wave of blocks that are resident together (what memory is asked for: the second-level cache keeps it for as long). A store goes through
+the first-level cache, so that the second-level cache sees each request's lines. An atomic update reads and writes.
+
+Blocks of small grids all run. Of others SAMPLES runs of neighbouring blocks run, evenly spread, and stand for all. Large arrays hold zeros:
+only data that says where another access is (indices of a gather or a scatter) changes what is counted, and it is drawn.
+Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared Memory and Memory Banks".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.fusions.view import FusionView
+from xla_emitters.program import Argument, ArraySpec, Launch
+from xla_emitters.runtime.arrays import random_array, refuse_beyond_memory
+from xla_emitters.runtime.draws import Places
+from xla_emitters.runtime.inputs import places_said_by
+from xla_emitters.runtime.simt.access_counts import NOBODY, SECTOR, AccessCount, AccessCounter, by_warps, sectors_of
+from xla_emitters.runtime.simt.execute import execute
+from xla_emitters.runtime.simt.memory import Access, Memory, Space
+
+LINE = 128
+SAMPLES = 4
+ALL_THREADS = 1 << 18
+"""A grid of at most so many threads runs whole."""
+SAMPLE_THREADS = 1 << 15
+"""Threads of each run of neighbouring blocks, or one block."""
+DRAWN_ELEMENTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Sectors:
+    """Of one argument, bytes of sectors in the whole grid: read or written, counted as the levels of the memory see them.
+
+    write_lines  as write_requests, in whole lines of 128 bytes: that many packets go to the second-level cache
+    """
+
+    read_requests: float = 0
+    read_blocks: float = 0
+    read_waves: float = 0
+    write_requests: float = 0
+    write_waves: float = 0
+    write_lines: float = 0
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a kernel's accesses move, for the whole grid.
+
+    arguments      by the argument's number
+    buffers        bytes of each argument, in whole sectors
+    lane_bytes     that active threads load from global memory, each thread's own
+    l1_cycles      of one multiprocessor's first-level cache for all requests to global memory: 4 sectors a cycle
+    shared_cycles  of its shared memory: one for each part of a request and each further word that it wants from one bank
+    bank_ways      the mean over the parts of requests, 1 without conflicts; 0 without shared memory
+    worst_ways     the most of any part
+    accesses       of the blocks that ran, a row for each op and buffer
+    sampled        blocks that ran
+    """
+
+    arguments: tuple[Sectors, ...]
+    buffers: tuple[int, ...]
+    lane_bytes: float
+    l1_cycles: float
+    shared_cycles: float
+    bank_ways: float
+    worst_ways: int
+    accesses: tuple[AccessCount, ...]
+    sampled: int
+
+    @property
+    def l2_bytes(self) -> float:
+        return sum(each.read_blocks + each.write_requests for each in self.arguments)
+
+
+@dataclass
+class _Touched:
+    """Keys (block, sector) of an argument's accesses in one run of blocks, a part for each access; and sectors summed over requests."""
+
+    reads: list[Array] = field(default_factory=list[Array])
+    writes: list[Array] = field(default_factory=list[Array])
+    read_requests: int = 0
+    write_requests: int = 0
+    write_lines: int = 0
+
+
+class TrafficCounter(AccessCounter):
+    """Records also which sectors each block touches."""
+
+    def __init__(self, sectors: Sequence[int]) -> None:
+        """sectors: of each argument."""
+        super().__init__()
+        self.sectors = sectors
+        self.arguments = [_Touched() for _ in sectors]
+        self.lane_bytes = 0
+        self.l1_cycles = 0
+
+    def access(self, memory: Memory, access: Access) -> None:
+        super().access(memory, access)
+        if access.buffer.space is not Space.GLOBAL or access.buffer.number >= len(self.arguments):
+            return
+        shape = len(memory.blocks), memory.launch.threads
+        warps = by_warps(access, shape)
+        rows, found = sectors_of(warps, access.size)
+        if not rows.size:
+            return
+        argument, size = self.arguments[access.buffer.number], self.sectors[access.buffer.number]
+        blocks = memory.blocks[rows // (len(warps) // shape[0])]
+        keys = distinct(blocks * size + found)
+        if is_read := not access.is_store or "atomic" in access.op.name or "cmpxchg" in access.op.name:
+            argument.reads.append(keys)
+            argument.read_requests += found.size
+        if access.is_store:
+            argument.writes.append(keys)
+            argument.write_requests += found.size
+        lane_bytes = int((warps != NOBODY).sum()) * access.size
+        if access.is_store:
+            argument.write_lines += _lines(rows, found)
+        if is_read:
+            self.lane_bytes += lane_bytes
+        self.l1_cycles += int(np.ceil(np.bincount(rows) / 4).sum())
+
+    def finished(self) -> tuple[Sectors, ...]:
+        """Bytes of what was touched since the last call, which is forgotten: the runs of neighbouring blocks are counted apart."""
+        done = tuple(_bytes(each, size) for each, size in zip(self.arguments, self.sectors, strict=True))
+        self.arguments = [_Touched() for _ in self.sectors]
+        return done
+
+
+def _bytes(touched: _Touched, size: int) -> Sectors:
+    reads, writes = (
+        distinct(np.concatenate(keys)) if keys else np.zeros(0, np.int64) for keys in (touched.reads, touched.writes)
+    )
+    return Sectors(
+        SECTOR * touched.read_requests,
+        SECTOR * reads.size,
+        SECTOR * distinct(reads % size).size,
+        SECTOR * touched.write_requests,
+        SECTOR * distinct(writes % size).size,
+        LINE * touched.write_lines,
+    )
+
+
+def distinct(numbers: Array) -> Array:
+    """The different numbers, sorted. `np.unique` hashes integers, and sectors of strided accesses collide: it is ten times slower."""
+    found = np.sort(numbers)
+    return found[np.concatenate([[True], found[1:] != found[:-1]])] if found.size else found
+
+
+def _lines(rows: Array, sectors: Array) -> int:
+    """The different lines of each request, summed; its sectors are in order."""
+    lines = sectors // (LINE // SECTOR)
+    return 1 + int(((rows[1:] != rows[:-1]) | (lines[1:] != lines[:-1])).sum())
+
+
+def measure_traffic(
+    module: ModuleOp, arguments: Sequence[Argument], arrays: Sequence[Array], launch: Launch, wave: int
+) -> Traffic:
+    """The traffic of a kernel.
+
+    module  of the stage "llvm-dialect"
+    arrays  one flat buffer for each argument, as `arrays_for` makes them; results are overwritten
+    wave    blocks that are resident at once on the whole GPU
+    raises  ExecutionError, Unsupported as the executor
+    """
+    counter = TrafficCounter([max(1, -(-array.nbytes // SECTOR)) for array in arrays])
+    results = len({argument.slice_index for argument in arguments if argument.written})
+    runs = _runs(launch, wave)
+    sampled = sum(map(len, runs))
+    share = launch.blocks / sampled
+    found: list[tuple[Sectors, ...]] = []
+    for blocks in runs:
+        execute(module, arrays, blocks=blocks, results=results, watchers=[counter], launch=launch)
+        found.append(counter.finished())
+    counts = counter.counts()
+    shared = [count for count in counts if count.space == Space.SHARED.value]
+    parts = sum(count.parts for count in shared)
+    ways = sum(count.parts * count.bank_ways for count in shared)
+    return Traffic(
+        tuple(_sum(each, share) for each in zip(*found, strict=True)),
+        tuple(size * SECTOR for size in counter.sectors),
+        counter.lane_bytes * share,
+        counter.l1_cycles * share,
+        ways * share,
+        ways / parts if parts else 0.0,
+        max((count.worst_bank_ways for count in shared), default=0),
+        counts,
+        sampled,
+    )
+
+
+def _sum(of_runs: Sequence[Sectors], share: float) -> Sectors:
+    return Sectors(*(share * sum(getattr(each, name) for each in of_runs) for name in Sectors.__dataclass_fields__))
+
+
+def _runs(launch: Launch, wave: int) -> list[range]:
+    """The linear numbers of the blocks that run, in runs of neighbours; not more than a wave, which shares the second-level cache."""
+    if launch.blocks * launch.threads <= ALL_THREADS:
+        wave = min(max(wave, 1), launch.blocks)
+        return [range(first, min(first + wave, launch.blocks)) for first in range(0, launch.blocks, wave)]
+    length = max(1, min(wave, SAMPLE_THREADS // launch.threads, launch.blocks // SAMPLES))
+    firsts = np.linspace(0, launch.blocks - length, SAMPLES).astype(int)
+    return [range(first, first + length) for first in map(int, firsts)]
+
+
+def arrays_for(view: FusionView, arguments: Sequence[Argument]) -> list[Array]:
+    """A flat buffer for each argument of the kernel: starts of windows drawn in range, small arrays drawn, others zeros.
+
+    raises  DataError for arrays that this machine's memory does not hold
+    """
+    places = places_said_by(view.computation)
+    found: dict[int, Array] = {}
+    arrays: list[Array] = []
+    for number, argument in enumerate(arguments):
+        if argument.slice_index not in found:
+            refuse_beyond_memory(argument.array.shape, dtype(argument.array.dtype), f"argument {number}")
+            found[argument.slice_index] = _array(number, argument.array, places)
+        arrays.append(found[argument.slice_index])
+    return arrays
+
+
+def _array(number: int, spec: ArraySpec, places: Mapping[int, Places]) -> Array:
+    if number in places or spec.elements <= DRAWN_ELEMENTS:
+        return random_array(replace(spec, shape=(spec.elements,), minor_to_major=(0,)), 0, number, places.get(number))
+    return np.zeros(spec.elements, dtype(spec.dtype).numpy)

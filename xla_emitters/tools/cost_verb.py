@@ -1,0 +1,72 @@
+"""`xla-emitters cost`: what each kernel of a fusion or a module is expected to cost on one or several devices, without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
+from xla_emitters.tools.common import add_compilation, add_input, read_source
+from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.terminal import progress
+
+EPILOG = """\
+--fail-on takes an expression over the fields of docs/json.md, "cost --json". Where it holds for a kernel, the exit code is 3:
+  xla-emitters cost FILE.hlo --fail-on 'spills > 0' --fail-on 'bytes_ratio > 1.5 and bytes_needed > 1e6'
+Times are what a model expects, not measurements: docs/cost_model.md"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = f"{parser.epilog}\n\n{EPILOG}"
+    add_input(parser)
+    add_compilation(parser)
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="end with exit code 3 if the condition holds for a kernel: 'spills > 0'; may be given several times",
+    )
+    parser.add_argument(
+        "--access-report", action="store_true", help="print also sectors and bank conflicts of each load and store"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.explore.cost import cost
+    from xla_emitters.pipelines.compiler import read_module
+    from xla_emitters.pricing.fail_on import condition
+    from xla_emitters.runtime.simt.access_counts import access_table
+
+    conditions = [condition(text) for text in options.fail_on]
+    if options.json and options.access_report:
+        raise UsageError("--access-report is text; it cannot be combined with --json", stage="cost")
+    source = read_source(options.file)
+    if program_text(source):
+        raise Unsupported(
+            f"{options.file} is a program in StableHLO: no kernels are made of programs yet, so there is nothing to price",
+            stage="cost",
+            help=f"what XLA makes of it: xla-emitters optimize {options.file} -o module.hlo, then cost module.hlo",
+        )
+    module = read_module(source)
+    with progress(f"pricing {options.file}"):
+        report = cost(
+            module,
+            targets=tuple(target.strip() for target in options.target.split(",")),
+            fusion=options.fusion,
+            hero_rules=options.hero_rules,
+            triton=options.triton,
+        )
+    print(json.dumps(report.to_json(), indent=2) if options.json else report)
+    if options.access_report:
+        for kernel in report.kernels:
+            assert kernel.traffic is not None
+            blocks = f"{kernel.traffic.sampled} of {kernel.blocks} blocks"
+            print(f"\naccesses of {kernel.name} on {kernel.target}, {blocks}\n{access_table(kernel.traffic.accesses)}")
+    sys.stdout.flush()
+    failed = [(each, kernel) for each in conditions for kernel in report.kernels if each.holds(kernel)]
+    for each, kernel in failed:
+        print(f"failed: {each.text}: kernel {kernel.name} on {kernel.target}", file=sys.stderr)
+    return NumbersDiffer.exit_code if failed else 0
