@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import Self, Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -49,6 +49,7 @@ from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.reference_run import Reaching, reaching
+from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
@@ -292,29 +293,8 @@ def check(
     module, left_out = read_module(source), tuple[LeftOut, ...]()
     if keep_going:
         module, left_out = compilable(module, options)
-    # As `compile` refuses it, and before there are inputs to draw.
-    plan = plan_module(module, options)
-    for planned in plan.kernels:
-        refuse_without_code(planned.view)
-    shapes = compile_module(module, replace(options, stage="hlo"))
-    shapes.refuse_left_out()
-    if isinstance(inputs, str | Path | StandardInput):
-        arrays = load_arrays(inputs, "p", shapes.parameters)
-    else:
-        drawn = drawn_for(module, options.fusion)
-        arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
-    reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations)
-    computations = [planned.view.computation for planned in plan.kernels]
-    comparison = StageComparison(
-        reference,
-        shapes,
-        reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations),
-        how,
-        len(plan.steps) == 1 == len(plan.kernels),
-        seed,
-    )
-    if how.wants("hlo"):
-        comparison.compare_hlo(run_program(shapes, arrays, "hlo", most_iterations=how.most_iterations))
+    comparison = StageComparison.of(module, options, how, inputs, seed, atol, rtol)
+    comparison.compare_text()
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     return replace(comparison.verdict(program), program=program, left_out=left_out)
 
@@ -346,6 +326,37 @@ class StageComparison:
         self.is_alone = is_alone
         self._kernels: list[KernelComparison] = []
         self._hlo = _GraphComparison(self)
+
+    @classmethod
+    def of(
+        cls,
+        module: ModuleOp,
+        options: CompileOptions,
+        how: Comparison,
+        inputs: str | Path | StandardInput | Sequence[Array] | None = None,
+        seed: int = 0,
+        atol: float | None = None,
+        rtol: float | None = None,
+    ) -> Self:
+        """The comparison of a module on arrays that are given, or drawn.
+
+        raises what `plan_module`, `load_arrays` and `reaching` raise
+        """
+        # As `compile` refuses it, and before there are inputs to draw.
+        plan = plan_module(module, options)
+        for planned in plan.kernels:
+            refuse_without_code(planned.view)
+        shapes = compile_module(module, replace(options, stage="hlo"))
+        shapes.refuse_left_out()
+        if isinstance(inputs, str | Path | StandardInput):
+            arrays = load_arrays(inputs, "p", shapes.parameters)
+        else:
+            drawn = drawn_for(module, options.fusion)
+            arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
+        reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations)
+        computations = [planned.view.computation for planned in plan.kernels]
+        given = reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations)
+        return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels), seed)
 
     def verdict(self, compiled: Program) -> Verdict:
         """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else what was compared last."""
@@ -391,9 +402,11 @@ class StageComparison:
             return Verdict(False, f"fails: {error.message}", tuple(error.render().splitlines()))
         return self.reference.compare(results)
 
-    def compare_hlo(self, results: Sequence[Array]) -> None:
-        """The stage `hlo`: HLO has one meaning, so these are the reference's bits."""
-        self._hlo.compare_text(results)
+    def compare_text(self) -> None:
+        """The stage `hlo`, where it is to be looked at: HLO has one meaning, so these are the reference's bits."""
+        if self.how.wants("hlo"):
+            limit = self.how.most_iterations
+            self._hlo.compare_text(run_program(self.program, self.reference.inputs, "hlo", most_iterations=limit))
 
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """What `compile_module` calls after each pass on HLO."""
@@ -507,37 +520,45 @@ class KernelComparison:
 
     def _execute(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """Executes the kernel as a pass leaves it, if that is to be looked at; at the first wrong pass it ends."""
-        self._tolerant |= name in TOLERANT and TOLERANT[name].applies(module)
+        self._tolerant |= may_change_bits(name, module)
         if self.problem is not None or not self.whole.how.wants(stage):
             return
-        label = stage or name
-        slots = dict(self._given)
-        chosen = blocks_to_run(launch_of(module).blocks, self._blocks)
-        watchers = [Sanitizer()] if self.whole.how.sanitize else []
-        try:
-            written = run_kernel(module, self._arguments, slots, chosen, watchers)
-        except ExecutionError as error:
-            self.problem = Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
+        made = self.run(stage or name, module)
+        if isinstance(made, Verdict):
+            self.problem = made
             return
-        made = {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
         self.executed += 1
-        self._sampled = self._sampled or written
-        self.problem = self._compare(label, made)
+        self.problem = self.judged(stage or name, made, None if self._tolerant else self._before)
         self._before, self._tolerant = made, False
 
-    def _compare(self, label: str, made: Slots) -> Verdict | None:
-        """What is wrong with the arrays that the kernel made."""
-        if self._before is not None and not self._tolerant:
-            for key, buffer in made.items():
-                different = differing(buffer, self._before[key])
-                if different.any():
-                    at = int(np.argmax(different))
-                    line = (
-                        f"{key[0]} {key[1]}, element {at} in memory: {self._before[key][at]} before, {buffer[at]} after"
-                    )
-                    return Verdict(
-                        False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,)
-                    )
+    def run(self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = ()) -> Slots | Verdict:
+        """The buffers that the kernel makes as `module` has it; a verdict where its execution fails.
+
+        label     what messages call this point of the compilation
+        watchers  look on, beside the sanitizer
+        """
+        slots = dict(self._given)
+        chosen = blocks_to_run(launch_of(module).blocks, self._blocks)
+        sanitizers = [Sanitizer()] if self.whole.how.sanitize else []
+        try:
+            written = run_kernel(module, self._arguments, slots, chosen, [*sanitizers, *watchers])
+        except ExecutionError as error:
+            return Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
+        self._sampled = self._sampled or written
+        return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
+
+    def judged(self, label: str, made: Slots, before: Slots | None) -> Verdict | None:
+        """What is wrong with the arrays that the kernel made; None where nothing is.
+
+        before  those of an earlier point, if they must be the same bits
+        """
+        for key, buffer in made.items() if before is not None else ():
+            earlier = before[key] if before is not None else buffer
+            different = differing(buffer, earlier)
+            if different.any():
+                at = int(np.argmax(different))
+                line = f"{key[0]} {key[1]}, element {at} in memory: {earlier[at]} before, {buffer[at]} after"
+                return Verdict(False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,))
         pairs = list(zip(self.planned.results, self._specs, strict=True))
         arrays = [from_buffer(made[slot.kind, slot.index], spec) for slot, spec in pairs]
         parts = None
@@ -547,6 +568,11 @@ class KernelComparison:
         verdict = self.reference.compare(arrays, parts, [str(slot) for slot, _ in pairs])
         self.last = verdict
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
+
+
+def may_change_bits(name: str, module: ModuleOp) -> bool:
+    """Whether the pass `name` may have changed bits of the kernel that it left as `module`."""
+    return name in TOLERANT and TOLERANT[name].applies(module)
 
 
 def blocks_to_run(total: int, most: int) -> list[int] | None:
