@@ -41,7 +41,7 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, pla
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Program, Slot
+from xla_emitters.program import ArraySpec, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
 from xla_emitters.runtime.bundle import Case
@@ -408,6 +408,16 @@ class StageComparison:
             limit = self.how.most_iterations
             self._hlo.compare_text(run_program(self.program, self.reference.inputs, "hlo", most_iterations=limit))
 
+    @property
+    def problem_in_hlo(self) -> Verdict | None:
+        """What is wrong with HLO that was read back, or that a pass has left."""
+        return self._hlo.problem
+
+    @property
+    def evaluated(self) -> int:
+        """How often HLO was evaluated."""
+        return self._hlo.executed
+
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """What `compile_module` calls after each pass on HLO."""
         self._hlo.observe(name, stage, module)
@@ -463,8 +473,9 @@ class _GraphComparison:
 class KernelComparison:
     """One kernel: what each pass leaves of it is executed on the arrays that reach it.
 
-    given   its first launch; None: nothing reaches it, and arrays are drawn
-    module  of a program of more steps, the kernel as the last pass leaves it
+    given          its first launch; None: nothing reaches it, and arrays are drawn
+    module         of a program of more steps, the kernel as the last pass leaves it
+    arguments      what it takes; `result_arrays` are the arrays that it makes
     """
 
     def __init__(self, planned: PlannedKernel, whole: StageComparison, given: Reaching | None) -> None:
@@ -474,20 +485,20 @@ class KernelComparison:
         self.problem: Verdict | None = None
         self.last = Verdict(True, "nothing executed")
         self.module: ModuleOp | None = None
-        self._arguments = planned.arguments
+        self.arguments = planned.arguments
         count = len(planned.operands)
-        self._specs = [argument.array for argument in self._arguments[count:]]
-        operands, computation = self._arguments[:count], planned.view.computation
+        self.result_arrays = [argument.array for argument in self.arguments[count:]]
+        operands, computation = self.arguments[:count], planned.view.computation
         if given is None:
             drawn = draw_inputs(computation, [argument.array for argument in operands], whole.seed)
             # Arguments that share a slot are one buffer: an operand that is given twice, or updated in place.
             slots = dict[Slot, Array]()
             for array, argument in zip(drawn, operands, strict=True):
                 slots.setdefault(argument.slot, to_buffer(array, argument.array))
-            for argument in self._arguments[count:]:
+            for argument in self.arguments[count:]:
                 empty = np.zeros(argument.array.elements, dtype(argument.array.dtype).numpy)
                 slots.setdefault(argument.slot, empty)
-            buffers = [slots[argument.slot] for argument in self._arguments]
+            buffers = [slots[argument.slot] for argument in self.arguments]
             inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
             self._reached = ", on arrays that are drawn: nothing reaches it"
         else:
@@ -496,7 +507,7 @@ class KernelComparison:
             self._reached = ""
         values = evaluate(computation, inputs) if given is None else list(given.results)
         self.reference = Reference(computation, inputs, whole.reference.atol, whole.reference.rtol, values)
-        self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self._arguments, buffers, strict=True)}
+        self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self.arguments, buffers, strict=True)}
         self._before: Slots | None = None
         # By the first stage: behind pointers, elements that share a byte or a word are written together.
         self._sampled: Slots | None = None
@@ -531,17 +542,20 @@ class KernelComparison:
         self.problem = self.judged(stage or name, made, None if self._tolerant else self._before)
         self._before, self._tolerant = made, False
 
-    def run(self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = ()) -> Slots | Verdict:
+    def run(
+        self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = (), blocks: Sequence[int] | None = None
+    ) -> Slots | Verdict:
         """The buffers that the kernel makes as `module` has it; a verdict where its execution fails.
 
         label     what messages call this point of the compilation
         watchers  look on, beside the sanitizer
+        blocks    to run; None: those that are compared
         """
         slots = dict(self._given)
-        chosen = blocks_to_run(launch_of(module).blocks, self._blocks)
+        chosen = blocks_to_run(launch_of(module).blocks, self._blocks) if blocks is None else blocks
         sanitizers = [Sanitizer()] if self.whole.how.sanitize else []
         try:
-            written = run_kernel(module, self._arguments, slots, chosen, [*sanitizers, *watchers])
+            written = run_kernel(module, self.arguments, slots, chosen, [*sanitizers, *watchers])
         except ExecutionError as error:
             return Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
         self._sampled = self._sampled or written
@@ -559,15 +573,18 @@ class KernelComparison:
                 at = int(np.argmax(different))
                 line = f"{key[0]} {key[1]}, element {at} in memory: {earlier[at]} before, {buffer[at]} after"
                 return Verdict(False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,))
-        pairs = list(zip(self.planned.results, self._specs, strict=True))
+        pairs = list(zip(self.planned.results, self.result_arrays, strict=True))
         arrays = [from_buffer(made[slot.kind, slot.index], spec) for slot, spec in pairs]
-        parts = None
-        if self._sampled is not None:
-            sampled = self._sampled
-            parts = [from_buffer(sampled[slot.kind, slot.index], spec) for slot, spec in pairs]
+        parts = None if self._sampled is None else [self.compared(slot, spec) for slot, spec in pairs]
         verdict = self.reference.compare(arrays, parts, [str(slot) for slot, _ in pairs])
         self.last = verdict
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
+
+    def compared(self, slot: Slot, spec: ArraySpec) -> Array:
+        """Which elements of a result are compared: those that the blocks write which are run."""
+        if self._sampled is None:
+            return np.ones(spec.shape, np.bool_)
+        return from_buffer(self._sampled[slot.kind, slot.index], spec)
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

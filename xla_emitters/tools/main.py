@@ -31,6 +31,14 @@ VERBS = {
         "xla-emitters run examples/negate_20.hlo --platform cpu",
     ),
     "check": ("run every stage and compare with the NumPy reference", "xla-emitters check examples/negate_20.hlo"),
+    "bisect": (
+        "find the pass that makes the numbers wrong, the op that it changed, the first wrong element and its thread",
+        "xla-emitters bisect examples/gelu.hlo --blocks 16",
+    ),
+    "reduce": (
+        "shrink a file as long as a command, a wrong number or a crash stays",
+        "xla-emitters reduce big.hlo --keep-wrong -o small.hlo",
+    ),
     "bundle": (
         "pack kernels for a machine that has only Python, NumPy, ml_dtypes and CuPy",
         "xla-emitters bundle examples/negate_20.hlo -o kernels.zip",
