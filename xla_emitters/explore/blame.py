@@ -5,11 +5,11 @@
              %4 = math.exp %3            0.778       is none that the thread computed before. %4 is new only because its operand is
 
 An op is *new* where the IR before has none, or fewer, with its name, attributes and operands, taken recursively. Of the new ops that the
-thread runs, the first with a value that the thread had not computed for the same HLO instructions is named, those first whose instruction has
-lost a value; where every value is known, the first whose operands are not new themselves. Of a pass that only took ops away, the first
-that is gone. In what emission makes every op is new: there the first HLO instruction is named for which the thread computes no value
-that the reference has for it. The op is a pointer for a reader, who gets the diff too: in the result of a pass that rewrites everything
-it can be too early.
+thread runs, the first is named with a value that the thread had not computed for the same HLO instructions, if possible of an instruction
+that has lost a value; where every value is known, the first whose operands are not new themselves. Of a pass that only took ops away, the
+first that is gone. In what emission makes every op is new: there the first HLO instruction is named for which the thread computes no
+value that the reference has for it. The op is a pointer for a reader, who gets the diff too: in the result of a pass that rewrites
+everything it can be too early.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def changed_op(
     if len(set(roots)) == 1:
         return roots[0]
     wrong = [op for op, numbers in computed_after if op in new and not _all_known(op, numbers, known)]
-    instead = (op for op in wrong if not lost.isdisjoint(instructions_of(op)))
+    instead = [op for op in wrong if lost.issuperset(instructions_of(op) or ("",))]
     return next(iter((*instead, *wrong, *roots, *new)))
 
 
