@@ -6,6 +6,7 @@
                                                            } ...
 
     alone       one fusion becomes all of ENTRY; then its computation becomes ENTRY itself
+    near        only instructions around those that are known to be wrong (`bisect` names them)
     cut         delta debugging over the instructions of a computation: those that are left out, and are still needed, become parameters
     bypass      an instruction is replaced by an operand, or by another value of its type; inside loops and reductions too
     sizes       a dimension of one size becomes 1, 2 or half of it, everywhere at once; arrays lose dimensions
@@ -50,6 +51,10 @@ class Reduced:
     is_finished: bool
 
 
+_FURTHEST = 5
+"""Steps from an instruction that is known to be wrong, before all instructions are looked at."""
+
+
 class _OutOfTime(Exception):
     """Ends the search."""
 
@@ -58,16 +63,18 @@ def reduce(
     text: str,
     keep: Keep,
     *,
+    near: Sequence[str] = (),
     seconds: float | None = None,
     on_better: Callable[[str, int], None] = lambda text, instructions: None,
 ) -> Reduced:
     """The smallest text that is found for which `keep` is true, as it is of `text`.
 
+    near       names of instructions around which to look first
     seconds    limit of the search; None: none
     on_better  is called with each better text, and its number of instructions
     raises     what `parse_hlo` raises for `text`; UsageError where `keep` is not true of it
     """
-    search = _Search(ModuleLines.of(text), keep, seconds, on_better)
+    search = _Search(ModuleLines.of(text), keep, tuple(near), seconds, on_better)
     if not search.asks(text):
         raise UsageError(
             "what is to be kept is not true of the file as it is",
@@ -81,6 +88,7 @@ def reduce(
 class _Search:
     best: ModuleLines
     keep: Keep
+    near: tuple[str, ...]
     seconds: float | None
     on_better: Callable[[str, int], None]
     asked: int = 0
@@ -93,6 +101,7 @@ class _Search:
             # As it is printed, it may already be another text to a command that looks at texts.
             if not self.asks(str(self.best)):
                 return Reduced(text, (before, before), self.asked, self._elapsed, False)
+            _near(self)
             while True:
                 at_start = self.best
                 for step in (_attributes, _alone, _cut, _bypass, _bypass_parameters, _sizes, _ranks, _constants):
@@ -217,6 +226,24 @@ def _alone_in_entry(module: ModuleLines, holder: Lines, call: Line) -> ModuleLin
 def _as_entry(module: ModuleLines, name: str) -> ModuleLines:
     others = tuple(one for one in module.computations if not one.is_entry and one.name != name)
     return replace(module, attributes="", computations=(*others, replace(module.named(name), is_entry=True)))
+
+
+# ---- near ----------------------------------------------------------------------------------------------------------------------
+
+
+def _near(search: _Search) -> None:
+    """Of a computation with such names, these instructions alone, then those that use or make their values too, and so on."""
+    for name in [one.name for one in search.best.computations]:
+        one = next((one for one in search.best.computations if one.name == name), None)
+        chosen = {line.name for line in one.instructions if line.name in search.near} if one else set[str]()
+        if one is None or not chosen or (_caller_in_entry(search.best, one) is None and not one.is_entry):
+            continue
+        for _ in range(_FURTHEST):
+            kept = [line.name for line in one.instructions if line.name in chosen]
+            if search.tries(cut(search.best, name, kept)):
+                break
+            users = {line.name for line in one.lines if not chosen.isdisjoint(line.operands)}
+            chosen |= users | {operand for other in chosen for operand in one.by_name[other].operands}
 
 
 # ---- cut -----------------------------------------------------------------------------------------------------------------------

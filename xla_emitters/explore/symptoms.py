@@ -30,12 +30,14 @@ class Wrong:
     stage   the first that `check` executes and finds wrong, or "passes"
     blocks  of each kernel that are run; 0: all
     seed    of the inputs, which are drawn anew for every text
+    near    names of the HLO instructions that were found to be wrong: where to look first
     """
 
     options: CompileOptions
     stage: str
     blocks: int = 0
     seed: int = 0
+    near: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> bool:
         """Whether it is so of `text`; what cannot be compiled or run is not."""
@@ -48,6 +50,7 @@ class Wrong:
                 stages=self.stage,
                 blocks=self.blocks,
                 seed=self.seed,
+                verify=False,
             )
         except Exception:
             # A crash, say: that is another fault than the one that is looked for.
@@ -69,9 +72,13 @@ def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0)
         seed=seed,
     )
     culprit = search.culprit
-    if culprit is None or culprit.kind == "crash":
+    if culprit is None:
         return None
-    wrong = Wrong(options, culprit.stage, blocks, seed)
+    wrong = Wrong(options, culprit.stage, blocks, seed, culprit.blame.instructions)
+    if culprit.kind == "crash":
+        # IR that does not verify may still run, and be wrong.
+        wrong = replace(wrong, stage="all")
+        return wrong if wrong(text) else None
     # A fault that a later pass hides, or of a pass that only the tools need.
     if culprit.stage in EXECUTABLE_STAGES and wrong(text):
         return wrong

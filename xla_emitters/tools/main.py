@@ -12,10 +12,13 @@ import gc
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from xla_emitters.errors import UsageError
+from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import reported
 from xla_emitters.tools.terminal import marked_error
@@ -141,7 +144,14 @@ def main(args: Sequence[str] | None = None) -> int:
     options, unknown = build_parser().parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return reported(lambda: options.run(options))
+    return reported(lambda: options.run(options), partial(_reduced, options))
+
+
+def _reduced(options: argparse.Namespace, directory: Path) -> str:
+    """The smaller input for a bug of ours, for verbs that compile one file; `check` has files of its own."""
+    if options.verb == "reduce" or "file" not in options or "target" not in options:
+        return ""
+    return reduced_crash(options.file, options.target, options.hero_rules, options.triton, directory)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,9 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +29,7 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.tools.common import add_compilation, add_file, counted, read_source, write_file
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.program_verbs import program_text
-from xla_emitters.tools.workers import Job, run_jobs
+from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:
     from xla_emitters.explore.reduce import Keep, Reduced
@@ -91,8 +89,8 @@ def run(options: argparse.Namespace) -> int:
     compiling = CompileOptions(target=options.target, hero_rules=options.hero_rules, triton=options.triton)
     best = _Best(text)
     try:
-        keep = _keep(options, text, compiling)
-        found = reduce(text, keep, seconds=options.budget, on_better=best.take)
+        keep, near = _keep(options, text, compiling)
+        found = reduce(text, keep, near=near, seconds=options.budget, on_better=best.take)
         found = _confirmed(options, keep, found, best)
     except KeyboardInterrupt:
         write_file(options.output, best.texts[-1])
@@ -129,15 +127,18 @@ def _told(found: Reduced, as_json: bool) -> str:
     )
 
 
-def _keep(options: argparse.Namespace, text: str, compiling: CompileOptions) -> Keep:
-    """What is asked about candidates. raises UsageError where it is not so of the file itself, or not always."""
+def _keep(options: argparse.Namespace, text: str, compiling: CompileOptions) -> tuple[Keep, tuple[str, ...]]:
+    """What is asked about candidates, and the instructions to begin with.
+
+    raises UsageError where it is not so of the file itself, or not always
+    """
     from xla_emitters.explore.symptoms import Crash, crash_of, wrong_in
 
     if options.keep is not None:
         keep = partial(says_yes, options.keep, timeout_seconds=options.timeout)
         if keep(text) != keep(text):
             raise _changes_its_mind()
-        return keep
+        return keep, ()
     if options.keep_wrong:
         found: Any = isolated(partial(wrong_in, text, compiling, options.blocks, options.seed), None)
         wanted = "check finds nothing wrong in it"
@@ -149,24 +150,8 @@ def _keep(options: argparse.Namespace, text: str, compiling: CompileOptions) -> 
     if found is None:
         raise UsageError(f"{options.file} cannot be reduced: {wanted}", stage="reduce", help=way_out)
     print(found, file=sys.stderr)
-    return lambda candidate: bool(isolated(partial(found, candidate), options.timeout))
-
-
-def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
-    """What `work` returns in a process of its own; None where that dies or takes too long. What it prints is dropped."""
-    (done,) = run_jobs([Job("reducing", partial(_quietly, work))], 1, timeout_seconds, lambda name, left: name)
-    if isinstance(done.result, Exception):
-        raise done.result
-    return done.result
-
-
-def _quietly(work: Callable[[], Any]) -> Any:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stdout = sys.stderr = open("/dev/null", "w")
-    try:
-        return work()
-    except Exception as error:
-        return error
+    near = found.near if options.keep_wrong else ()
+    return lambda candidate: bool(isolated(partial(found, candidate), options.timeout)), near
 
 
 def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool:
