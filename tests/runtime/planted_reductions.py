@@ -62,8 +62,11 @@ class Fault:
         return f"{self.pass_name}: {self.op} : {self.type} {became}"
 
     def apply(self, module: ModuleOp) -> None:
-        for op in [op for op in module.walk() if kind_of(op) == (self.op, self.type)]:
-            (negate_predicate if self.op in COMPARES else swap_operation)(op)
+        for number, op in enumerate(list(module.walk())):
+            if kind_of(op) == (self.op, self.type):
+                (negate_predicate if self.op in COMPARES else swap_operation)(op)
+                # What is there now is from the same instruction.
+                list(module.walk())[number].location = op.location
 
 
 def kind_of(op: Operation) -> tuple[str, str]:

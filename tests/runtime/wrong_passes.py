@@ -41,6 +41,7 @@ from runtime.source_mutants import Mutant
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
@@ -83,16 +84,19 @@ def cases() -> tuple[Case, ...]:
 @contextmanager
 def wrong_op(number: int, choose: Callable[[Sequence[Mutation]], Mutation]) -> Iterator[list[str]]:
     """Inside, what row `number` of KERNEL, from 1, leaves of a kernel has one op changed; yields what was done."""
-    done, count = list[str](), 0
+    done, seen = list[str](), list[ModuleOp]()
 
     def run_wrong(module_pass: KernelPass, context: Context, module: ModuleOp, **given: Any) -> None:
-        nonlocal count
         run_pass(module_pass, context, module, **given)
-        count = 0 if module_pass.name == row_name(1) and count >= len(KERNEL) else count
-        count += any(op.name == "hlo.computation" for op in module.ops) is False
-        if count == number and (found := mutations_of(module)):
+        if any(isinstance(op, ComputationOp) for op in module.ops):
+            return
+        seen.append(module)
+        if sum(other is module for other in seen) == number and (found := mutations_of(module)):
             mutation = choose(found)
-            mutation.apply(list(module.walk())[mutation.number])
+            target = list(module.walk())[mutation.number]
+            mutation.apply(target)
+            # What is there now is from the same instruction.
+            list(module.walk())[mutation.number].location = target.location
             done.append(f"{module_pass.name}: {mutation.what}")
 
     before, recorder.run_pass = recorder.run_pass, run_wrong

@@ -330,10 +330,12 @@ class _KernelBisection(KernelComparison):
         element, flat, slot = self._first_wrong(made, right)
         lane = self._writer(after, slot, flat) or (self._writer(before, slot, flat) if before else None)
         thread = _thread(lane, after.module) if lane else None
-        blame = self._blame(before, after, lane)
+        blame = self._blame(before, after, lane, slot, element)
         return replace(culprit, kind="numbers", element=element, thread=thread, blame=blame)
 
-    def _blame(self, before: _Boundary | None, after: _Boundary, lane: tuple[int, int] | None) -> Blame:
+    def _blame(
+        self, before: _Boundary | None, after: _Boundary, lane: tuple[int, int] | None, slot: Slot, element: Element
+    ) -> Blame:
         def computed(boundary: _Boundary) -> Computed:
             if lane is None:
                 return ()
@@ -342,7 +344,8 @@ class _KernelBisection(KernelComparison):
             return values.computed
 
         if before is None:
-            return blamed_emission(self.reference.computation, self.reference.inputs, computed(after))
+            reference, number = self.reference, self.planned.results.index(slot)
+            return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
         return blamed(before.module, after.module, computed(before), computed(after))
 
     def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:

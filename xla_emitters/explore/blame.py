@@ -26,9 +26,11 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.printer import print_ir_with_lines
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.rewrite.locations import instructions_of, place_of
 from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.simt.follow import Number
@@ -69,8 +71,13 @@ def blamed(before: ModuleOp, after: ModuleOp, computed_before: Computed, compute
     return Blame(diff=diff_around(before, after, None))
 
 
-def blamed_emission(computation: ComputationOp, inputs: Sequence[Array], computed: Computed) -> Blame:
-    """The HLO instruction whose values emitted code computes wrong, of the reference's values on the same inputs."""
+def blamed_emission(
+    computation: ComputationOp, inputs: Sequence[Array], result: int, index: tuple[int, ...], computed: Computed
+) -> Blame:
+    """The HLO instruction whose elements emitted code computes wrong, of the reference's on the same inputs.
+
+    result, index  the wrong element: number of the root, and where in it
+    """
     known = dict[str, list[Array]]()
 
     def remembered(op: Any, operands: Sequence[Any], call: Any) -> Any:
@@ -80,15 +87,36 @@ def blamed_emission(computation: ComputationOp, inputs: Sequence[Array], compute
         return cast(Any, value)
 
     evaluate(computation, inputs, value_of=remembered)
+    places = elements_needed(computation, result, index)
     made = defaultdict[str, list[tuple[Operation, Number]]](list)
     for op, numbers in computed:
         for name in instructions_of(op):
             made[name] += [(op, number) for number in numbers]
     for name, arrays in known.items():
         found = [(op, number) for op, number in made[name] if _is_of(op, arrays[0])]
-        if found and not any(_holds(array, number) for array in arrays for _, number in found):
+        wanted = [array[place] for array in arrays for place in places.get(name, ())] or arrays
+        if found and not any(_holds(values, number) for values in wanted for _, number in found):
             return _blame(found[-1][0], False, ())
     return Blame()
+
+
+def elements_needed(computation: ComputationOp, result: int, index: tuple[int, ...]) -> dict[str, set[tuple[int, ...]]]:
+    """Instruction -> the elements of it that one element of a root needs; what needs a range of elements says nothing of its operands."""
+    root = computation.roots[result].owner
+    assert isinstance(root, HloOp)
+    needed = defaultdict[str, set[tuple[int, ...]]](set, {root.instruction_name.data: {index}})
+    for op in reversed(list(computation.instructions)):
+        try:
+            maps = op.output_to_input() if needed.get(op.instruction_name.data) else ()
+        except XlaEmittersError:
+            continue
+        for operand, index_map in zip(op.operands, maps, strict=False):
+            owner = operand.owner
+            if isinstance(owner, HloOp) and not index_map.num_symbols:
+                for place in needed[op.instruction_name.data]:
+                    if index_map.constraints_satisfied(place):
+                        needed[owner.instruction_name.data].add(tuple(map(int, index_map.evaluate(place))))
+    return needed
 
 
 def _is_of(op: Operation, array: Array) -> bool:
@@ -97,10 +125,10 @@ def _is_of(op: Operation, array: Array) -> bool:
     return is_float == ("float" in array.dtype.name) and not any("index" in str(r.type) for r in op.results)
 
 
-def _holds(array: Array, number: Number) -> bool:
-    """Whether an element is the number, or near it: the kernel may round otherwise."""
+def _holds(values: Any, number: Number) -> bool:
+    """Whether a value is the number, or near it: the kernel may round otherwise."""
     with np.errstate(all="ignore"):
-        wide = array.astype(np.complex128 if isinstance(number, complex) else np.float64)
+        wide = np.asarray(values).astype(np.complex128 if isinstance(number, complex) else np.float64)
         return bool(np.isclose(wide, number, rtol=1e-2, atol=0, equal_nan=True).any())
 
 
@@ -140,7 +168,7 @@ def changed_op(
     if len(set(roots)) == 1:
         return roots[0]
     wrong = [op for op, numbers in computed_after if op in new and not _all_known(op, numbers, known)]
-    instead = [op for op in wrong if lost.issuperset(instructions_of(op) or ("",))]
+    instead = [op for op in wrong if lost.issuperset(instructions_of(op))]
     return next(iter((*instead, *wrong, *roots, *new)))
 
 
