@@ -1,4 +1,4 @@
-"""`xla-emitters VERB ...`: compile, run, check, bundle, explain, doctor, cache, opt.
+"""`xla-emitters VERB ...`: compile, run, check, bisect, reduce, bundle, explain, doctor, cache, opt.
 
 Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`; they are imported when chosen, so that
 `--help` stays quick.
@@ -36,11 +36,11 @@ VERBS = {
     "check": ("run every stage and compare with the NumPy reference", "xla-emitters check examples/negate_20.hlo"),
     "bisect": (
         "find the pass that makes the numbers wrong, the op that it changed, the first wrong element and its thread",
-        "xla-emitters bisect examples/gelu.hlo --blocks 16",
+        "xla-emitters bisect examples/negate_20.hlo",
     ),
     "reduce": (
         "shrink a file as long as a command, a wrong number or a crash stays",
-        "xla-emitters reduce big.hlo --keep-wrong -o small.hlo",
+        "xla-emitters reduce examples/gelu.hlo --keep 'grep -q tanh'",
     ),
     "bundle": (
         "pack kernels for a machine that has only Python, NumPy, ml_dtypes and CuPy",
