@@ -18,7 +18,7 @@ import resource
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -74,7 +74,7 @@ def kind_of(op: Operation) -> tuple[str, str]:
 
 
 @contextmanager
-def planted(fault: Fault) -> Iterator[None]:
+def planted(fault: Fault) -> Generator[None]:
     """Inside, the compiler has the fault."""
 
     def run_wrong(module_pass: KernelPass, context: Context, module: ModuleOp, **given: Any) -> None:

@@ -24,7 +24,7 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -82,7 +82,7 @@ def cases() -> tuple[Case, ...]:
 
 
 @contextmanager
-def wrong_op(number: int, choose: Callable[[Sequence[Mutation]], Mutation]) -> Iterator[list[str]]:
+def wrong_op(number: int, choose: Callable[[Sequence[Mutation]], Mutation]) -> Generator[list[str]]:
     """Inside, what row `number` of KERNEL, from 1, leaves of a kernel has one op changed; yields what was done."""
     done, seen = list[str](), list[ModuleOp]()
 
