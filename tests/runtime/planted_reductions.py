@@ -1,6 +1,6 @@
 """Random fusions of 100 to 300 instructions, each with a planted fault of the compiler: how small does `reduce` make them?
 
-    make reductions                                       30 of them, table in benchmarks/results
+    make reductions                                       30 of them
     PYTHONPATH=tests python -m runtime.planted_reductions --count 3
 
     seed 17  214 instructions  xla-flatten-tensors: arith.subi : i32 -> arith.addi      3 left   41 candidates   12.5 s of one core

@@ -1,6 +1,6 @@
 """Planted wrong passes: does `bisect` name the pass that went wrong?
 
-    make bisect-faults                                            40 plants of 5 rooms, table in benchmarks/results
+    make bisect-faults                                            40 plants of 5 rooms
     PYTHONPATH=tests python -m runtime.wrong_passes --count 10 --seed 3
 
     rewrite     folders.py:254 operand order  a - b -> b - a    of fuzz 31: planted xla-simplify-arith (1), named the same, 0.4 s, 12 runs
