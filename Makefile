@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs digests provenance toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -89,6 +89,12 @@ fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, P
 
 mutants: install $(TESTS_STAMP)  ## what the tests do not see: 300 changes of the source, each against the tests nearest to it (MUTANTS="--seed 1 xla_emitters/rewrite")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.mutants $(MUTANTS)
+
+bisect-faults: install $(TESTS_STAMP)  ## does bisect name the wrong pass? 40 changes of the source in 5 rooms, one at a time (BISECT="--count 10 --rooms lowering")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.wrong_passes $(BISECT)
+
+reductions: install $(TESTS_STAMP)  ## how small does reduce make random fusions of 100 to 300 instructions? 30 planted faults (REDUCTIONS="--count 3")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.planted_reductions $(REDUCTIONS)
 
 lint: $(TESTS_STAMP)
 	@$(BIN)/ruff check .

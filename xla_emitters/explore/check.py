@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import Self, Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -41,7 +41,7 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, pla
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, kernel_rows
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Program, Slot
+from xla_emitters.program import ArraySpec, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
 from xla_emitters.runtime.bundle import Case
@@ -49,6 +49,7 @@ from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.reference_run import Reaching, reaching
+from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
@@ -295,29 +296,8 @@ def check(
     module, left_out = read_module(source), tuple[LeftOut, ...]()
     if keep_going:
         module, left_out = compilable(module, options)
-    # As `compile` refuses it, and before there are inputs to draw.
-    plan = plan_module(module, options)
-    for planned in plan.kernels:
-        refuse_without_code(planned.view)
-    shapes = compile_module(module, replace(options, stage="hlo"))
-    shapes.refuse_left_out()
-    if isinstance(inputs, str | Path | StandardInput):
-        arrays = load_arrays(inputs, "p", shapes.parameters)
-    else:
-        drawn = drawn_for(module, options.fusion)
-        arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
-    reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations)
-    computations = [planned.view.computation for planned in plan.kernels]
-    comparison = StageComparison(
-        reference,
-        shapes,
-        reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations),
-        how,
-        len(plan.steps) == 1 == len(plan.kernels),
-        seed,
-    )
-    if how.wants("hlo"):
-        comparison.compare_hlo(run_program(shapes, arrays, "hlo", most_iterations=how.most_iterations))
+    comparison = StageComparison.of(module, options, how, inputs, seed, atol, rtol)
+    comparison.compare_text()
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     return replace(comparison.verdict(program), program=program, left_out=left_out)
 
@@ -349,6 +329,37 @@ class StageComparison:
         self.is_alone = is_alone
         self._kernels: list[KernelComparison] = []
         self._hlo = _GraphComparison(self)
+
+    @classmethod
+    def of(
+        cls,
+        module: ModuleOp,
+        options: CompileOptions,
+        how: Comparison,
+        inputs: str | Path | StandardInput | Sequence[Array] | None = None,
+        seed: int = 0,
+        atol: float | None = None,
+        rtol: float | None = None,
+    ) -> Self:
+        """The comparison of a module on arrays that are given, or drawn.
+
+        raises what `plan_module`, `load_arrays` and `reaching` raise
+        """
+        # As `compile` refuses it, and before there are inputs to draw.
+        plan = plan_module(module, options)
+        for planned in plan.kernels:
+            refuse_without_code(planned.view)
+        shapes = compile_module(module, replace(options, stage="hlo"))
+        shapes.refuse_left_out()
+        if isinstance(inputs, str | Path | StandardInput):
+            arrays = load_arrays(inputs, "p", shapes.parameters)
+        else:
+            drawn = drawn_for(module, options.fusion)
+            arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
+        reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations)
+        computations = [planned.view.computation for planned in plan.kernels]
+        given = reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations)
+        return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels), seed)
 
     def verdict(self, compiled: Program) -> Verdict:
         """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else what was compared last."""
@@ -394,9 +405,21 @@ class StageComparison:
             return Verdict(False, f"fails: {error.message}", tuple(error.render().splitlines()))
         return self.reference.compare(results)
 
-    def compare_hlo(self, results: Sequence[Array]) -> None:
-        """The stage `hlo`: HLO has one meaning, so these are the reference's bits."""
-        self._hlo.compare_text(results)
+    def compare_text(self) -> None:
+        """The stage `hlo`, where it is to be looked at: HLO has one meaning, so these are the reference's bits."""
+        if self.how.wants("hlo"):
+            limit = self.how.most_iterations
+            self._hlo.compare_text(run_program(self.program, self.reference.inputs, "hlo", most_iterations=limit))
+
+    @property
+    def problem_in_hlo(self) -> Verdict | None:
+        """What is wrong with HLO that was read back, or that a pass has left."""
+        return self._hlo.problem
+
+    @property
+    def evaluated(self) -> int:
+        """How often HLO was evaluated."""
+        return self._hlo.executed
 
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """What `compile_module` calls after each pass on HLO."""
@@ -453,8 +476,9 @@ class _GraphComparison:
 class KernelComparison:
     """One kernel: what each pass leaves of it is executed on the arrays that reach it.
 
-    given   its first launch; None: nothing reaches it, and arrays are drawn
-    module  of a program of more steps, the kernel as the last pass leaves it
+    given          its first launch; None: nothing reaches it, and arrays are drawn
+    module         of a program of more steps, the kernel as the last pass leaves it
+    arguments      what it takes; `result_arrays` are the arrays that it makes
     """
 
     def __init__(self, planned: PlannedKernel, whole: StageComparison, given: Reaching | None) -> None:
@@ -464,20 +488,20 @@ class KernelComparison:
         self.problem: Verdict | None = None
         self.last = Verdict(True, "nothing executed")
         self.module: ModuleOp | None = None
-        self._arguments = planned.arguments
+        self.arguments = planned.arguments
         count = len(planned.operands)
-        self._specs = [argument.array for argument in self._arguments[count:]]
-        operands, computation = self._arguments[:count], planned.view.computation
+        self.result_arrays = [argument.array for argument in self.arguments[count:]]
+        operands, computation = self.arguments[:count], planned.view.computation
         if given is None:
             drawn = draw_inputs(computation, [argument.array for argument in operands], whole.seed)
             # Arguments that share a slot are one buffer: an operand that is given twice, or updated in place.
             slots = dict[Slot, Array]()
             for array, argument in zip(drawn, operands, strict=True):
                 slots.setdefault(argument.slot, to_buffer(array, argument.array))
-            for argument in self._arguments[count:]:
+            for argument in self.arguments[count:]:
                 empty = np.zeros(argument.array.elements, dtype(argument.array.dtype).numpy)
                 slots.setdefault(argument.slot, empty)
-            buffers = [slots[argument.slot] for argument in self._arguments]
+            buffers = [slots[argument.slot] for argument in self.arguments]
             inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
             self._reached = ", on arrays that are drawn: nothing reaches it"
         else:
@@ -486,7 +510,7 @@ class KernelComparison:
             self._reached = ""
         values = evaluate(computation, inputs) if given is None else list(given.results)
         self.reference = Reference(computation, inputs, whole.reference.atol, whole.reference.rtol, values)
-        self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self._arguments, buffers, strict=True)}
+        self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self.arguments, buffers, strict=True)}
         self._before: Slots | None = None
         # By the first stage: behind pointers, elements that share a byte or a word are written together.
         self._sampled: Slots | None = None
@@ -510,46 +534,65 @@ class KernelComparison:
 
     def _execute(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """Executes the kernel as a pass leaves it, if that is to be looked at; at the first wrong pass it ends."""
-        self._tolerant |= name in TOLERANT and TOLERANT[name].applies(module)
+        self._tolerant |= may_change_bits(name, module)
         if self.problem is not None or not self.whole.how.wants(stage):
             return
-        label = stage or name
-        slots = dict(self._given)
-        chosen = blocks_to_run(launch_of(module).blocks, self._blocks)
-        watchers = [Sanitizer()] if self.whole.how.sanitize else []
-        try:
-            written = run_kernel(module, self._arguments, slots, chosen, watchers)
-        except ExecutionError as error:
-            self.problem = Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
+        made = self.run(stage or name, module)
+        if isinstance(made, Verdict):
+            self.problem = made
             return
-        made = {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
         self.executed += 1
-        self._sampled = self._sampled or written
-        self.problem = self._compare(label, made)
+        self.problem = self.judged(stage or name, made, None if self._tolerant else self._before)
         self._before, self._tolerant = made, False
 
-    def _compare(self, label: str, made: Slots) -> Verdict | None:
-        """What is wrong with the arrays that the kernel made."""
-        if self._before is not None and not self._tolerant:
-            for key, buffer in made.items():
-                different = differing(buffer, self._before[key])
-                if different.any():
-                    at = int(np.argmax(different))
-                    line = (
-                        f"{key[0]} {key[1]}, element {at} in memory: {self._before[key][at]} before, {buffer[at]} after"
-                    )
-                    return Verdict(
-                        False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,)
-                    )
-        pairs = list(zip(self.planned.results, self._specs, strict=True))
+    def run(
+        self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = (), blocks: Sequence[int] | None = None
+    ) -> Slots | Verdict:
+        """The buffers that the kernel makes as `module` has it; a verdict where its execution fails.
+
+        label     what messages call this point of the compilation
+        watchers  look on, beside the sanitizer
+        blocks    to run; None: those that are compared
+        """
+        slots = dict(self._given)
+        chosen = blocks_to_run(launch_of(module).blocks, self._blocks) if blocks is None else blocks
+        sanitizers = [Sanitizer()] if self.whole.how.sanitize else []
+        try:
+            written = run_kernel(module, self.arguments, slots, chosen, [*sanitizers, *watchers])
+        except ExecutionError as error:
+            return Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
+        self._sampled = self._sampled or written
+        return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
+
+    def judged(self, label: str, made: Slots, before: Slots | None) -> Verdict | None:
+        """What is wrong with the arrays that the kernel made; None where nothing is.
+
+        before  those of an earlier point, if they must be the same bits
+        """
+        for key, buffer in made.items() if before is not None else ():
+            earlier = before[key] if before is not None else buffer
+            different = differing(buffer, earlier)
+            if different.any():
+                at = int(np.argmax(different))
+                line = f"{key[0]} {key[1]}, element {at} in memory: {earlier[at]} before, {buffer[at]} after"
+                return Verdict(False, f"{label} changes {int(np.count_nonzero(different))} results: {line}", (line,))
+        pairs = list(zip(self.planned.results, self.result_arrays, strict=True))
         arrays = [from_buffer(made[slot.kind, slot.index], spec) for slot, spec in pairs]
-        parts = None
-        if self._sampled is not None:
-            sampled = self._sampled
-            parts = [from_buffer(sampled[slot.kind, slot.index], spec) for slot, spec in pairs]
+        parts = None if self._sampled is None else [self.compared(slot, spec) for slot, spec in pairs]
         verdict = self.reference.compare(arrays, parts, [str(slot) for slot, _ in pairs])
         self.last = verdict
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
+
+    def compared(self, slot: Slot, spec: ArraySpec) -> Array:
+        """Which elements of a result are compared: those that the blocks write which are run."""
+        if self._sampled is None:
+            return np.ones(spec.shape, np.bool_)
+        return from_buffer(self._sampled[slot.kind, slot.index], spec)
+
+
+def may_change_bits(name: str, module: ModuleOp) -> bool:
+    """Whether the pass `name` may have changed bits of the kernel that it left as `module`."""
+    return name in TOLERANT and TOLERANT[name].applies(module)
 
 
 def blocks_to_run(total: int, most: int) -> list[int] | None:

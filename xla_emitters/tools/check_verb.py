@@ -39,6 +39,7 @@ from xla_emitters.tools.common import (
     read_source,
     refuse_second_reader,
 )
+from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.program_verbs import add_sizes, check_program, program_text, refuse_sizes
 from xla_emitters.tools.terminal import marked_error, progress
@@ -173,7 +174,8 @@ def check_one(options: argparse.Namespace, name: str) -> Row:
     """Checks one file. What it raises, and what is said of it, is in the row."""
     row, messages = Row(name), io.StringIO()
     with redirect_stderr(messages):
-        row.exit_code = reported(partial(_check, options, name, row))
+        reduced = partial(reduced_crash, name, options.target, options.hero_rules, options.triton)
+        row.exit_code = reported(partial(_check, options, name, row), reduced)
     row.ok, row.messages = row.ok and row.exit_code == 0, messages.getvalue()
     return row
 

@@ -2,7 +2,8 @@
 
     0 ok · 1 the input is wrong or not supported · 2 usage · 3 numbers differ · 4 a tool or an extra is missing · 70 our own bug
 
-`XLA_EMITTERS_DEBUG=1` shows tracebacks too. For a bug of ours the message names a file that holds the traceback and the command line.
+`XLA_EMITTERS_DEBUG=1` shows tracebacks too. For a bug of ours the message names a file that holds the traceback and the command
+line, and a smaller input where there is one (`crashes`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ INTERRUPTED = 130
 """The exit code that shells report for a program that Ctrl-C ended."""
 
 
-def reported(run: Callable[[], int]) -> int:
-    """Calls `run` and returns its exit code; what it raises becomes a message on stderr and the code of its kind."""
+def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:
+    """Calls `run` and returns its exit code; what it raises becomes a message on stderr and the code of its kind.
+
+    reduced  is called for a bug of ours, with the reproducer's directory: writes a smaller input there and returns lines about it
+    """
     try:
         return run()
     except XlaEmittersError as error:
@@ -34,7 +38,7 @@ def reported(run: Callable[[], int]) -> int:
             traceback.print_exc()
         print(marked_error(error.render(), sys.stderr), file=sys.stderr)
         if isinstance(error, InternalError):
-            print(reproducer(), file=sys.stderr)
+            print(reproducer(reduced), file=sys.stderr)
         return error.exit_code
     except (ParseError, VerifyException, DiagnosticException) as error:
         # A pass made IR that does not verify, or was given IR by `opt` that it does not accept.
@@ -60,13 +64,18 @@ def reported(run: Callable[[], int]) -> int:
         if os.environ.get(DEBUG):
             raise
         print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
-        print(reproducer(), file=sys.stderr)
+        print(reproducer(reduced), file=sys.stderr)
         return InternalError.exit_code
 
 
-def reproducer() -> str:
-    """Writes the traceback and the command line to a file; returns a line that names the file."""
+def reproducer(reduced: Callable[[Path], str]) -> str:
+    """Writes the traceback and the command line to a file; returns lines that name it, and the smaller input."""
     directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
     path = directory / "reproducer.txt"
     path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8")
-    return f"    this is a bug in xla_emitters; please report it with {path}"
+    line = f"    this is a bug in xla_emitters; please report it with {path}"
+    try:
+        return "\n".join(filter(None, (line, reduced(directory))))
+    except (Exception, KeyboardInterrupt):
+        # It is in the middle of an error: what else goes wrong is of no interest now.
+        return line

@@ -1,4 +1,4 @@
-"""`xla-emitters VERB ...`: compile, run, check, bundle, explain, doctor, cache, opt.
+"""`xla-emitters VERB ...`: compile, run, check, bisect, reduce, bundle, explain, doctor, cache, opt.
 
 Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`. Only that of the verb that is asked for
 is imported: nobody waits for what another one needs.
@@ -12,10 +12,13 @@ import gc
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from xla_emitters.errors import UsageError
+from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import reported
 from xla_emitters.tools.terminal import marked_error
@@ -31,6 +34,14 @@ VERBS = {
         "xla-emitters run examples/negate_20.hlo --platform cpu",
     ),
     "check": ("run every stage and compare with the NumPy reference", "xla-emitters check examples/negate_20.hlo"),
+    "bisect": (
+        "find the pass that makes the numbers wrong, the op that it changed, the first wrong element and its thread",
+        "xla-emitters bisect examples/negate_20.hlo",
+    ),
+    "reduce": (
+        "shrink a file as long as a command, a wrong number or a crash stays",
+        "xla-emitters reduce examples/gelu.hlo --keep 'grep -q tanh'",
+    ),
     "bundle": (
         "pack kernels for a machine that has only Python, NumPy, ml_dtypes and CuPy",
         "xla-emitters bundle examples/negate_20.hlo -o kernels.zip",
@@ -42,6 +53,7 @@ VERBS = {
     "show": (
         "write one HTML file to look at: every pass, all stages side by side, which thread touches what",
         "xla-emitters show examples/gelu.hlo -o gelu.html",
+    ),
     "cost": (
         "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
         "xla-emitters cost examples/gelu.hlo --target h200,a6000",
@@ -144,7 +156,14 @@ def main(args: Sequence[str] | None = None) -> int:
     options, unknown = build_parser(*(word for word in words if word in VERBS)).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return reported(lambda: options.run(options))
+    return reported(lambda: options.run(options), partial(_reduced, options))
+
+
+def _reduced(options: argparse.Namespace, directory: Path) -> str:
+    """The smaller input for a bug of ours, for verbs that compile one file; `check` has files of its own."""
+    if options.verb == "reduce" or "file" not in options or "target" not in options:
+        return ""
+    return reduced_crash(options.file, options.target, options.hero_rules, options.triton, directory)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,13 @@ Results come in the order of the jobs. A process is forked where the system can 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -59,6 +62,27 @@ def run_jobs(
     finally:
         for each in running.values():
             each.end()
+
+
+def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
+    """What `work` returns in a process of its own; None where that dies or takes too long. What it prints is dropped.
+
+    raises what `work` raises
+    """
+    (done,) = run_jobs([Job("", partial(_quietly, work))], 1, timeout_seconds, lambda name, left: name)
+    if isinstance(done.result, Exception):
+        raise done.result
+    return done.result
+
+
+def _quietly(work: Callable[[], Any]) -> Any:
+    # Ctrl-C is for the process that waits: it ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    try:
+        return work()
+    except Exception as error:
+        return error
 
 
 @dataclass(frozen=True)

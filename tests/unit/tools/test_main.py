@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -37,7 +38,7 @@ def test_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str])
 def test_help_of_a_verb_has_an_example_that_works(
     verb: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = help_of(capsys, verb).split("example:\n")[1].split("\n\n")[0].split()
+    example = shlex.split(help_of(capsys, verb).split("example:\n")[1].split("\n\n")[0])
     assert example[:2] == ["xla-emitters", verb]
     (tmp_path / "examples").symlink_to(NEGATE.parent)
     monkeypatch.chdir(tmp_path)

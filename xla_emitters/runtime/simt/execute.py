@@ -58,6 +58,7 @@ from xla_emitters.runtime.simt import (
 )
 from xla_emitters.runtime.simt import complex as complex_numbers
 from xla_emitters.runtime.simt.code import Compiler, Function, Rules, symbols_of
+from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, form_of
@@ -103,7 +104,7 @@ def execute(
                   that provably never ends (see `rounds`) or has more than `max_rounds` rounds, calls without end
     """
     with np.errstate(all="ignore"), _deep_calls(module):
-        entry = Entry.of(module, launch, results)
+        entry = Entry.of(module, launch, results, followed(RULES, watchers))
         bound = entry.bind(arguments)
         for chunk in _chunks(entry.launch, blocks, chunk_blocks):
             entry.run(Memory(entry.launch, chunk, watchers), bound, max_rounds)
@@ -248,9 +249,9 @@ class Entry:
     results: int
 
     @staticmethod
-    def of(module: ModuleOp, launch: Launch | None, results: int | None) -> Entry:
+    def of(module: ModuleOp, launch: Launch | None, results: int | None, rules: Rules = RULES) -> Entry:
         """The entry of `module`, compiled. raises DataError when there is not exactly one, or it has no launch."""
-        compiler = Compiler.of(module, RULES)
+        compiler = Compiler.of(module, rules)
         entries = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp) and is_entry(op)]
         if len(entries) != 1:
             names = ", ".join(f"@{op.sym_name.data}" for op in entries) or "none"

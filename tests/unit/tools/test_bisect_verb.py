@@ -1,0 +1,69 @@
+"""The command `bisect`: what is printed, as text and as JSON, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from runtime.small_programs import PROGRAMS
+from runtime.wrong_passes import row_name, wrong_op
+
+from xla_emitters.tools.main import main
+from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
+
+MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
+
+
+@pytest.fixture
+def ragged(tmp_path: Path) -> str:
+    path = tmp_path / "ragged.hlo"
+    path.write_text(PROGRAMS["ragged"])
+    return str(path)
+
+
+def test_a_wrong_pass(ragged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with wrong_op(12, lambda found: [one for one in found if "mulf" in one.what][-1]):
+        assert main(["bisect", ragged, "--target", "t4", "--blocks", "16"]) == 3
+        text = capsys.readouterr().out
+        assert main(["bisect", ragged, "--target", "t4", "--blocks", "16", "--json"]) == 3
+        data = json.loads(capsys.readouterr().out)
+    assert text.startswith(f"kernel fusion, stage flat: {row_name(12)} (pass 12 of ")
+    assert f"  from      p ({ragged}:7:3)" in text
+    assert "  thread    block (0, 0, 0), thread (0, 0, 0)" in text
+    assert "\n            + " in text
+    found = data["found"]
+    assert (found["pass"], found["number"], found["kind"]) == (row_name(12), 12, "numbers")
+    assert found["blame"]["instructions"] == ["p"]
+
+
+def test_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bytes.hlo"
+    path.write_text(PROGRAMS["bytes"])
+    assert main(["bisect", str(path), "--blocks", "2"]) == 0
+    assert capsys.readouterr().out.startswith("no pass is wrong: 1 kernel, ")
+
+
+def test_a_program_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bisect", str(MLIR)]) == 1
+    assert "takes HLO text" in capsys.readouterr().err
+    assert main(["bisect", "no_such.hlo"]) == 1
+
+
+def test_a_pass_that_fails_has_a_reduced_input(
+    ragged: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 70: the pass is named on stdout, the reproducer and the reduced input on stderr."""
+
+    def fails(self: FlattenTensorsPass, ctx: object, op: object) -> None:
+        raise KeyError("no such tensor")
+
+    monkeypatch.setattr(FlattenTensorsPass, "apply", fails)
+    assert main(["bisect", ragged, "--target", "t4"]) == 70
+    out, err = capsys.readouterr()
+    assert "xla-flatten-tensors (pass 12 of " in out
+    line = next(line for line in err.splitlines() if "reduced.hlo" in line)
+    reduced = Path(line.split()[0])
+    assert (reduced.parent / "original.hlo").read_text() == PROGRAMS["ragged"]
+    assert reduced.read_text().count(" = ") <= 3
+    assert "instructions" in line

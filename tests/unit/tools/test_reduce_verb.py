@@ -1,0 +1,123 @@
+"""The command `reduce`: commands as questions, what is refused, and that an interrupted search leaves its best."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from runtime.planted_reductions import Fault, planted
+from runtime.small_programs import PROGRAMS
+
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.tools.main import main
+
+MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
+
+
+@pytest.fixture
+def gelu(tmp_path: Path) -> Path:
+    path = tmp_path / "my gelu.hlo"
+    path.write_text(PROGRAMS["gelu"])
+    return path
+
+
+@pytest.mark.parametrize("command", ["grep -q 'tanh('", "grep -q 'tanh(' {}", "cat {} | grep 'tanh('"])
+def test_a_command(command: str, gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reduce", str(gelu), "--keep", command]) == 0
+    out, err = capsys.readouterr()
+    assert " tanh(" in out
+    assert len(out.splitlines()) == 6
+    assert err.startswith("17 -> 1 instruction, ")
+
+
+def test_output_and_json(gelu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = tmp_path / "small.hlo"
+    assert main(["reduce", str(gelu), "--keep", "grep -q 'tanh('", "-o", str(small), "--json"]) == 0
+    data = json.loads(capsys.readouterr().err)
+    assert (data["before"], data["after"], data["finished"]) == (17, 1, True)
+    parse_hlo(small.read_text())
+
+
+def test_wrong_numbers(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with planted(Fault("xla-flatten-tensors", "arith.mulf", "bf16")):
+        assert main(["reduce", str(gelu), "--keep-wrong", "--target", "t4"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("wrong at the stage flat\n")
+    assert out.count("multiply(") == 1
+    assert "-> 1 instruction" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--keep", "false"], 2, "not true of the file"),
+        (["--keep", "exit 3"], 2, "not true of the file"),
+        (["--keep-wrong"], 2, "check finds nothing wrong in it"),
+        (["--keep-crash"], 2, "does not fail by a bug of ours"),
+        (["--keep", "true", "--budget", "0"], 2, "above 0"),
+        (["--keep", "true", "--keep-wrong"], 2, "not allowed with"),
+        ([], 2, "required"),
+    ],
+)
+def test_what_is_refused(
+    words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bytes.hlo"
+    path.write_text(PROGRAMS["bytes"])
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(main(["reduce", str(path), *words]))
+    assert ended.value.code == code
+    assert message in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_reduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.hlo"
+    broken.write_text("HloModule m\nENTRY e { ROOT %x = f32[2] nonsense() }\n")
+    assert main(["reduce", str(broken), "--keep", "true"]) == 1
+    assert main(["reduce", str(tmp_path / "none.hlo"), "--keep", "true"]) == 1
+    assert main(["reduce", str(MLIR), "--keep", "true"]) == 1
+    assert "takes HLO text" in capsys.readouterr().err
+
+
+def test_a_command_that_changes_its_mind_is_refused(
+    gelu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Yes, then no, about one file."""
+    flag = tmp_path / "flag"
+    toggling = f": {{}}; if [ -e '{flag}' ]; then rm '{flag}'; exit 1; else touch '{flag}'; fi"
+    assert main(["reduce", str(gelu), "--keep", toggling]) == 2
+    assert "does not always say the same" in capsys.readouterr().err
+
+
+def test_a_command_that_hangs_is_a_no(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "grep -q cube {} || sleep 30"
+    began = time.monotonic()
+    assert main(["reduce", str(gelu), "--keep", command, "--timeout", "0.2", "--budget", "3"]) == 0
+    assert time.monotonic() - began < 20
+    assert "cube" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_writes_the_best_so_far(gelu: Path, tmp_path: Path) -> None:
+    """The first eleven questions are answered at once, the next never."""
+    small, count = tmp_path / "small.hlo", tmp_path / "count"
+    command = f"grep -q 'tanh(' {{}} || exit 1; echo >> '{count}'; [ $(wc -l < '{count}') -lt 12 ] || sleep 60"
+    words = ["-m", "xla_emitters.tools.main", "reduce", str(gelu), "--keep", command, "-o", str(small)]
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (count.exists() and len(count.read_text()) >= 12):
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "so far is written" in err
+    text = small.read_text()
+    assert "tanh(" in text
+    assert text.count(" = ") < PROGRAMS["gelu"].count(" = ")
+    parse_hlo(text)

@@ -1,0 +1,448 @@
+"""Which pass made the numbers wrong? The first kernel, stage and pass, the op that it changed, the first wrong element and its thread.
+
+    bisect("gelu.hlo", blocks=16)
+      kernel fusion      hlo ... inlined  right     executed at the ends of stages, as `check` does
+                         flat             wrong  -> the 6 passes between: binary search, each probe one execution
+      xla-flatten-tensors (pass 12 of 40)           the first after which results are not the bits of the stage before
+
+At every probe the kernel runs on the arrays that reach it and its results must be the bits of the last right probe, or, behind a pass of
+`check.TOLERANT`, within the bounds of the reference; a race, or a read of what was not written, is as wrong as a number. Ends of stages,
+and both sides of passes that may change bits, are always probed. Between two probes one pass is enough to be wrong, so binary search
+finds a pass that turns right into wrong; where a later pass hides what an earlier one did, no end of a stage is wrong, and then every
+pass is executed. Passes on HLO are evaluated one by one, by NumPy.
+
+What it does not see: a pass that is wrong in blocks that were not run or on numbers that were not drawn, and a pass whose result is right
+while something that it leaves behind (a range, an attribute) makes a later one go wrong: then that one is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, TensorType
+
+from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import InternalError
+from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
+from xla_emitters.explore.check import Comparison, KernelComparison, StageComparison, Verdict, may_change_bits
+from xla_emitters.fusions.entry import entry_of
+from xla_emitters.hlo_text import print_hlo
+from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.program import Slot
+from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer
+from xla_emitters.runtime.cpu_launcher import Slots
+from xla_emitters.runtime.reference import evaluate, own_value
+from xla_emitters.runtime.simt.follow import LaneValues, Writer
+from xla_emitters.runtime.steps import MOST_ITERATIONS
+
+
+@dataclass(frozen=True)
+class Element:
+    """The first element that is wrong.
+
+    result  its array, as the program numbers it
+    index   in the logical array
+    was     before the pass, `now` after it; `wanted` by the reference: as text
+    """
+
+    result: str
+    index: tuple[int, ...]
+    was: str
+    now: str
+    wanted: str
+
+
+@dataclass(frozen=True)
+class Thread:
+    """The thread that writes an element, or that wrote it before the pass: linear numbers, and coordinates in x, y, z."""
+
+    block: int
+    thread: int
+    block_id: tuple[int, int, int]
+    thread_id: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The first pass after which something is wrong.
+
+    kind       "numbers"; "execution" where running the kernel fails (a race, an access out of bounds); "crash" where the pass itself does
+    kernel     name; "" for passes on HLO, which see them all
+    stage      that the pass leads to
+    name       of the pass; "emit" for emission; "print and parse" where HLO text does not read back
+    number     of the pass in its list, from 1; emission is 0
+    passes     how many the list has
+    summary    what is wrong, in one line, and `details` in several
+    blame      the op that the pass changed, and the diff around it
+    element, thread  None where there is none
+    executed   how often a kernel was executed, or HLO evaluated, to find it
+    """
+
+    kind: str
+    kernel: str
+    stage: str
+    name: str
+    number: int
+    passes: int
+    summary: str
+    details: tuple[str, ...] = ()
+    blame: Blame = field(default_factory=Blame)
+    element: Element | None = None
+    thread: Thread | None = None
+    executed: int = 0
+    error: InternalError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        data = {name: value for name, value in asdict(replace(self, error=None)).items() if name != "error"}
+        return {**data, "pass": data.pop("name")}
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a bisection comes to.
+
+    culprit   None where nothing was found
+    executed  how often a kernel was executed, or HLO evaluated
+    kernels   how many were looked at
+    """
+
+    culprit: Culprit | None
+    executed: int
+    kernels: int
+
+
+def bisect(
+    source: str | Path,
+    *,
+    blocks: int = 0,
+    sanitize: bool = True,
+    inputs: str | Path | StandardInput | Sequence[Array] | None = None,
+    seed: int = 0,
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+    **compiling: Unpack[CompileKeywords],
+) -> Search:
+    """Finds the first kernel and pass after which the numbers are wrong.
+
+    The arguments are those of `check`. raises what `check` raises, but for InternalError of a pass, which is a culprit too
+    """
+    how = Comparison("passes", blocks, sanitize, most_iterations)
+    given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
+    options = CompileOptions(**given)
+    module = read_module(source)
+    executed = kernels = 0
+    for every_pass in (False, True):
+        search = None
+        try:
+            search = _Bisection.of(module, options, how, inputs, seed, atol, rtol)
+            search.every_pass, search.executed = every_pass, executed
+            search.compare_text()
+            compile_module(module, options, observers=search.observer, graph_observer=search.graph_observer)
+        except _Found as found:
+            return Search(found.culprit, found.culprit.executed, search.kernels if search else 0)
+        except InternalError as error:
+            culprit = search.crash(error) if search else _crash(error, "", 0, 0)
+            return Search(culprit, culprit.executed, search.kernels if search else 0)
+        executed, kernels = search.executed, search.kernels
+    return Search(None, executed, kernels)
+
+
+class _Found(Exception):
+    """Ends the compilation: the rest of it is of no interest."""
+
+    def __init__(self, culprit: Culprit) -> None:
+        super().__init__(culprit.summary)
+        self.culprit = culprit
+
+
+class _Bisection(StageComparison):
+    """The comparison of `check`, with another way to look at the passes over a kernel.
+
+    every_pass  execute after each, in order
+    """
+
+    every_pass = False
+    executed = 0
+    kernels = 0
+    _graph_passes = 0
+    _before: ModuleOp | None = None
+    _now: _KernelBisection | None = None
+
+    def compare_text(self) -> None:
+        super().compare_text()
+        self.executed += 1
+        if (problem := self.problem_in_hlo) is not None:
+            raise _Found(
+                Culprit("numbers", "", "hlo", "print and parse", 0, len(GRAPH), problem.summary, problem.details)
+            )
+
+    def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        self._graph_passes += 1
+        super().graph_observer(name, stage, module)
+        if (problem := self.problem_in_hlo) is not None:
+            before, number = self._before, self._graph_passes
+            blame, element = _blamed_hlo(before, module, self.reference.inputs, self.reference.values)
+            summary = problem.summary
+            culprit = Culprit(
+                "numbers", "", "graph", name, number, len(GRAPH), summary, problem.details, blame, element
+            )
+            raise _Found(replace(culprit, executed=self.executed + self.evaluated))
+        self._before = module.clone()
+
+    def observer(self, planned: PlannedKernel) -> Observer:
+        number = self.kernels
+        self.kernels += 1
+        kernel = _KernelBisection(planned, self, self.reaching.get(number))
+
+        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+            self._now = kernel
+            kernel.observe(name, stage, module)
+
+        return observe
+
+    def crash(self, error: InternalError) -> Culprit:
+        """The pass that did not end well: that after the last one that did."""
+        if self._now is None or self._now.is_done:
+            return _crash(error, "", self._graph_passes + 1, len(GRAPH), self.executed)
+        return _crash(error, self._now.planned.name, self._now.count, len(KERNEL), self.executed)
+
+
+def _crash(error: InternalError, kernel: str, number: int, passes: int, executed: int = 0) -> Culprit:
+    details = tuple(error.render().splitlines())
+    stage = _stage_of(number) if kernel else "graph"
+    name = error.stage or "emit"
+    return Culprit("crash", kernel, stage, name, number, passes, error.message, details, executed=executed, error=error)
+
+
+def _stage_of(number: int) -> str:
+    """The stage that row `number` of KERNEL, from 1, leads to; 0 is emission."""
+    if number == 0:
+        return "xla_gpu"
+    return next((row.stage for row in KERNEL[number - 1 :] if row.stage), EXECUTABLE_STAGES[-1])
+
+
+@dataclass(frozen=True)
+class _Boundary:
+    """A kernel after a pass.
+
+    number        of the pass: 0 is emission
+    changes_bits  the pass may have
+    """
+
+    number: int
+    name: str
+    module: ModuleOp
+    changes_bits: bool
+
+    @cached_property
+    def stage(self) -> str:
+        return _stage_of(self.number)
+
+
+class _KernelBisection(KernelComparison):
+    """Keeps what each pass left until the next probe, and searches there once a probe is wrong."""
+
+    def __init__(self, planned: PlannedKernel, whole: _Bisection, given: Any) -> None:
+        super().__init__(planned, whole, given)
+        self.bisection = whole
+        self.count = 0
+        self._right: _Boundary | None = None
+        self._right_results: Slots | None = None
+        self._since: list[_Boundary] = []
+
+    @property
+    def is_done(self) -> bool:
+        return self.count > len(KERNEL)
+
+    def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        changes_bits = may_change_bits(name, module)
+        if changes_bits and self._since:
+            self._probe()
+        self._since.append(_Boundary(self.count, name, module.clone(), changes_bits))
+        self.count += 1
+        if stage is not None or changes_bits or self.bisection.every_pass:
+            self._probe()
+        if stage == EXECUTABLE_STAGES[-1]:
+            lower_for_tools(module.clone(), CompileOptions(target=self.bisection.program.target), self._after_tool_pass)
+
+    def _after_tool_pass(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        self._since.append(_Boundary(self.count, name, module.clone(), False))
+        self.count += 1
+        self._probe()
+
+    def _probe(self) -> None:
+        """Executes what the last pass left; where it is wrong, raises _Found for the first pass since the last probe that is."""
+        low, high = -1, len(self._since) - 1
+        wrong = self._judge(high)
+        if not isinstance(wrong, Verdict):
+            self._right, self._right_results, self._since = self._since[-1], wrong, []
+            return
+        results = dict[int, Slots]()
+        while high - low > 1:
+            middle = (low + high) // 2
+            outcome = self._judge(middle)
+            if isinstance(outcome, Verdict):
+                high, wrong = middle, outcome
+            else:
+                low, results[middle] = middle, outcome
+        before = self._since[low] if low >= 0 else self._right
+        raise _Found(self._culprit(before, results.get(low, self._right_results), self._since[high], wrong))
+
+    def _judge(self, position: int) -> Slots | Verdict:
+        """The results after the pass at `position` since the last probe, or what is wrong with them."""
+        boundary = self._since[position]
+        self.bisection.executed += 1
+        made = self.run(boundary.name, boundary.module)
+        if isinstance(made, Verdict):
+            return made
+        is_free = any(other.changes_bits for other in self._since[: position + 1])
+        return self.judged(boundary.name, made, None if is_free else self._right_results) or made
+
+    def _culprit(self, before: _Boundary | None, right: Slots | None, after: _Boundary, wrong: Verdict) -> Culprit:
+        culprit = Culprit(
+            "execution",
+            self.planned.name,
+            after.stage,
+            after.name,
+            after.number,
+            len(KERNEL) + len(FOR_TOOLS),
+            wrong.summary,
+            wrong.details,
+            executed=self.bisection.executed,
+        )
+        made = self.run(after.name, after.module)
+        if isinstance(made, Verdict):
+            blame = blamed(before.module, after.module, (), ()) if before else Blame()
+            return replace(culprit, blame=blame)
+        element, flat, slot = self._first_wrong(made, right)
+        lane = self._writer(after, slot, flat) or (self._writer(before, slot, flat) if before else None)
+        thread = _thread(lane, after.module) if lane else None
+        blame = self._blame(before, after, lane, slot, element)
+        return replace(culprit, kind="numbers", element=element, thread=thread, blame=blame)
+
+    def _blame(
+        self, before: _Boundary | None, after: _Boundary, lane: tuple[int, int] | None, slot: Slot, element: Element
+    ) -> Blame:
+        def computed(boundary: _Boundary) -> Computed:
+            if lane is None:
+                return ()
+            values = LaneValues(*lane)
+            self.run("", boundary.module, [values], [lane[0]])
+            return values.computed
+
+        if before is None:
+            reference, number = self.reference, self.planned.results.index(slot)
+            return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
+        return blamed(before.module, after.module, computed(before), computed(after))
+
+    def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
+        """The first element that is neither what it was nor admissible, where it is in memory, and whose it is."""
+        for number, (slot, spec) in enumerate(zip(self.planned.results, self.result_arrays, strict=True)):
+            key = slot.kind, slot.index
+            now, wanted = from_buffer(made[key], spec), self.reference.values[number]
+            different = differing(now, wanted) & self.compared(slot, spec)
+            admissible = self.reference.bounds[number].admits(now)
+            earlier = None if right is None else from_buffer(right[key], spec)
+            changed = different if earlier is None else differing(now, earlier)
+            for wrong in (changed & different & ~admissible, changed & different, changed):
+                if wrong.any():
+                    index = tuple(map(int, np.argwhere(wrong)[0]))
+                    places = from_buffer(np.arange(made[key].size), spec)
+                    was = "" if earlier is None else str(earlier[index])
+                    element = Element(str(slot), index, was, str(now[index]), str(wanted[index]))
+                    return element, int(places[index]), slot
+        raise InternalError("a kernel is wrong without a wrong element", stage="bisect")
+
+    def _writer(self, boundary: _Boundary, slot: Slot, flat: int) -> tuple[int, int] | None:
+        """(block, thread) of the thread that writes an element last."""
+        entry = entry_of_kernel(boundary.module)
+        numbers = [n for n, argument in enumerate(self.arguments) if argument.slot == slot and argument.written]
+        element = dtype(self.arguments[numbers[0]].array.dtype)
+        is_tensor = isinstance(entry.function_type.inputs.data[numbers[0]], TensorType)
+        each = element.numpy.itemsize if is_tensor or element.bits >= 8 or element.name == "pred" else element.bits / 8
+        watcher = Writer(frozenset(numbers), flat, each)
+        self.run("", boundary.module, [watcher])
+        return watcher.found
+
+
+def _thread(lane: tuple[int, int], module: ModuleOp) -> Thread:
+    launch = launch_of(module)
+    block, thread = lane
+    return Thread(block, thread, _coordinates(block, launch.grid), _coordinates(thread, launch.block))
+
+
+def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = extents
+    return number % x, number // x % y, number // (x * y)
+
+
+# ---- passes on HLO ---------------------------------------------------------------------------------------
+
+
+def _blamed_hlo(
+    before: ModuleOp | None, after: ModuleOp, inputs: Sequence[Array], wanted: Sequence[Array]
+) -> tuple[Blame, Element | None]:
+    """The first instruction with a value that no instruction of that name had before, and the first wrong element of the results."""
+    results = evaluate(entry_of(after), inputs)
+    element = next(_wrong_elements(results, wanted), None)
+    new = print_hlo(after)
+    if before is None:
+        return Blame(), element
+    values, named = _values_by_name(before, inputs), dict[str, HloOp]()
+    known = [array for arrays in values.values() for array in arrays]
+    for op, array in _values_in_order(after, inputs):
+        earlier = values.get(op.instruction_name.data, known)
+        if not any(
+            a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any() for a in earlier
+        ):
+            named.setdefault(op.instruction_name.data, op)
+            break
+    old, lines = print_hlo(before), new.split("\n")
+    if not named:
+        return Blame(diff=diff_of_texts(old, new)), element
+    ((name, op),) = named.items()
+    at = next((number for number, line in enumerate(lines) if f"%{name} = " in line), 0)
+    place = written_at(op)
+    blame = Blame(lines[at].strip(), False, (name,), str(place) if place else "", diff_of_texts(old, new, None, at))
+    return blame, element
+
+
+def _wrong_elements(results: Sequence[Array], wanted: Sequence[Array]) -> Any:
+    for number, (now, right) in enumerate(zip(results, wanted, strict=True)):
+        different = differing(now, right)
+        if different.any():
+            index = tuple(map(int, np.argwhere(different)[0]))
+            yield Element(f"result {number}", index, str(right[index]), str(now[index]), str(right[index]))
+
+
+def _values_in_order(module: ModuleOp, inputs: Sequence[Array]) -> list[tuple[HloOp, Array]]:
+    found = list[tuple[HloOp, Array]]()
+
+    def remembered(op: Any, operands: Sequence[Any], call: Callable[..., Any]) -> Any:
+        value: Any = own_value(op, operands, call)
+        if isinstance(value, np.ndarray):
+            found.append((op, cast(Array, value)))
+        return cast(Any, value)
+
+    evaluate(entry_of(module), inputs, value_of=remembered)
+    return found
+
+
+def _values_by_name(module: ModuleOp, inputs: Sequence[Array]) -> dict[str, list[Array]]:
+    found = dict[str, list[Array]]()
+    for op, array in _values_in_order(module, inputs):
+        found.setdefault(op.instruction_name.data, []).append(array)
+    return found

@@ -1,0 +1,278 @@
+"""Which op of a pass's result is to blame for a wrong element: the IR before and after, and what the element's thread computes in each.
+
+    before   %3 = arith.subf %1, %2      0.25        one thread's values
+    after    %3 = arith.subf %2, %1     -0.25   <-   new: no op before has this name, these attributes and these operands; and its value
+             %4 = math.exp %3            0.778       is none that the thread computed before. %4 is new only because its operand is
+
+An op is *new* where the IR before has none, or fewer, with its name, attributes and operands, taken recursively. Of the new ops that the
+thread runs, the first is named with a value that the thread had not computed for the same HLO instructions, if possible of an instruction
+that has lost a value; where every value is known, the first whose operands are not new themselves. Of a pass that only took ops away, the
+first that is gone. In what emission makes every op is new: there the first HLO instruction is named for which the thread computes no
+value that the reference has for it. The op is a pointer for a reader, who gets the diff too: in the result of a pass that rewrites
+everything it can be too early.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.printer import print_ir_with_lines
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.rewrite.locations import instructions_of, place_of
+from xla_emitters.runtime.reference import evaluate, own_value
+from xla_emitters.runtime.simt.follow import Number
+
+MOST_LINES = 24
+"""Lines of the diff that are shown."""
+
+Computed = Sequence[tuple[Operation, tuple[Number, ...]]]
+"""As `LaneValues.computed`."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """What is shown of the change.
+
+    op            the op as text, in one line; "" where none can be named
+    is_gone       it is in the IR before, not in the one after
+    instructions  the HLO instructions that it comes from
+    place         of these in the HLO text
+    diff          lines of both texts around the op, with "-", "+" and " "
+    """
+
+    op: str = ""
+    is_gone: bool = False
+    instructions: tuple[str, ...] = ()
+    place: str = ""
+    diff: tuple[str, ...] = ()
+
+
+def blamed(before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed) -> Blame:
+    """The op that a pass changed, of the IR before and after it and the values that the wrong element's thread computes in each."""
+    op = changed_op(before, after, computed_before, computed_after)
+    if op is not None:
+        return _blame(op, False, diff_around(before, after, op))
+    gone = changed_op(after, before, computed_after, computed_before)
+    if gone is not None:
+        return _blame(gone, True, diff_around(before, after, gone))
+    return Blame(diff=diff_around(before, after, None))
+
+
+def blamed_emission(
+    computation: ComputationOp, inputs: Sequence[Array], result: int, index: tuple[int, ...], computed: Computed
+) -> Blame:
+    """The HLO instruction whose elements emitted code computes wrong, of the reference's on the same inputs.
+
+    result, index  the wrong element: number of the root, and where in it
+    """
+    known = dict[str, list[Array]]()
+
+    def remembered(op: Any, operands: Sequence[Any], call: Any) -> Any:
+        value: Any = own_value(op, operands, call)
+        if isinstance(value, np.ndarray):
+            known.setdefault(op.instruction_name.data, []).append(cast(Array, value))
+        return cast(Any, value)
+
+    evaluate(computation, inputs, value_of=remembered)
+    places = elements_needed(computation, result, index)
+    made = defaultdict[str, list[tuple[Operation, Number]]](list)
+    for op, numbers in computed:
+        for name in instructions_of(op):
+            made[name] += [(op, number) for number in numbers]
+    for name, arrays in known.items():
+        found = [(op, number) for op, number in made[name] if _is_of(op, arrays[0])]
+        wanted = [array[place] for array in arrays for place in places.get(name, ())] or arrays
+        if found and not any(_holds(values, number) for values in wanted for _, number in found):
+            return _blame(found[-1][0], False, ())
+    return Blame()
+
+
+def elements_needed(computation: ComputationOp, result: int, index: tuple[int, ...]) -> dict[str, set[tuple[int, ...]]]:
+    """Instruction -> the elements of it that one element of a root needs; what needs a range of elements says nothing of its operands."""
+    root = computation.roots[result].owner
+    assert isinstance(root, HloOp)
+    needed = defaultdict[str, set[tuple[int, ...]]](set, {root.instruction_name.data: {index}})
+    for op in reversed(list(computation.instructions)):
+        try:
+            maps = op.output_to_input() if needed.get(op.instruction_name.data) else ()
+        except XlaEmittersError:
+            continue
+        for operand, index_map in zip(op.operands, maps, strict=False):
+            owner = operand.owner
+            if isinstance(owner, HloOp) and not index_map.num_symbols:
+                for place in needed[op.instruction_name.data]:
+                    if index_map.constraints_satisfied(place):
+                        needed[owner.instruction_name.data].add(tuple(map(int, index_map.evaluate(place))))
+    return needed
+
+
+def _is_of(op: Operation, array: Array) -> bool:
+    """Whether the op computes elements, and not indices: by the kind of its result."""
+    is_float = any("f" in str(result.type).split("<")[0] for result in op.results)
+    return is_float == ("float" in array.dtype.name) and not any("index" in str(r.type) for r in op.results)
+
+
+def _holds(values: Any, number: Number) -> bool:
+    """Whether a value is the number, or near it: the kernel may round otherwise."""
+    with np.errstate(all="ignore"):
+        wide = np.asarray(values).astype(np.complex128 if isinstance(number, complex) else np.float64)
+        return bool(np.isclose(wide, number, rtol=1e-2, atol=0, equal_nan=True).any())
+
+
+def _blame(op: Operation, is_gone: bool, diff: tuple[str, ...]) -> Blame:
+    return Blame(_one_line(op), is_gone, instructions_of(op), place_of(op), diff)
+
+
+def _one_line(op: Operation) -> str:
+    """The op without its regions."""
+    module: Operation = op
+    while (parent := module.parent_op()) is not None:
+        module = parent
+    text, starts = print_ir_with_lines(module)
+    line = next((line for line, other in starts if other is op), None)
+    return op.name if line is None else text.split("\n")[line].strip()
+
+
+# ---- what is new -----------------------------------------------------------------------------------------
+
+
+def changed_op(
+    before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed
+) -> Operation | None:
+    """The op of `after` to blame, or None where nothing is new in it."""
+    old, signatures = Counter(signatures_of(before).values()), signatures_of(after)
+    left, new = Counter(old), dict[Operation, None]()
+    for op, signature in signatures.items():
+        left[signature] -= 1
+        if left[signature] < 0:
+            new[op] = None
+    if not new:
+        return None
+    known, computed = values_by_instruction(computed_before), values_by_instruction(computed_after)
+    lost = {name for name, values in known.items() if name and not values <= computed[""]}
+    executed = dict.fromkeys(op for op, _ in computed_after if op in new)
+    roots = [op for op in (*executed, *new) if not any(_definer(operand) in new for operand in op.operands)]
+    if len(set(roots)) == 1:
+        return roots[0]
+    wrong = [op for op, numbers in computed_after if op in new and not _all_known(op, numbers, known)]
+    instead = [op for op in wrong if lost.issuperset(instructions_of(op))]
+    return next(iter((*instead, *wrong, *roots, *new)))
+
+
+def _definer(value: SSAValue) -> Operation | None:
+    return value.op if isinstance(value, OpResult) else None
+
+
+def signatures_of(module: ModuleOp) -> dict[Operation, int]:
+    """Op -> a hash of its name, attributes and operands, and theirs; equal for equal computations in two modules."""
+    found = dict[Operation, int]()
+    arguments = dict[Block, tuple[object, int]]()
+
+    def of_value(value: SSAValue) -> object:
+        if isinstance(value, OpResult):
+            return found.get(value.op), value.index
+        assert isinstance(value, BlockArgument)
+        if (place := arguments.get(value.block)) is None:
+            holder, region = value.block.parent_op(), value.block.parent_region()
+            number = list(region.blocks).index(value.block) if region is not None else 0
+            place = arguments[value.block] = (found.get(holder) if holder is not None else None, number)
+        return place, value.index
+
+    for op in module.walk():
+        own = (*sorted(op.properties.items()), *sorted(op.attributes.items()))
+        types = tuple(result.type for result in op.results)
+        found[op] = hash((op.name, own, types, tuple(map(of_value, op.operands))))
+    return found
+
+
+Known = Mapping[str, set[bytes]]
+"""HLO instruction -> values, as bytes; "" -> all of them."""
+
+
+def values_by_instruction(computed: Computed) -> Known:
+    known = defaultdict[str, set[bytes]](set)
+    for op, numbers in computed:
+        for number in numbers:
+            for name in ("", *instructions_of(op)):
+                known[name].add(_bytes(number))
+    return known
+
+
+def _all_known(op: Operation, numbers: Iterable[Number], known: Known) -> bool:
+    names = instructions_of(op) or ("",)
+    return all(any(_bytes(number) in known.get(name, ()) for name in names) for number in numbers)
+
+
+def _bytes(number: Number) -> bytes:
+    """Equal for an integer in any width, and for all NaN."""
+    match number:
+        case int():
+            return struct.pack("<Q", number & 0xFFFF_FFFF)
+        case float():
+            return b"nan" if number != number else struct.pack("<d", number)
+        case _:
+            return _bytes(number.real) + _bytes(number.imag)
+
+
+# ---- the diff --------------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"%[\w.$\-]+(#\d+)?")
+
+
+def diff_around(before: ModuleOp, after: ModuleOp, op: Operation | None) -> tuple[str, ...]:
+    """What the pass changed, in the lines around `op`, which is in either; without one, its first change."""
+    (old, old_starts), (new, new_starts) = print_ir_with_lines(before), print_ir_with_lines(after)
+    at_old = next((line for line, other in old_starts if other is op), None)
+    at_new = next((line for line, other in new_starts if other is op), None)
+    return diff_of_texts(old, new, at_old, at_new)
+
+
+def diff_of_texts(old: str, new: str, at_old: int | None = None, at_new: int | None = None) -> tuple[str, ...]:
+    """The group of changed lines nearest to a line of either text, numbered from 0. Names of values do not count."""
+    old_lines, new_lines = old.split("\n"), new.split("\n")
+    unnamed = [[_NAME.sub("%", line) for line in lines] for lines in (old_lines, new_lines)]
+    # Exact where that is quick.
+    matcher = difflib.SequenceMatcher(None, *unnamed, autojunk=len(old_lines) > 2000)
+    groups = list(matcher.get_grouped_opcodes(2))
+    if not groups:
+        return ()
+
+    def distance(group: Sequence[tuple[str, int, int, int, int]]) -> int:
+        (_, i, _, j, _), (_, _, i_end, _, j_end) = group[0], group[-1]
+        at, low, high = (at_new, j, j_end) if at_new is not None else (at_old, i, i_end)
+        return 0 if at is None or low <= at < high else min(abs(low - at), abs(high - at))
+
+    lines = [line for opcode in min(groups, key=distance) for line in _lines_of(opcode, old_lines, new_lines)]
+    at = new_lines[at_new] if at_new is not None else old_lines[at_old] if at_old is not None else ""
+    return _shortened(lines, at)
+
+
+def _lines_of(opcode: tuple[str, int, int, int, int], old: Sequence[str], new: Sequence[str]) -> Iterable[str]:
+    tag, i, i_end, j, j_end = opcode
+    if tag == "equal":
+        return [f"  {line}" for line in new[j:j_end]]
+    return [*(f"- {line}" for line in old[i:i_end]), *(f"+ {line}" for line in new[j:j_end])]
+
+
+def _shortened(lines: Sequence[str], at: str) -> tuple[str, ...]:
+    """At most `MOST_LINES`, those around the line `at`."""
+    if len(lines) <= MOST_LINES:
+        return tuple(lines)
+    place = next((number for number, line in enumerate(lines) if line[2:] == at), 0)
+    first = max(0, min(place - MOST_LINES // 2, len(lines) - MOST_LINES))
+    shown = list(lines[first : first + MOST_LINES])
+    before, after = first, len(lines) - first - MOST_LINES
+    return (*([f"... {before} lines"] if before else []), *shown, *([f"... {after} lines"] if after else []))

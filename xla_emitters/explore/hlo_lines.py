@@ -1,0 +1,285 @@
+"""An HLO module as lines that can be cut, joined and printed: what `reduce` works on.
+
+    %fused {                                         Lines("fused", root "v3", parameters and instructions by name)
+      %v0 = f32[8]{0} parameter(0)                     Line("v0", "f32[8]{0}", "parameter", (), "0)")
+      ROOT %v3 = f32[8]{0} add(%v0, %v0)               Line("v3", "f32[8]{0}", "add", ("v0", "v0"), ")")
+    }
+
+A line knows its operands, and the rest of its text as it is printed. Nothing here knows what an opcode means, so that every opcode, tuple
+and nested call is handled alike; whether a change is still HLO is for the parser to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.types import type_text
+from xla_emitters.errors import InternalError
+from xla_emitters.hlo_text import parse_hlo, print_hlo
+
+_WORD = re.compile(r"%([\w.\-]+)")
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\](\{[^}]*\})?")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One instruction; `tail` is its text after the operands, with the parenthesis that closes them."""
+
+    name: str
+    type: str
+    opcode: str
+    operands: tuple[str, ...]
+    tail: str
+
+    def __str__(self) -> str:
+        operands = ", ".join(f"%{operand}" for operand in self.operands)
+        return f"%{self.name} = {self.type} {self.opcode}({operands}{self.tail}"
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.opcode == "parameter"
+
+    @cached_property
+    def attributes(self) -> tuple[str, tuple[str, ...]]:
+        """The tail as what closes the operands (and a constant's literal before it), and its attributes."""
+        parts = split_at_commas(self.tail)
+        return parts[0], tuple(part.strip() for part in parts[1:])
+
+    @cached_property
+    def callees(self) -> tuple[str, ...]:
+        """Every name in the attributes: those of the computations that it calls are among them."""
+        return tuple(_WORD.findall(self.tail)) if "=" in self.tail else ()
+
+    def with_operands(self, names: Mapping[str, str]) -> Line:
+        """The line with other names for its operands."""
+        return replace(self, operands=tuple(names.get(name, name) for name in self.operands))
+
+
+def split_at_commas(text: str) -> list[str]:
+    """The parts of a text between commas that are in no bracket and no string."""
+    parts, depth, start, quoted, opened = list[str](), 0, 0, False, False
+    for number, letter in enumerate(text):
+        if letter == '"' and text[number - 1 : number] != "\\":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            # The parenthesis that closes the operands was opened before the text.
+            opened |= depth == 0
+            depth -= depth > 0
+        elif letter == "," and depth == 0 and opened:
+            parts.append(text[start:number])
+            start = number + 1
+    return [*parts, text[start:]]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """One computation. `lines` are in order, parameters among them."""
+
+    name: str
+    lines: tuple[Line, ...]
+    root: str
+    is_entry: bool = False
+
+    def __str__(self) -> str:
+        body = (f"  {'ROOT ' if line.name == self.root else ''}{line}" for line in self.lines)
+        return "\n".join([f"{'ENTRY ' if self.is_entry else ''}%{self.name} {{", *body, "}"])
+
+    @cached_property
+    def by_name(self) -> dict[str, Line]:
+        return {line.name: line for line in self.lines}
+
+    @cached_property
+    def parameters(self) -> tuple[Line, ...]:
+        """By number."""
+        found = (line for line in self.lines if line.is_parameter)
+        return tuple(sorted(found, key=lambda line: int(line.tail.split(")")[0])))
+
+    @cached_property
+    def instructions(self) -> tuple[Line, ...]:
+        """Those that compute something: parameters are not among them."""
+        return tuple(line for line in self.lines if not line.is_parameter)
+
+    def reached(self) -> set[str]:
+        """The names that the root needs."""
+        found, waiting = set[str](), [self.root]
+        while waiting:
+            if (name := waiting.pop()) not in found:
+                found.add(name)
+                waiting += self.by_name[name].operands
+        return found
+
+    def only(self, names: Iterable[str]) -> Lines:
+        kept = set(names)
+        return replace(self, lines=tuple(line for line in self.lines if line.name in kept))
+
+    def without_parameters(self, unused: set[str]) -> Lines:
+        """Without some parameters; the others are numbered anew."""
+        left = [line.name for line in self.parameters if line.name not in unused]
+        lines = tuple(
+            replace(line, tail=f"{left.index(line.name)}){line.tail.partition(')')[2]}") if line.is_parameter else line
+            for line in self.lines
+            if line.name not in unused
+        )
+        return replace(self, lines=lines)
+
+    def fresh(self, stem: str) -> str:
+        """A name that no line has."""
+        number = 0
+        while (name := f"{stem}.{number}" if number else stem) in self.by_name:
+            number += 1
+        return name
+
+
+@dataclass(frozen=True)
+class ModuleLines:
+    """A module. `attributes` is what its first line says beside the name."""
+
+    name: str
+    attributes: str
+    computations: tuple[Lines, ...]
+
+    @classmethod
+    def of(cls, text: str) -> ModuleLines:
+        """raises what `parse_hlo` raises"""
+        module = parse_hlo(text)
+        printed = print_hlo(module)
+        head = printed.partition("\n")[0].removeprefix("HloModule ")
+        name, _, attributes = head.partition(", ")
+        computations = [_lines_of(op) for op in module.ops if isinstance(op, ComputationOp)]
+        # Printed as the module prints them, which is the only place that knows how.
+        tails = {line[0]: line[1] for line in _printed_lines(printed)}
+        found = tuple(
+            replace(one, lines=tuple(_with_tail(one.name, line, tails) for line in one.lines)) for one in computations
+        )
+        return cls(name, attributes, found)
+
+    def __str__(self) -> str:
+        head = f"HloModule {self.name}{', ' if self.attributes else ''}{self.attributes}"
+        return "\n\n".join([head, *map(str, self.computations)]) + "\n"
+
+    @property
+    def entry(self) -> Lines:
+        return next(one for one in self.computations if one.is_entry)
+
+    def named(self, name: str) -> Lines:
+        return next(one for one in self.computations if one.name == name)
+
+    def with_(self, *changed: Lines) -> ModuleLines:
+        """With these computations in the place of those of their names."""
+        by_name = {one.name: one for one in changed}
+        return replace(self, computations=tuple(by_name.get(one.name, one) for one in self.computations))
+
+    def callers(self, name: str) -> list[tuple[Lines, Line]]:
+        return [(one, line) for one in self.computations for line in one.lines if name in line.callees]
+
+    @property
+    def instructions(self) -> int:
+        """How many there are; parameters, and calls of fusions in ENTRY, are not counted."""
+        return sum(
+            not (one.is_entry and line.opcode == "fusion") for one in self.computations for line in one.instructions
+        )
+
+    def cleaned(self) -> ModuleLines:
+        """Without what ENTRY's root does not need: instructions, computations, parameters of ENTRY and of fusions."""
+        module = self
+        while True:
+            pruned = module.with_(
+                *(one.only({*one.reached(), *(p.name for p in one.parameters)}) for one in module.computations)
+            )
+            pruned = pruned._without_uncalled()._without_unused_parameters()
+            if pruned == module:
+                return module
+            module = pruned
+
+    def _without_uncalled(self) -> ModuleLines:
+        known = {one.name for one in self.computations}
+        names, waiting = set[str](), [self.entry.name]
+        while waiting:
+            if (name := waiting.pop()) not in names and name in known:
+                names.add(name)
+                waiting += [callee for line in self.named(name).lines for callee in line.callees]
+        return replace(self, computations=tuple(one for one in self.computations if one.name in names))
+
+    def _without_unused_parameters(self) -> ModuleLines:
+        module = self
+        for one in self.computations:
+            callers = self.callers(one.name)
+            if not one.is_entry and any(line.opcode not in ("fusion", "call") for _, line in callers):
+                continue
+            used = {name for line in one.lines for name in line.operands} | {one.root}
+            unused = {line.name for line in one.parameters if line.name not in used}
+            if not unused or (one.is_entry and self.attributes):
+                continue
+            numbers = [number for number, line in enumerate(one.parameters) if line.name not in unused]
+            for holder, line in callers:
+                fewer = replace(line, operands=tuple(line.operands[number] for number in numbers))
+                holder = module.named(holder.name)
+                lines = tuple(fewer if other.name == line.name else other for other in holder.lines)
+                module = module.with_(replace(holder, lines=lines))
+            module = module.with_(module.named(one.name).without_parameters(unused))
+        return module
+
+
+def _lines_of(computation: ComputationOp) -> Lines:
+    lines = [
+        Line(
+            op.instruction_name.data,
+            type_text(op.result.type, True),
+            op.opcode,
+            tuple(_name_of(operand.owner) for operand in op.operands),
+            "",
+        )
+        for op in computation.instructions
+    ]
+    return Lines(computation.sym_name.data, tuple(lines), _name_of(computation.root.owner), computation.is_entry)
+
+
+def _name_of(owner: object) -> str:
+    assert isinstance(owner, HloOp)
+    return owner.instruction_name.data
+
+
+def _printed_lines(printed: str) -> Iterable[tuple[tuple[str, str], str]]:
+    """((computation, instruction), line) of a printed module."""
+    computation = ""
+    for line in printed.split("\n"):
+        if line.startswith(("%", "ENTRY %")):
+            computation = line.removeprefix("ENTRY ").removeprefix("%").removesuffix(" {")
+        elif line.startswith("  "):
+            text = line.strip().removeprefix("ROOT ")
+            yield (computation, text.partition(" = ")[0].removeprefix("%")), text
+
+
+def _with_tail(computation: str, line: Line, printed: Mapping[tuple[str, str], str]) -> Line:
+    text, prefix = printed[computation, line.name], str(line)
+    if not text.startswith(prefix):
+        raise InternalError(f"%{line.name} is printed in an unknown form", stage="reduce", details=(text, prefix))
+    return replace(line, tail=text[len(prefix) :])
+
+
+def shapes_in(text: str) -> list[tuple[int, ...]]:
+    """The dimensions of every array type in a text."""
+    return [tuple(map(int, dims.split(","))) if dims else () for _, dims, _ in _SHAPE.findall(text)]
+
+
+def with_dims(text: str, dims: Mapping[tuple[int, ...], Sequence[int]]) -> str:
+    """Every array type whose dimensions are in the mapping gets others; its layout is the default one if the rank changes."""
+
+    def changed(match: re.Match[str]) -> str:
+        old = tuple(map(int, match[2].split(","))) if match[2] else ()
+        if (new := dims.get(old)) is None:
+            return match[0]
+        default = f"{{{','.join(map(str, reversed(range(len(new)))))}}}" if new else ""
+        layout = match[3] or "" if len(new) == len(old) else default
+        return f"{match[1]}[{','.join(map(str, new))}]{layout}"
+
+    return _SHAPE.sub(changed, text)

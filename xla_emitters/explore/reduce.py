@@ -1,0 +1,462 @@
+"""Shrinks an HLO module as long as something stays true of it: that numbers are wrong, that we crash, that a command says so.
+
+    fused {  300 instructions  }                           fused {
+    ENTRY main { ... fusion(...) }        ->                 %v0 = f32[2] parameter(0)
+                                        keep(text)           ROOT %v7 = f32[2] subtract(%v0, %v0)
+                                                           } ...
+
+    alone       one fusion becomes all of ENTRY; then its computation becomes ENTRY itself
+    near        only instructions around those that are known to be wrong (`bisect` names them)
+    cut         delta debugging over the instructions of a computation: those that are left out, and are still needed, become parameters
+    bypass      an instruction is replaced by an operand, or by another value of its type; inside loops and reductions too
+    sizes       a dimension of one size becomes 1, 2 or half of it, everywhere at once; arrays lose dimensions
+    attributes  what is not needed to read the text (metadata, backend configuration, aliasing) goes; constants become 0 or 1
+
+Each candidate is printed, and read back by our parser, which verifies it: what breaks HLO's rules is never asked about. A candidate is
+taken where it is smaller (fewer instructions, then parameters, then elements, then letters) and `keep` says yes, so the search ends. It
+repeats until a whole round changes nothing, or the time is over: the best so far is then the result.
+Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input" (2002); MLIR's and LLVM's reducers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from xla_emitters.errors import UsageError, XlaEmittersError
+from xla_emitters.explore.hlo_lines import Line, Lines, ModuleLines, shapes_in, with_dims
+from xla_emitters.hlo_text import parse_hlo
+
+Keep = Callable[[str], bool]
+"""Whether a text still has what is looked for. It is asked about verified HLO only."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What came of a reduction.
+
+    text          HLO, verified
+    instructions  before and after; parameters and ENTRY's calls of fusions are not counted
+    asked         how often `keep` was asked
+    is_finished   whether nothing smaller was found in a whole round; False: the time was over, or it was interrupted
+    """
+
+    text: str
+    instructions: tuple[int, int]
+    asked: int
+    seconds: float
+    is_finished: bool
+
+
+_FURTHEST = 5
+"""Steps from an instruction that is known to be wrong, before all instructions are looked at."""
+
+
+class _OutOfTime(Exception):
+    """Ends the search."""
+
+
+def reduce(
+    text: str,
+    keep: Keep,
+    *,
+    near: Sequence[str] = (),
+    seconds: float | None = None,
+    on_better: Callable[[str, int], None] = lambda text, instructions: None,
+) -> Reduced:
+    """The smallest text that is found for which `keep` is true, as it is of `text`.
+
+    near       names of instructions around which to look first
+    seconds    limit of the search; None: none
+    on_better  is called with each better text, and its number of instructions
+    raises     what `parse_hlo` raises for `text`; UsageError where `keep` is not true of it
+    """
+    search = _Search(ModuleLines.of(text), keep, tuple(near), seconds, on_better)
+    if not search.asks(text):
+        raise UsageError(
+            "what is to be kept is not true of the file as it is",
+            stage="reduce",
+            help="the command must end with 0 for the file itself",
+        )
+    return search.run(text)
+
+
+@dataclass
+class _Search:
+    best: ModuleLines
+    keep: Keep
+    near: tuple[str, ...]
+    seconds: float | None
+    on_better: Callable[[str, int], None]
+    asked: int = 0
+    seen: set[str] = field(default_factory=set[str])
+    began: float = field(default_factory=time.monotonic)
+
+    def run(self, text: str) -> Reduced:
+        before, is_finished, best_text = self.best.instructions, False, text
+        try:
+            # As it is printed, it may already be another text to a command that looks at texts.
+            if not self.asks(str(self.best)):
+                return Reduced(text, (before, before), self.asked, self._elapsed, False)
+            _near(self)
+            while True:
+                at_start = self.best
+                for step in (_attributes, _alone, _cut, _bypass, _bypass_parameters, _sizes, _ranks, _constants):
+                    step(self)
+                if self.best == at_start:
+                    break
+            is_finished = True
+        except _OutOfTime:
+            pass
+        best_text = str(self.best)
+        return Reduced(best_text, (before, self.best.instructions), self.asked, self._elapsed, is_finished)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.began
+
+    def asks(self, text: str) -> bool:
+        """Whether `keep` is true of a text. raises _OutOfTime."""
+        if self.seconds is not None and self._elapsed >= self.seconds:
+            raise _OutOfTime
+        self.asked += 1
+        return self.keep(text)
+
+    def tries(self, candidate: ModuleLines | None) -> bool:
+        """Takes the candidate if it is smaller, is HLO, and keeps what is looked for."""
+        if candidate is None:
+            return False
+        candidate = candidate.cleaned()
+        if _size(candidate) >= _size(self.best):
+            return False
+        text = str(candidate)
+        if text in self.seen:
+            return False
+        self.seen.add(text)
+        if not _is_hlo(text) or not self.asks(text):
+            return False
+        self.best = candidate
+        self.on_better(text, candidate.instructions)
+        return True
+
+
+def _is_hlo(text: str) -> bool:
+    try:
+        parse_hlo(text)
+    except XlaEmittersError:
+        return False
+    return True
+
+
+def _size(module: ModuleLines) -> tuple[int, int, int, int, int]:
+    lines = [line for one in module.computations for line in one.lines]
+    elements = sum(math.prod(dims) for line in lines for dims in shapes_in(line.type))
+    return module.instructions, len(lines), sum(len(line.operands) for line in lines), elements, len(str(module))
+
+
+# ---- what is not needed to read the text -----------------------------------------------------------------------------------
+
+
+def _attributes(search: _Search) -> None:
+    """All at once, then those of each line, then one by one."""
+    search.tries(replace(search.best, attributes=""))
+    needed = set[str]()
+    while True:
+        names = {key for one in search.best.computations for line in one.lines for key in _keys(line)} - needed
+        if not names or search.tries(_without_attributes(search.best, names)):
+            return
+        # Most are needed by their opcodes; the parser says so quickly.
+        for name in sorted(names):
+            if not search.tries(_without_attributes(search.best, {name})):
+                needed.add(name)
+
+
+def _keys(line: Line) -> Iterator[str]:
+    return (part.partition("=")[0] for part in line.attributes[1])
+
+
+def _without_attributes(module: ModuleLines, names: set[str]) -> ModuleLines:
+    def stripped(line: Line) -> Line:
+        head, attributes = line.attributes
+        kept = [part for part in attributes if part.partition("=")[0] not in names]
+        return replace(line, tail=", ".join([head, *kept]))
+
+    return module.with_(*(replace(one, lines=tuple(map(stripped, one.lines))) for one in module.computations))
+
+
+# ---- one fusion alone ----------------------------------------------------------------------------------------------------------
+
+
+def _alone(search: _Search) -> None:
+    """One fusion, or what else calls a computation with its own arguments, becomes all of ENTRY; then that computation itself does."""
+    entry = search.best.entry
+    calls = [(one, line) for one in search.best.computations for line in one.lines if line.opcode in ("fusion", "call")]
+    if len(entry.instructions) > 1:
+        # Those that compute more are more likely to have it.
+        calls.sort(
+            key=lambda pair: (
+                -max((len(search.best.named(name).lines) for name in _called(search.best, pair[1])), default=0)
+            )
+        )
+        any(search.tries(_alone_in_entry(search.best, one, line)) for one, line in calls)
+    entry = search.best.entry
+    if len(entry.instructions) == 1 and entry.instructions[0].opcode in ("fusion", "call"):
+        for name in _called(search.best, entry.instructions[0]):
+            search.tries(_as_entry(search.best, name))
+
+
+def _called(module: ModuleLines, line: Line) -> list[str]:
+    return [one.name for one in module.computations if one.name in line.callees]
+
+
+def _alone_in_entry(module: ModuleLines, holder: Lines, call: Line) -> ModuleLines:
+    parameters = [
+        Line(f"p{number}", holder.by_name[operand].type, "parameter", (), f"{number})")
+        for number, operand in enumerate(call.operands)
+    ]
+    name = call.name if not any(call.name == line.name for line in parameters) else f"{call.name}.alone"
+    alone = replace(call, name=name, operands=tuple(line.name for line in parameters))
+    entry = replace(module.entry, lines=(*parameters, alone), root=alone.name)
+    return replace(module.with_(entry), attributes="")
+
+
+def _as_entry(module: ModuleLines, name: str) -> ModuleLines:
+    others = tuple(one for one in module.computations if not one.is_entry and one.name != name)
+    return replace(module, attributes="", computations=(*others, replace(module.named(name), is_entry=True)))
+
+
+# ---- near ----------------------------------------------------------------------------------------------------------------------
+
+
+def _near(search: _Search) -> None:
+    """Of a computation with such names, these instructions alone, then those that use or make their values too, and so on."""
+    for name in [one.name for one in search.best.computations]:
+        one = next((one for one in search.best.computations if one.name == name), None)
+        chosen = {line.name for line in one.instructions if line.name in search.near} if one else set[str]()
+        if one is None or not chosen or (_caller_in_entry(search.best, one) is None and not one.is_entry):
+            continue
+        for _ in range(_FURTHEST):
+            kept = [line.name for line in one.instructions if line.name in chosen]
+            if search.tries(cut(search.best, name, kept)):
+                break
+            users = {line.name for line in one.lines if not chosen.isdisjoint(line.operands)}
+            chosen |= users | {operand for other in chosen for operand in one.by_name[other].operands}
+
+
+# ---- cut -----------------------------------------------------------------------------------------------------------------------
+
+
+def _cut(search: _Search) -> None:
+    """Delta debugging over the instructions of ENTRY and of fusions, the longest first."""
+    names = sorted(search.best.computations, key=lambda one: -len(one.lines))
+    for name in [one.name for one in names]:
+        if any(one.name == name for one in search.best.computations):
+            one = search.best.named(name)
+            _minimised(search, name, [line.name for line in one.instructions])
+
+
+def _minimised(search: _Search, name: str, kept: list[str]) -> None:
+    """Fewer of the instructions `kept` of a computation: a part of them, or all but a part, in smaller and smaller parts."""
+    parts = 2
+    while len(kept) > 1:
+        size = math.ceil(len(kept) / parts)
+        chunks = [kept[start : start + size] for start in range(0, len(kept), size)]
+        rests = [[one for one in kept if one not in chunk] for chunk in chunks] if len(chunks) > 2 else []
+        for choice, then in (
+            *((chunk, 2) for chunk in reversed(chunks)),
+            *((rest, max(parts - 1, 2)) for rest in rests),
+        ):
+            if search.tries(cut(search.best, name, choice)):
+                if not any(one.name == name for one in search.best.computations):
+                    return
+                # Cleaning may have taken more.
+                left = {line.name for line in search.best.named(name).instructions}
+                kept, parts = [one for one in choice if one in left], then
+                break
+        else:
+            if parts >= len(kept):
+                return
+            parts = min(2 * parts, len(kept))
+
+
+def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | None:
+    """Only these instructions of a computation; what they need of others becomes a parameter, what others needed of them the result.
+
+    None where the computation can have no other parameters: it is called by something other than a fusion in ENTRY.
+    """
+    one, chosen = module.named(name), set(kept)
+    kept_lines = [line for line in one.lines if line.name in chosen]
+    if not kept_lines:
+        return None
+    used = {operand for line in kept_lines for operand in line.operands}
+    results = [line for line in kept_lines if line.name not in used or line.name == one.root]
+    if len(results) > 1:
+        results = [line for line in results if not line.type.startswith("(")] or results
+    needed = [line for line in one.lines if line.name in used and line.name not in chosen]
+    if any(line.type.startswith("(") for line in needed if not line.is_parameter):
+        return None
+    outer = _caller_in_entry(module, one)
+    is_same_root = len(results) == 1 and results[0].name == one.root
+    if not one.is_entry and (outer is None or (not is_same_root and outer[0].root != outer[1].name)):
+        # Nothing outside may see a change: only what the root needs can go, and what goes must be a parameter already.
+        if not is_same_root or any(not line.is_parameter for line in needed):
+            return None
+    parameters = list(one.parameters)
+    added = list[Line]()
+    for line in needed:
+        if not line.is_parameter:
+            added.append(Line(line.name, line.type, "parameter", (), f"{len(parameters) + len(added)})"))
+    lines = [*parameters, *added, *kept_lines]
+    root = results[0].name
+    if len(results) > 1:
+        result_type = f"({', '.join(line.type for line in results)})"
+        lines.append(Line(one.fresh("results"), result_type, "tuple", tuple(line.name for line in results), ")"))
+        root = lines[-1].name
+    made = replace(one, lines=tuple(lines), root=root)
+    changed = module.with_(made)
+    if outer is None or one.is_entry:
+        return replace(changed, attributes="") if one.is_entry else changed
+    entry, call = outer
+    given = [
+        Line(entry.fresh(f"cut_{line.name}"), line.type, "parameter", (), f"{len(entry.parameters) + number})")
+        for number, line in enumerate(added)
+    ]
+    call = replace(call, type=made.by_name[root].type, operands=(*call.operands, *(line.name for line in given)))
+    body = [call if line.name == call.name else line for line in entry.lines]
+    return replace(changed.with_(replace(entry, lines=(*given, *body))), attributes="")
+
+
+def _caller_in_entry(module: ModuleLines, one: Lines) -> tuple[Lines, Line] | None:
+    """ENTRY, and its only call of a computation that nothing else calls."""
+    match module.callers(one.name):
+        case [(holder, line)] if holder.is_entry and line.opcode in ("fusion", "call"):
+            return holder, line
+        case _:
+            return None
+
+
+# ---- bypass ----------------------------------------------------------------------------------------------------------------------
+
+
+def _bypass(search: _Search) -> None:
+    """Every instruction, the last first, by one of its operands or else by an earlier value of its type."""
+    for name in [one.name for one in search.best.computations]:
+        for line in reversed(_lines_named(search, name)):
+            any(
+                search.tries(_replaced(search.best, name, line.name, other))
+                for other in _instead(search.best, name, line)
+            )
+
+
+def _bypass_parameters(search: _Search) -> None:
+    """Of parameters of one type one is enough."""
+    for name in [one.name for one in search.best.computations]:
+        if any(one.name == name for one in search.best.computations):
+            for line in reversed(search.best.named(name).parameters):
+                now = _lines_named(search, name, parameters=True)
+                earlier = [other.name for other in now if other.type == line.type and other.name != line.name]
+                any(search.tries(_replaced(search.best, name, line.name, other)) for other in earlier[:1])
+
+
+def _lines_named(search: _Search, name: str, parameters: bool = False) -> Sequence[Line]:
+    found = next((one for one in search.best.computations if one.name == name), None)
+    return () if found is None else found.parameters if parameters else found.instructions
+
+
+def _instead(module: ModuleLines, name: str, line: Line) -> list[str]:
+    """Values of the line's type: its operands, then the parameters, then the nearest before it."""
+    one = next((one for one in module.computations if one.name == name), None)
+    if one is None or line.name not in one.by_name:
+        return []
+    before = one.lines[: [other.name for other in one.lines].index(line.name)]
+    operands = [operand for operand in line.operands if operand in one.by_name]
+    others = [*(other.name for other in one.parameters), *(other.name for other in reversed(before))]
+    fitting = [other for other in (*operands, *others) if one.by_name[other].type == line.type and other != line.name]
+    return list(dict.fromkeys(fitting))[:3]
+
+
+def _replaced(module: ModuleLines, name: str, old: str, new: str) -> ModuleLines | None:
+    one = next((one for one in module.computations if one.name == name), None)
+    if one is None or old not in one.by_name or new not in one.by_name:
+        return None
+    # A parameter may be written behind its first use now.
+    lines = [line.with_operands({old: new}) for line in one.lines]
+    ordered = [*(line for line in lines if line.is_parameter), *(line for line in lines if not line.is_parameter)]
+    return module.with_(replace(one, lines=tuple(ordered), root=new if one.root == old else one.root))
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------------------
+
+
+def _sizes(search: _Search) -> None:
+    """One size everywhere: in types and, where the same number is in an attribute, there too."""
+    done = set[int]()
+    while left := sorted(_sizes_in(search.best) - done, reverse=True):
+        size = left[0]
+        done.add(size)
+        for smaller in sorted({0, 1, 2, 3, size // 2} - {0}):
+            if smaller < size and any(
+                search.tries(_resized(search.best, size, smaller, deep)) for deep in (False, True)
+            ):
+                break
+
+
+def _sizes_in(module: ModuleLines) -> set[int]:
+    lines = (line for one in module.computations for line in one.lines)
+    return {size for line in lines for dims in shapes_in(line.type) for size in dims if size > 1}
+
+
+def _resized(module: ModuleLines, old: int, new: int, in_attributes: bool) -> ModuleLines:
+    dims = {
+        shape: tuple(new if size == old else size for size in shape)
+        for one in module.computations
+        for line in one.lines
+        for shape in shapes_in(line.type)
+    }
+    number = re.compile(rf"(?<![\w.\-%]){old}(?![\w.])")
+
+    def resized(line: Line) -> Line:
+        head, attributes = line.attributes
+        if in_attributes:
+            attributes = [number.sub(str(new), part) for part in attributes]
+        return replace(line, type=with_dims(line.type, dims), tail=", ".join([head, *attributes]))
+
+    return module.with_(*(replace(one, lines=tuple(map(resized, one.lines))) for one in module.computations))
+
+
+def _ranks(search: _Search) -> None:
+    """Arrays of one shape lose dimensions, everywhere at once: all but the last, or all."""
+    for shape in sorted(
+        {shape for one in search.best.computations for line in one.lines for shape in shapes_in(line.type)}
+    ):
+        for fewer in ((), shape[-1:]):
+            if len(fewer) < len(shape) and search.tries(_reshaped(search.best, shape, fewer)):
+                break
+
+
+def _reshaped(module: ModuleLines, old: tuple[int, ...], new: tuple[int, ...]) -> ModuleLines:
+    def reshaped(line: Line) -> Line:
+        return replace(line, type=with_dims(line.type, {old: new}))
+
+    return module.with_(*(replace(one, lines=tuple(map(reshaped, one.lines))) for one in module.computations))
+
+
+# ---- constants -------------------------------------------------------------------------------------------------------------------
+
+
+def _constants(search: _Search) -> None:
+    """Scalar constants become 0 or 1, where that is shorter."""
+    for name in [one.name for one in search.best.computations]:
+        for line in _lines_named(search, name):
+            if line.opcode == "constant" and shapes_in(line.type) == [()]:
+                for value in ("1", "0"):
+                    text = {"1": "true", "0": "false"}[value] if line.type.startswith("pred") else value
+                    _, attributes = line.attributes
+                    simple = replace(line, tail=", ".join([f"{text})", *attributes]))
+                    one = search.best.named(name)
+                    lines = tuple(simple if other.name == line.name else other for other in one.lines)
+                    if simple != line and search.tries(search.best.with_(replace(one, lines=lines))):
+                        break

@@ -1,0 +1,129 @@
+"""`xla-emitters bisect`: the first kernel, stage and pass after which the numbers are wrong, and what that pass changed.
+
+    kernel fusion, stage flat: xla-flatten-tensors (pass 12 of 41) changes results
+      element   r0[0, 0, 3] is 0.5 after the pass, was 0.25; the reference has 0.25
+      thread    block (0, 0, 0), thread (3, 0, 0)
+      from      %multiply_1 (gelu.hlo:18:3)
+      op        %9 = arith.addf %8, %extracted : bf16
+      diff      - %9 = arith.mulf %8, %extracted : bf16
+                + %9 = arith.addf %8, %extracted : bf16
+
+Exit 3 where a pass is found, 70 where a pass itself fails, 0 where every execution is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from xla_emitters.errors import NumbersDiffer, Unsupported
+from xla_emitters.tools.common import (
+    add_arrays,
+    add_compilation,
+    add_input,
+    add_max_iterations,
+    arrays_source,
+    counted,
+    max_iterations,
+    read_source,
+    refuse_second_reader,
+)
+from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.bisect import Culprit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    add_compilation(parser)
+    add_arrays(parser)
+    parser.add_argument(
+        "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
+    )
+    add_max_iterations(parser)
+    parser.add_argument(
+        "--sanitize",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="races, and reads of unwritten shared memory, are wrong too; on by default",
+    )
+    parser.add_argument(
+        "--atol", type=float, help="allow this absolute difference instead of the error bounds of the ops"
+    )
+    parser.add_argument("--rtol", type=float, help="allow this relative difference instead")
+    parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints what was found. Returns 3 where a pass is wrong, else 0. raises the InternalError of a pass that fails."""
+    from xla_emitters.explore.bisect import bisect
+
+    refuse_second_reader("bisect", options.file, options.inputs)
+    source = read_source(options.file)
+    if program_text(source):
+        raise Unsupported(
+            f"{options.file} is a program in StableHLO; bisect takes HLO text",
+            stage="bisect",
+            help=f"xla-emitters check {options.file} names the first wrong stage",
+        )
+    with progress(f"bisecting {options.file}"):
+        search = bisect(
+            source,
+            target=options.target,
+            fusion=options.fusion,
+            hero_rules=options.hero_rules,
+            triton=options.triton,
+            blocks=options.blocks,
+            sanitize=options.sanitize,
+            inputs=arrays_source(options.inputs),
+            seed=options.seed,
+            atol=options.atol,
+            rtol=options.rtol,
+            most_iterations=max_iterations(options, "bisect"),
+        )
+    culprit = search.culprit
+    if options.json:
+        found = culprit and culprit.to_json()
+        print(json.dumps({"found": found, "executed": search.executed, "kernels": search.kernels}, indent=2))
+    elif culprit is None:
+        kernels = counted(search.kernels, "kernel")
+        print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
+    else:
+        print(*told(culprit), sep="\n")
+    if culprit is None:
+        return 0
+    if culprit.error is not None:
+        sys.stdout.flush()
+        raise culprit.error
+    return NumbersDiffer.exit_code
+
+
+def told(culprit: Culprit) -> list[str]:
+    """What was found, in lines."""
+    where = f"kernel {culprit.kernel}, stage {culprit.stage}" if culprit.kernel else f"stage {culprit.stage}"
+    place = f"pass {culprit.number} of {culprit.passes}" if culprit.number else "before the first pass"
+    what = {"numbers": "changes results", "execution": "leaves code that fails", "crash": "fails"}[culprit.kind]
+    if culprit.number == 0:
+        what = {"numbers": "makes wrong results", "execution": "makes code that fails", "crash": "fails"}[culprit.kind]
+    rows = list[tuple[str, str]]()
+    if (element := culprit.element) is not None:
+        was = f", was {element.was}" if element.was else ""
+        after = "after it" if culprit.number else "as emitted"
+        name = f"{element.result}{list(element.index)}"
+        rows.append(("element", f"{name} is {element.now} {after}{was}; the reference has {element.wanted}"))
+    else:
+        rows += [("what" if number == 0 else "", line) for number, line in enumerate(culprit.details[:8])]
+    if (thread := culprit.thread) is not None:
+        rows.append(("thread", f"block {thread.block_id}, thread {thread.thread_id}"))
+    blame = culprit.blame
+    if blame.place:
+        rows.append(("from", blame.place))
+    if blame.op:
+        rows.append(("gone" if blame.is_gone else "op", blame.op))
+    rows += [("diff" if number == 0 else "", line) for number, line in enumerate(blame.diff)]
+    rows.append(("searched", counted(culprit.executed, "execution")))
+    return [f"{where}: {culprit.name} ({place}) {what}", *(f"  {label:<8}  {text}".rstrip() for label, text in rows)]

@@ -1,0 +1,58 @@
+"""A crash of ours comes with a small input: the reproducer's directory gets the file as it was and a reduced one.
+
+    xla-emitters-bug-x1/reproducer.txt     the command line and the traceback
+    xla-emitters-bug-x1/original.hlo       the file, as it was
+    xla-emitters-bug-x1/reduced.hlo        what is left of it that fails by the same bug
+
+Reducing stops after `BUDGET_SECONDS`. There is no reduced file for StableHLO, for standard input, and for what fails elsewhere than in
+compiling: for example on its inputs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from functools import partial
+from pathlib import Path
+
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.tools.workers import isolated
+
+BUDGET_SECONDS = 20.0
+
+
+def reduced_crash(name: str, target: str, hero_rules: str, triton: str, directory: Path) -> str:
+    """Writes both files to `directory`; returns the lines that name them, or "" where there is nothing to reduce.
+
+    name  of the file that was compiled, with the other options of the compilation
+    """
+    from xla_emitters.explore.reduce import reduce
+    from xla_emitters.explore.symptoms import Crash, crash_of
+    from xla_emitters.pipelines.compiler import read_text
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.stablehlo_text import is_stablehlo
+
+    if name == "-" or multiprocessing.current_process().daemon:
+        return ""
+    try:
+        text, _ = read_text(Path(name))
+        if is_stablehlo(text):
+            return ""
+        options = CompileOptions(target=target, hero_rules=hero_rules, triton=triton)
+        (directory / "original.hlo").write_text(text, "utf-8")
+        signature = isolated(partial(crash_of, text, options), BUDGET_SECONDS)
+        if not isinstance(signature, str):
+            return ""
+        crash = Crash(options, signature)
+        found = reduce(
+            text, lambda candidate: bool(isolated(partial(crash, candidate), BUDGET_SECONDS)), seconds=BUDGET_SECONDS
+        )
+    except (XlaEmittersError, OSError):
+        return ""
+    path, (before, after) = directory / "reduced.hlo", found.instructions
+    path.write_text(found.text, "utf-8")
+    end = (
+        ""
+        if found.is_finished
+        else f", after {BUDGET_SECONDS:g} s not yet finished: xla-emitters reduce {name} --keep-crash"
+    )
+    return f"    {path} is the input reduced from {before} to {after} instructions{end}"

@@ -1,0 +1,192 @@
+"""`xla-emitters reduce`: shrinks a file as long as a command, a wrong number or a crash stays. The result is verified HLO.
+
+    xla-emitters reduce big.hlo --keep 'xla-emitters compile {} | grep -q atom.global' -o small.hlo
+    xla-emitters reduce big.hlo --keep-wrong --blocks 16         as long as `check` says that numbers are wrong, at the same stage
+    xla-emitters reduce big.hlo --keep-crash                     as long as compiling it fails by the same bug of ours
+
+    wrong at the stage flat
+    183 -> 2 instructions, 61 candidates, 31.5 s                 on stderr; the text is on stdout, or in the file of -o
+
+The command is run by the shell, with the candidate's path for `{}`, or as its last word; it ends with 0 where the candidate still has what
+is looked for. It is asked twice about the file itself and about the result: a command that does not always say the same is refused.
+Ctrl-C ends the search: the best so far is written, and the exit code is 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.tools.common import add_compilation, add_file, counted, read_source, write_file
+from xla_emitters.tools.failures import INTERRUPTED
+from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.workers import isolated
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.reduce import Keep, Reduced
+    from xla_emitters.pipelines.options import CompileOptions
+
+LONGEST_SECONDS = 60.0
+"""Default limit of one try."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_file(parser)
+    add_compilation(parser)
+    kept = parser.add_mutually_exclusive_group(required=True)
+    kept.add_argument(
+        "--keep",
+        metavar="COMMAND",
+        help="a shell command that ends with 0 where the candidate, {}, is still of interest",
+    )
+    kept.add_argument(
+        "--keep-wrong", action="store_true", help="keep that check finds wrong numbers, at the same stage"
+    )
+    kept.add_argument("--keep-crash", action="store_true", help="keep that compiling fails by the same bug of ours")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT.hlo", default="-", help="where to write; default: standard output"
+    )
+    parser.add_argument(
+        "--blocks", type=int, default=16, metavar="N", help="for --keep-wrong: run at most N blocks; default 16, 0: all"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="for --keep-wrong: seed of the random inputs; default 0")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="stop after so long with the best so far")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=LONGEST_SECONDS,
+        metavar="SECONDS",
+        help=f"a try that takes longer is not of interest; default {LONGEST_SECONDS:g}",
+    )
+    parser.add_argument("--json", action="store_true", help="what was done, as JSON on stderr: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the smallest text that was found. Returns 0, or 130 after Ctrl-C."""
+    from xla_emitters.explore.reduce import reduce
+    from xla_emitters.pipelines.compiler import read_text
+    from xla_emitters.pipelines.options import CompileOptions
+
+    if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or options.blocks < 0:
+        raise UsageError("--timeout and --budget take numbers above 0, --blocks none below", stage="reduce")
+    source = read_source(options.file)
+    if program_text(source):
+        raise Unsupported(
+            f"{options.file} is a program in StableHLO; reduce takes HLO text",
+            stage="reduce",
+            help="stablehlo-reduce, or mlir-reduce of LLVM, shrink StableHLO",
+        )
+    text, _ = read_text(source)
+    compiling = CompileOptions(target=options.target, hero_rules=options.hero_rules, triton=options.triton)
+    best = _Best(text)
+    try:
+        keep, near = _keep(options, text, compiling)
+        found = reduce(text, keep, near=near, seconds=options.budget, on_better=best.take)
+        found = _confirmed(options, keep, found, best)
+    except KeyboardInterrupt:
+        write_file(options.output, best.texts[-1])
+        print(f"interrupted: the best of {counted(len(best.texts) - 1, 'step')} so far is written", file=sys.stderr)
+        return INTERRUPTED
+    write_file(options.output, found.text)
+    print(_told(found, options.json), file=sys.stderr)
+    return 0
+
+
+@dataclass
+class _Best:
+    """The texts that were taken, the best last."""
+
+    first: str
+
+    def __post_init__(self) -> None:
+        self.texts = [self.first]
+
+    def take(self, text: str, instructions: int) -> None:
+        self.texts.append(text)
+        if sys.stderr.isatty():
+            print(f"\r{counted(instructions, 'instruction')} left     ", end="", file=sys.stderr, flush=True)
+
+
+def _told(found: Reduced, as_json: bool) -> str:
+    before, after = found.instructions
+    if as_json:
+        data = {"before": before, "after": after, "candidates": found.asked, "seconds": round(found.seconds, 3)}
+        return json.dumps({**data, "finished": found.is_finished})
+    end = "" if found.is_finished else "; the time was over before nothing smaller was left to try"
+    return (
+        f"{before} -> {counted(after, 'instruction')}, {counted(found.asked, 'candidate')}, {found.seconds:.1f} s{end}"
+    )
+
+
+def _keep(options: argparse.Namespace, text: str, compiling: CompileOptions) -> tuple[Keep, tuple[str, ...]]:
+    """What is asked about candidates, and the instructions to begin with.
+
+    raises UsageError where it is not so of the file itself, or not always
+    """
+    from xla_emitters.explore.symptoms import Crash, crash_of, wrong_in
+
+    if options.keep is not None:
+        keep = partial(says_yes, options.keep, timeout_seconds=options.timeout)
+        if keep(text) != keep(text):
+            raise _changes_its_mind()
+        return keep, ()
+    if options.keep_wrong:
+        found: Any = isolated(partial(wrong_in, text, compiling, options.blocks, options.seed), None)
+        wanted = "check finds nothing wrong in it"
+        way_out = f"xla-emitters check {options.file} --stages passes; or other inputs: --seed 1"
+    else:
+        signature = isolated(partial(crash_of, text, compiling), options.timeout)
+        found = Crash(compiling, signature) if signature else None
+        wanted, way_out = "compiling it does not fail by a bug of ours", f"xla-emitters compile {options.file}"
+    if found is None:
+        raise UsageError(f"{options.file} cannot be reduced: {wanted}", stage="reduce", help=way_out)
+    print(found, file=sys.stderr)
+    near = found.near if options.keep_wrong else ()
+    return lambda candidate: bool(isolated(partial(found, candidate), options.timeout)), near
+
+
+def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool:
+    """Whether a shell command ends with 0, given a file with the text: its path for `{}`, or as the last word."""
+    with tempfile.TemporaryDirectory(prefix="xla-emitters-reduce-") as folder:
+        path = Path(folder) / "candidate.hlo"
+        path.write_text(text, "utf-8")
+        quoted = shlex.quote(str(path))
+        whole = command.replace("{}", quoted) if "{}" in command else f"{command} {quoted}"
+        try:
+            done = subprocess.run(
+                whole, shell=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+def _confirmed(options: argparse.Namespace, keep: Keep, found: Reduced, best: _Best) -> Reduced:
+    """The result, if it is of interest a second time; raises UsageError for a command that changes its mind."""
+    if len(best.texts) == 1 or keep(found.text):
+        return found
+    for number, text in enumerate(reversed(best.texts[:-1]), 1):
+        if keep(text) and keep(text):
+            write_file(options.output, text)
+            raise _changes_its_mind(
+                f"the text {counted(number, 'step')} before the smallest was yes twice, and is written"
+            )
+    raise _changes_its_mind()
+
+
+def _changes_its_mind(*details: str) -> UsageError:
+    return UsageError(
+        "the command does not always say the same of one file",
+        stage="reduce",
+        details=details,
+        help="make it deterministic: fixed seeds, no time limits, several runs inside the command",
+    )
