@@ -179,13 +179,14 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
-    """Runs every stage and compares with the NumPy reference."""
-    from xla_emitters.explore.programs import check_program, wanted_stages
+    """Runs what every stage, or every pass, left and compares with the NumPy reference."""
+    from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
 
-    stages = wanted_stages(options.stages)
-    program = compiled(options, text, name, record="passes" if options.stages == "passes" else "stages")
+    is_by_pass = options.stages == "passes"
+    stages = [] if is_by_pass else wanted_stages(options.stages)
+    program = compiled(options, text, name, record="passes" if is_by_pass else "stages")
     if (given := arrays_source(options.inputs)) is None:
         values = sizes_given(options.sizes)
         if len(options.files) > 1:  # of several files, each has some of the sizes
@@ -194,9 +195,10 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
     else:
         refuse_sizes_with_inputs(options)
         inputs = load_given(given, "p", len(program.sizes.guards.types))
-    return check_program(
-        program, inputs, stages, options.atol, options.rtol, most_iterations=max_iterations(options, "check")
-    )
+    limit = max_iterations(options, "check")
+    if is_by_pass:
+        return check_passes(program, inputs, options.atol, options.rtol, limit)
+    return check_program(program, inputs, stages, options.atol, options.rtol, limit)
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:

@@ -125,7 +125,6 @@ def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) ->
         (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
         (["compile", OUTER, "--stage", "ptx"], "a program has no stage 'ptx'"),
         (["check", OUTER, "--stages", "scf"], "a program has no stage 'scf'"),
-        (["check", OUTER, "--stages", "passes"], "the passes of a program are not run one by one"),
         (["run", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["check", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["run", NEGATE, "--json"], "--json is for programs (StableHLO)"),
