@@ -23,6 +23,7 @@ class CompileKeywords(TypedDict, total=False):
     record: str
     verify: bool
     triton: str
+    constants: str
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class CompileOptions:
     record      what traces keep of the IR: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
     triton      fusions that XLA gives to Triton or cuDNN: "split" into fusions that are compiled here and dots, or "refuse" them
+    constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
+                "": they stay in the program
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -46,6 +49,7 @@ class CompileOptions:
     record: str = "stages"
     verify: bool = False
     triton: str = TRITON[0]
+    constants: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -30,6 +30,7 @@ from xla_emitters.tools.common import (
     record_wanted,
     write_file,
 )
+from xla_emitters.tools.kernel_files import is_directory, make_directory
 from xla_emitters.tools.terminal import coloured, progress
 from xla_emitters.trace.text import stage_table
 
@@ -96,9 +97,17 @@ def sizes_given(text: str | None) -> dict[str, int]:
 
 
 def compiled(
-    options: argparse.Namespace, text: str, name: str, stage: str | None = None, record: str = "stages"
+    options: argparse.Namespace,
+    text: str,
+    name: str,
+    stage: str | None = None,
+    record: str = "stages",
+    constants: str = "",
 ) -> DynamicProgram:
-    """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not."""
+    """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not.
+
+    constants  the file for its constants; "": they stay in the program
+    """
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pipelines.passes import PROGRAM_STAGES
@@ -106,7 +115,7 @@ def compiled(
 
     chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]
     refuse(options, fusion="--fusion")
-    wanted = CompileOptions(target=options.target, stage=chosen, record=record)
+    wanted = CompileOptions(target=options.target, stage=chosen, record=record, constants=constants)
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
 
@@ -117,9 +126,13 @@ def compiled(
 def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints the program's IR, or its host program, at a stage."""
     refuse(options, keep_intermediates="--keep-intermediates")
-    program = compiled(
-        options, text, name, options.stage, "passes" if options.diff else record_wanted(options, "stages")
-    )
+    directory = Path(options.output) if is_directory(options.output) else None
+    stem = re.sub(r"\W", "_", Path(name).stem)
+    record = "passes" if options.diff else record_wanted(options, "stages")
+    if directory is not None:
+        make_directory(directory)
+    constants = str(directory / f"{stem}.npz") if directory and not (options.json or options.diff) else ""
+    program = compiled(options, text, name, options.stage, record, constants)
     if options.json:
         printed = json.dumps(program.to_json(), indent=2)
     elif options.diff:
@@ -133,6 +146,9 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     printed = printed if printed.endswith("\n") else printed + "\n"
     if options.output == "-":
         sys.stdout.write(coloured(printed, "json" if options.json else "mlir", sys.stdout))
+    elif directory is not None:
+        kind = ".json" if options.json else ".diff" if options.diff else ".py" if program.stage == "host" else ".mlir"
+        write_file(str(directory / f"{stem}{kind}"), printed)
     else:
         write_file(options.output, printed)
     print_dumps(options, program)
