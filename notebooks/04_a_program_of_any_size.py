@@ -64,8 +64,8 @@ def _(listing, mo):
     mo.md(f"""
     ## Placement
 
-    The table above is the stage `placed`: {len(listing.ops)} ops work on data, on the device. {listing.of_sizes} more compute sizes, on the host:
-    a size is needed there, where buffers are allocated and kernels are launched.
+    The table above is the stage `placed`: {len(listing.ops)} ops work on data, on the device. {listing.of_sizes} more compute sizes, on the
+    host: a size is needed there, where buffers are allocated and kernels are launched.
     """)
     return
 

@@ -7,8 +7,8 @@
       | |  a   |    |  c |
       +----------------------------> steps
 
-A rectangle is as high as its bytes and is above all that lives at the same time: as low as it fits, in the order in which buffers are made. The
-line is the peak. (The runtime asks NumPy for memory; the height at which a buffer is drawn is not its address.)
+A rectangle is as high as its bytes, and as low as it fits beside what lives at the same time, in the order in which buffers are made.
+The line is the peak. (The runtime asks NumPy for memory; the height at which a buffer is drawn is not its address.)
 """
 
 from __future__ import annotations

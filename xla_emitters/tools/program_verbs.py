@@ -20,7 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
 from xla_emitters.tools.common import (
     arrays_source,
     counted,
@@ -76,6 +76,20 @@ def refuse(options: argparse.Namespace, **names: str) -> None:
                 stage=options.verb,
                 help=f"leave out {spelled}",
             )
+
+
+def refuse_programs(source: str | Path, verb: str, why: str) -> None:
+    """raises Unsupported for StableHLO with a verb that takes HLO text alone
+
+    why  it does
+    """
+    if found := program_text(source):
+        name = found[1]
+        raise Unsupported(
+            f"{name} is a program in StableHLO: {why}",
+            stage=verb,
+            help=f"run, check, compile, explain and list take programs; with static sizes, optimize {name} -o OUT.hlo makes HLO text",
+        )
 
 
 def options_file(options: argparse.Namespace) -> str:

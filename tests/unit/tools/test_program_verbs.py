@@ -138,6 +138,30 @@ def test_options_of_the_other_system_are_usage_errors(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["maps", OUTER], "indexing maps are of the fusions of HLO text"),
+        (["bundle", OUTER, "-o", "k.zip"], "a bundle holds kernels, and it has none of its own yet"),
+    ],
+)
+def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert f"{OUTER} is a program in StableHLO: {message}" in said
+    assert "help: run, check, compile, explain and list take programs" in said
+
+
+def test_optimize_wants_static_sizes_and_says_what_takes_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["optimize", OUTER]) == 1
+    said = capsys.readouterr().err
+    assert f"{OUTER}:" in said
+    assert "a size is unknown" in said
+    assert "compile and run take unknown sizes" in said
+
+
 def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "kernel.mlir"
     path.write_text("module {\n  func.func @f(%x: index) -> index {\n    return %x : index\n  }\n}\n")
