@@ -114,7 +114,7 @@ docs: install $(TESTS_STAMP)  ## build the documentation into build/site
 
 NOTEBOOK ?= 01
 
-notebook: install $(TESTS_STAMP)  ## open a notebook in a browser: NOTEBOOK=02 a transpose, NOTEBOOK=03 a reduction
+notebook: install $(TESTS_STAMP)  ## open a notebook in a browser: NOTEBOOK=02 a transpose, NOTEBOOK=03 a reduction, NOTEBOOK=04 a program
 	@$(BIN)/marimo edit notebooks/$(NOTEBOOK)_*.py
 
 bench: install  ## all tables: compile time (against the real XLA's where the extra 'xla' is installed), growth, maps, executor

@@ -69,6 +69,11 @@ CASES: dict[str, Case] = {
     "image_bytes": Case(("u8[b,s,s,3]<256",), IMAGES),
     "sizes_as_data": Case(("f32[b,s]",), BS),
     "mixture": Case(("f32[b,s,4]", "f32[4,3]", "f32[3,4,4]"), BS),
+    "given_trips": Case(("f32[b,s]", "s32[]<6"), BS, is_evaluated=False),
+    "dropout": Case(("f32[b,s]", "u32[2]<4000000000"), BS),
+    "generator": Case(("f32[b,s]", "u32[4]<4000000000"), BS),
+    "from_the_argument": Case(("f32[s,3]", "s32[b]<1000"), BS, tolerance=0.0),
+    "batched_windows": Case(("f32[b,3,s]", "f32[b,s,4]"), BS),
 }
 
 
@@ -249,6 +254,30 @@ def functions() -> dict[str, Callable[..., Any]]:
 
     def mixture(x: Any, gate: Any, experts: Any) -> Any:
         return jnp.einsum("bse,bsd,edf->bsf", jax.nn.softmax(x @ gate), x, experts)
+
+    def given_trips(x: Any, n: Any) -> Any:
+        def outer(i: Any, total: Any) -> Any:
+            return lax.fori_loop(i, n, lambda j, c: c + x[j % x.shape[0]].sum(), total)
+
+        return lax.fori_loop(0, n, outer, jnp.float32(0)), lax.fori_loop(
+            0, n, lambda i, c: c + i, jnp.zeros(x.shape[0])
+        )
+
+    def dropout(x: Any, key: Any) -> Any:
+        keys = jax.random.split(jax.random.wrap_key_data(key))
+        return jnp.where(jax.random.bernoulli(keys[0], 0.9, x.shape), x / 0.9, 0), jax.random.normal(keys[1], x.shape)
+
+    def generator(x: Any, key: Any) -> Any:
+        return x + jax.random.uniform(jax.random.wrap_key_data(key, impl="rbg"), x.shape), lax.rng_bit_generator(
+            key, x.shape
+        )
+
+    def from_the_argument(x: Any, places: Any) -> Any:
+        filled = jnp.take(x, places, axis=0, mode="fill", fill_value=-1.0)
+        return x[places % x.shape[0]], jnp.take(x, places, axis=0, mode="clip"), filled
+
+    def batched_windows(x: Any, y: Any) -> Any:
+        return jnp.einsum("bis,bsj->ij", x, y), jnp.einsum("bis,csj->bcij", x, y), jax.vmap(jnp.outer)(x[:, 0], y[:, 0])
 
     own = dict(locals())
     return {name: own[name] for name in CASES}

@@ -122,6 +122,40 @@ def test_implicit_broadcasts_are_numpys(shapes: tuple[tuple[int, ...], ...]) -> 
     np.testing.assert_array_equal(got, a + b)
 
 
+BOUND_IN_SLOT_1 = """
+module @m {
+  func.func public @main(%n: tensor<i32>, %x: tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>) {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %r:4 = stablehlo.while(%i = %zero, %bound = %n, %k = %zero, %y = %x) : tensor<i32>, tensor<i32>, tensor<i32>, tensor<?xf32>
+      cond {
+        %c = stablehlo.compare LT, %i, %bound : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      } do {
+        %j = stablehlo.add %i, %one : tensor<i32>
+        %l = stablehlo.add %k, %j : tensor<i32>
+        %z = stablehlo.add %y, %y : tensor<?xf32>
+        stablehlo.return %j, %bound, %l, %z : tensor<i32>, tensor<i32>, tensor<i32>, tensor<?xf32>
+      }
+    return %r#2, %r#3 : tensor<i32>, tensor<?xf32>
+  }
+}
+"""
+
+
+def test_a_bound_that_leaves_the_loop_is_still_what_the_condition_compares_with() -> None:
+    """It is carried in the slot that is its operand number in the comparison, and another integer follows it."""
+    module = parse_stablehlo(BOUND_IN_SLOT_1.lstrip(), "m.mlir")
+    DiscLoopInvariantPass().apply(Context(), module)
+    module.verify()
+    loop = next(op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "while")
+    assert len(loop.operands) == 2
+    for n in (0, 1, 5):
+        total, doubled = evaluate(entry_of(module), [np.int32(n), np.ones(2, np.float32)])
+        assert int(total) == n * (n + 1) // 2
+        np.testing.assert_array_equal(doubled, np.full(2, 2.0**n, np.float32))
+
+
 ZERO_TRIPS = """
 hlo.computation @condition {
   %p = hlo.parameter 0 {name = "p"} : tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -74,6 +76,26 @@ def test_an_op_without_a_value_is_named_and_leaves_no_buffer(name: str) -> None:
     with pytest.raises(Unsupported, match=WITHOUT_VALUE[name]):
         program.run(inputs_of(name, CASES[name].sizes[0]))
     assert program.counters.live == 0
+
+
+def test_the_first_call_at_a_shape_does_what_a_warm_one_does() -> None:
+    """As many function calls, of Python and of NumPy: nothing is compiled, solved or kept anew for a shape."""
+    program = compiled("layer")
+    program.run(inputs_of("layer", {"b": 2, "s": 3}))
+    counts = list[int]()
+    for _ in range(2):
+        inputs, events = inputs_of("layer", {"b": 3, "s": 7}), Counter[str]()
+
+        def count(frame: object, event: str, argument: object, events: Counter[str] = events) -> None:
+            events[event] += 1
+
+        sys.setprofile(count)
+        try:
+            program.run(inputs)
+        finally:
+            sys.setprofile(None)
+        counts.append(events["call"] + events["c_call"])
+    assert counts[0] == counts[1] > 1000
 
 
 WRONG: dict[str, tuple[list[Any], str]] = {

@@ -149,7 +149,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypa
 
 
 def test_no_cell_of_a_notebook_is_empty_or_defined_twice(tmp_path: Path) -> None:
-    assert len(NOTEBOOKS) >= 3
+    assert len(NOTEBOOKS) >= 4
     checked = subprocess.run(
         [sys.executable, "-m", "marimo", "check", "--strict", *map(str, NOTEBOOKS)],
         env=environment(tmp_path),

@@ -39,6 +39,10 @@ class DiscDeadTempBufferRemovalPass(KernelPass):
                 pending += _remove(alloc)
 
 
+CHECKING = frozenset(("lmhlo.set_dimension_size",))
+"""Ops that check a number of data which is their result's size: others read that size without the result."""
+
+
 def _is_never_read(buffer: SSAValue) -> bool:
     """Whether a buffer that is allocated is only freed, and written by ops whose other results nobody reads either."""
     return isinstance(buffer.owner, Allocation) and all(map(_tells_nothing, uses_of(buffer)))
@@ -48,7 +52,7 @@ def _tells_nothing(use: Use) -> bool:
     op = use.operation
     if isinstance(op, memref.LoadOp):
         return not uses_of(op.res)
-    if isinstance(op, BufferOp) and writes(use):
+    if isinstance(op, BufferOp) and writes(use) and op.name not in CHECKING:
         others = [output for number, output in enumerate(op.outputs, len(op.inputs)) if number != use.index]
         return all(_is_written_alone(output, op) for output in others)
     return frees(use) or isinstance(op, memref.StoreOp)

@@ -240,6 +240,11 @@ def _reduce(s: Sizing, dim: int) -> Number:
     return s.of(0, [i for i in range(len(dims_of(s.op.operands[0]))) if i not in reduced][dim])
 
 
+def _set_size(s: Sizing, dim: int) -> Number:
+    """The number that is given, along the dimension that is set; a run checks that it is no more than there was."""
+    return s.held(1) if dim in s.numbers("dimensions") else s.of(0, dim)
+
+
 def _leading(operand: int, last: Rule | None) -> Rule:
     """As an operand, but for the last dimension."""
 
@@ -280,6 +285,7 @@ RULES: Mapping[str, Rule] = {
     "reverse": _like(0),
     "scatter": _like_array,
     "select-and-scatter": _like(0),
+    "set-dimension-size": _set_size,
     "sort": _like_array,
     "topk": _leading(0, None),
     "transpose": _transpose,

@@ -198,7 +198,7 @@ LEFT_OUT = frozenset(
         *("parameter", "tuple", "get-tuple-element", "call", "fusion", "while", "conditional"),
         *("opt-barrier", "add-dependency", "domain", "after-all", "async-start", "async-update", "async-done"),
         *("copy-start", "copy-done", "infeed", "outfeed", "send", "send-done", "recv", "recv-done"),
-        *("get-dimension-size", "set-dimension-size"),
+        "get-dimension-size",
         # Their values depend on which such ops are before them in the module.
         *("rng", "rng-get-and-update-state"),
         *map(opcode_of, collectives.OPS),

@@ -49,7 +49,10 @@ def optimize(
         raise UsageError("xla_dump_to is taken: the optimized module is the answer", stage="xla")
     if found := re.search(r"tensor<(?:\d+x)*\?", text):
         raise Unsupported(
-            "a size is unknown; XLA:GPU optimizes static sizes", stage="xla", place=_place(text, found, name)
+            "a size is unknown; XLA:GPU optimizes static sizes",
+            stage="xla",
+            place=_place(text, found, name),
+            help="compile and run take unknown sizes; or export the function at known ones",
         )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")

@@ -4,7 +4,8 @@
     inputs = drawn_inputs(program, {"b": 2, "s": 16}, seed=0)      of pipelines.program_inputs
     check_program(program, inputs).raise_if_different()
 
-Stages are compared bit by bit; where a pass may change the order of a sum, an element must be within the error bounds of the ops.
+Stages are compared with the reference bit by bit; where a pass may change the order of a sum, an element must be within the error bounds of
+the ops. `check_passes` runs what each single pass left: it must give the bits of the pass before, but for the passes in `TOLERANT`.
 Source: docs/reference/contracts "Passes" and "Numbers".
 """
 
@@ -12,14 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import ExecutionError, UsageError
-from xla_emitters.explore.check import Reference, Verdict
+from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
+from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage, run_module
 from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.steps import MOST_ITERATIONS
@@ -76,10 +81,59 @@ def check_program(
     return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(verdicts))
 
 
+def check_passes(
+    program: DynamicProgram,
+    inputs: Sequence[Array],
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+) -> Verdict:
+    """What every pass left, against what the pass before it left and against the NumPy reference. The first wrong pass ends it.
+
+    program  compiled with `record="passes"`
+    raises   DataError for arguments that do not fit; UsageError where passes are not recorded
+    """
+    arrays = program.checked(inputs)
+    reference = reference_of(program, arrays, atol, rtol, most_iterations)
+    before, text, executed = reference.values, program.trace.steps[0].ir, 0
+    last = Verdict(True, "nothing was executed")
+    for step in program.trace.steps[1:]:
+        if step.ir is None:
+            raise UsageError("the passes of this program are not recorded", stage="check", help='record="passes"')
+        if step.ir == text:
+            continue
+        text = step.ir
+        try:
+            found = run_module(parse_ir(text, f"<after {step.name}>"), arrays)
+        except XlaEmittersError as error:
+            return Verdict(False, f"{step.name}: fails: {error.message}", tuple(error.render().splitlines()))
+        executed += 1
+        is_tolerant = step.name in TOLERANT
+        if wrong := None if is_tolerant else _changed(found, before):
+            return Verdict(False, f"{step.name}: {wrong}", (wrong,))
+        last, before = reference.compare(found), found
+        if not last.ok:
+            return Verdict(False, f"{step.name}: {last.summary}", last.details)
+    return Verdict(True, f"ok  {executed} executions after passes: {last.summary}")
+
+
+def _changed(found: Sequence[Array], before: Sequence[Array]) -> str:
+    """What a pass changed in the results; "": nothing."""
+    if len(found) != len(before):
+        return f"{len(before)} results before, {len(found)} after"
+    for number, (one, other) in enumerate(zip(found, before, strict=True)):
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            return f"r{number} is {other.dtype}{list(other.shape)} before, {one.dtype}{list(one.shape)} after"
+        different = differing(one, other)
+        if different.any():
+            at = tuple(int(index) for index in np.argwhere(different)[0])
+            count = int(np.count_nonzero(different))
+            return f"{count} elements of r{number} change: r{number}{list(at)} is {other[at]} before, {one[at]} after"
+    return ""
+
+
 def wanted_stages(asked: str) -> list[str]:
     """The stages that `--stages` names: "all" are those after `stablehlo`. raises UsageError for one that there is not."""
     if asked == "all":
         return list(PROGRAM_STAGES[1:])
-    if asked == "passes":
-        raise UsageError("the passes of a program are not run one by one", stage="check", help="--stages all")
     return [known_stage(stage, "check") for stage in asked.split(",")]

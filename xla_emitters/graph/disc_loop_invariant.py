@@ -155,12 +155,15 @@ class _Mover:
         """What stays reads new parameters where it read what has moved; what nothing reads is erased."""
         gone = set(moved)
         root = called.root.owner
+        made_anew = (
+            root if isinstance(root, TupleOp) else None
+        )  # the body's; the condition's root reads what it compares
         first = next(iter(called.instructions))
         for op in moved:
             readers = [
                 use
                 for use in op.result.uses
-                if use.operation not in gone and not (use.operation is root and _hands_on(op, use.index))
+                if use.operation not in gone and not (use.operation is made_anew and _hands_on(op, use.index))
             ]
             if not readers and op.result is not called.root:
                 continue

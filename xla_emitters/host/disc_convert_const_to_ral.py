@@ -8,7 +8,8 @@ The name is the digest of the elements' bytes, the element type, the sizes: `con
 repeated is stored once. The runtime keeps a constant as long as the program, so nothing frees it, and nothing gives it away: a constant
 that is returned, or passed to a loop, is copied into the buffer that it had.
 
-    file=PATH   writes the data into PATH, an .npz archive; otherwise they stay in the module, in its attribute `disc.constants`
+    file=PATH   writes the data into PATH, an .npz archive, which the module's attribute `disc.constants` names; otherwise they stay in the
+                module, in that attribute
 
 Source: seed document, "ConvertConstToTaoRAL"; docs/reference/4 1.3, 4.4.
 """
@@ -16,6 +17,7 @@ Source: seed document, "ConvertConstToTaoRAL"; docs/reference/4 1.3, 4.4.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from xla_emitters.dialects.disc_ral import DispatchOp, SendOutputOp, is_marker, 
 from xla_emitters.dialects.hlo.constant import dense, is_dense, undense
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Array, DType, dtype_of
+from xla_emitters.errors import UsageError
 from xla_emitters.host.contexts import context_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -67,8 +70,9 @@ class DiscConvertConstToRalPass(KernelPass):
             elements[name] = element
             found.setdefault(name, stored(array))
             _convert(constant, name, list(found).index(name))
-        if found and self.file:
-            np.savez(Path(self.file), allow_pickle=False, **{name: as_bytes(array) for name, array in found.items()})
+        if self.file:
+            _write(Path(self.file), found)
+            op.attributes[CONSTANTS] = StringAttr(self.file)
         elif found:
             held: dict[str, Attribute] = {name: dense(array, elements[name]) for name, array in found.items()}
             op.attributes[CONSTANTS] = DictionaryAttr(held)
@@ -98,11 +102,22 @@ def as_bytes(array: Array) -> Array:
     return np.frombuffer(array.tobytes(), np.uint8)
 
 
-def constants_of(module: ModuleOp) -> dict[str, bytes]:
-    """The data that a module holds, by name."""
+def constants_of(module: ModuleOp) -> Path | dict[str, bytes]:
+    """The data that a module holds, by name, or the file that has them."""
     held = module.attributes.get(CONSTANTS)
+    if isinstance(held, StringAttr):
+        return Path(held.data).absolute()
     found = dict(held.data) if isinstance(held, DictionaryAttr) else dict[str, Attribute]()
     return {name: undense(value).tobytes() for name, value in found.items() if is_dense(value)}
+
+
+def _write(path: Path, constants: Mapping[str, Array]) -> None:
+    """raises UsageError where the file cannot be written"""
+    try:
+        with path.open("wb") as stream:  # a stream: of a path without a suffix NumPy would make another one
+            np.savez(stream, allow_pickle=False, **{name: as_bytes(array) for name, array in constants.items()})
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error
 
 
 def _convert(op: BufferOp, name: str, index: int) -> None:

@@ -27,6 +27,7 @@ class CompileKeywords(TypedDict, total=False):
     triton: str
     pipeline: tuple[ModulePass, ...] | None
     line_info: bool
+    constants: str
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class CompileOptions:
     triton      fusions that XLA gives to Triton or cuDNN: "split" into fusions that are compiled here and dots, or "refuse" them
     pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX
     line_info   PTX with `.loc`, and in traces which op and HLO instruction each line of PTX and SASS is from; the code is the same
+    constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
+                "": they stay in the program
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -54,6 +57,7 @@ class CompileOptions:
     triton: str = TRITON[0]
     pipeline: tuple[ModulePass, ...] | None = None
     line_info: bool = False
+    constants: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

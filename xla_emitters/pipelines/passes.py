@@ -226,7 +226,10 @@ PROGRAM: tuple[Row, ...] = (
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
     _row(DiscInjectExecutionContextPass, "every call of the runtime takes the context"),
     _row(DiscLowerToLibraryCallsPass, "what no kernel computes; constants are still known by their op"),
-    _row(DiscConvertConstToRalPass, "the last readers of constants are known; allocations are still theirs"),
+    Row(
+        lambda o: DiscConvertConstToRalPass(o.constants),
+        "the last readers of constants are known; allocations are still theirs",
+    ),
     _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
 )
 

@@ -8,7 +8,7 @@
     ops
       ENTRY  dot_general.5  f32[b,s,64]  library function gemm
     memory at b = 2, s = 16
-      ...
+      69 buffers, at most 32768 bytes of them at once: ...
 
 Source: docs/reference/4 2.1, 7.
 """
@@ -21,11 +21,10 @@ from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dtypes import Array
-from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM_STAGES
+from xla_emitters.pipelines.passes import ON_TENSORS
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
-from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.trace import Remark, Trace
 
 
@@ -38,10 +37,8 @@ class Compiled(Described, Protocol):
     def stages(self) -> tuple[str, ...]: ...
     @property
     def trace(self) -> Trace: ...
-    @property
-    def counters(self) -> Counters: ...
     def at(self, stage: str) -> ModuleOp: ...
-    def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]: ...
+    def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
 
 def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
@@ -90,7 +87,8 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:
-        data["memory"] = _measured(program, values or {})
+        sums, memory = _measured(program, values or {})
+        data["memory"] = {**sums, **memory.to_json()}
     return data
 
 
@@ -123,25 +121,28 @@ def _ops(listing: ProgramListing) -> list[str]:
     return lines
 
 
-def _measured(program: Compiled, values: Mapping[str, int]) -> dict[str, Any]:
-    """What one run takes at these sizes."""
+def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:
+    """What one run takes at these sizes: arguments and results in bytes, and its buffers."""
     inputs = drawn_inputs(program, values, 0)
-    results = program.run(inputs, PROGRAM_STAGES[-1])
-    counters = program.counters
-    return {
+    memory = program.memory(inputs)
+    returned = [event.buffer.bytes for event in memory.events if event.what == "returned"]
+    sums = {
         "sizes": dict(values),
         "arguments": sum(array.nbytes for array in inputs),
-        "results": sum(array.nbytes for array in results),
-        "peak": counters.peak_bytes,
-        "buffers": counters.allocations // max(counters.runs, 1),
+        "results": sum(returned),
+        "buffers": sum(event.what == "made" for event in memory.events),
     }
+    return sums, memory
 
 
 def _memory(program: Compiled, values: Mapping[str, int]) -> list[str]:
-    found = _measured(program, values)
+    found, memory = _measured(program, values)
     at = ", ".join(f"{name} = {value}" for name, value in values.items())
     return [
         f"memory{f' at {at}' if at else ''}",
         f"  {found['arguments']} bytes of arguments, {found['results']} of results",
-        f"  {found['buffers']} buffers, at most {found['peak']} bytes of them at once",
+        f"  {found['buffers']} buffers, at most {memory.peak} bytes of them at once:",
+        *(f"    {line}" for line in memory.peak_lines()),
+        "  bytes that live after each step that makes a buffer (names are those of the host program)",
+        *(f"    {line}" for line in memory.lines()),
     ]

@@ -40,6 +40,7 @@ from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
@@ -168,10 +169,13 @@ class DynamicProgram:
         """
         arrays = self.checked(inputs)
         stage = stage or self.stage
-        if stage in ON_TENSORS:
-            return evaluate(entry_of(self.at(stage)), arrays, value_of=value_of)
-        loaded = self.loaded if stage == self.stage else load(self.at(stage))
-        return loaded.run(arrays)
+        if stage == self.stage and stage not in ON_TENSORS:
+            return self.loaded.run(arrays)
+        return run_module(self.at(stage), arrays)
+
+    def memory(self, inputs: Sequence[Any]) -> Memory:
+        """What becomes of the buffers of a run on these arguments. raises as `run`; UsageError at a stage on tensors."""
+        return self.loaded.run_watched(self.checked(inputs))[1]
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
         """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
@@ -262,6 +266,13 @@ def _refuse_other_than_arrays(entry: ComputationOp) -> None:
 
 def _one_or_all(results: Sequence[Array]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError"""
+    if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
+        return evaluate(entry_of(module), arrays, value_of=value_of)
+    return load(module).run(arrays)
 
 
 def load(module: ModuleOp) -> LoadedProgram:

@@ -26,6 +26,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.hlo.windows import WindowDim
 from xla_emitters.shapes import Facts, Size, floordiv, maximum
 from xla_emitters.sizes.arrays import AxisKey, Leaf
+from xla_emitters.sizes.numbers import is_data
 
 Entry: TypeAlias = AxisKey | Size | None
 Shape: TypeAlias = Sequence[Entry]
@@ -175,7 +176,8 @@ def _real_dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Se
             found.append(None)
         else:
             known.inside(start, limit, operands[0].axis(axis), op)
-            found.append(limit - start if stride == 1 else floordiv(limit - start + stride - 1, stride))
+            size = limit - start if stride == 1 else floordiv(limit - start + stride - 1, stride)
+            found.append(None if is_data(size) else size)
     return [found]
 
 
@@ -215,8 +217,12 @@ def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seq
 
 
 def _set_size(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """The size that is given; one that depends on data is the op's to check, so it is not known without the op."""
     found: list[Entry] = list(operands[0].axes)
-    found[integers(op.properties["dimensions"])[0]] = operands[1].sizes_in(1)[0]  # type: ignore[arg-type]
+    (dim,), (size,) = integers(op.properties["dimensions"]), operands[1].sizes_in(1)  # type: ignore[arg-type]
+    found[dim] = None if size is None or is_data(size) else size
+    if size is not None:
+        known.inside(Size.constant(0), size, operands[0].axis(dim), op)
     return [found]
 
 

@@ -28,6 +28,7 @@ _SHAPE = re.compile(r"\s*((?:(?:\d+|\?)\s*x\s*)*)(.*)", re.DOTALL)
 _SIZE = re.compile(r"\d+|\?")
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([\d?,\s]*)>|type_extensions<bounds\s*=\s*\[([\d?,\s]*)\]>)\Z")
 _REFUSED = {
+    "*x": "arrays of unknown rank",
     "index": "elements of type index",
     "!quant": "quantized types",
     "!shape": "the types of the shape dialect",

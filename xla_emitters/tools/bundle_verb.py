@@ -18,6 +18,7 @@ from xla_emitters.tools.common import (
     read_source,
     refuse_second_reader,
 )
+from xla_emitters.tools.program_verbs import refuse_programs
 from xla_emitters.tools.terminal import progress
 
 
@@ -41,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
     cases, left_out = list[Case](), list[LeftOut]()
     with progress(f"compiling {len(options.files)} files"):
         for name in options.files:
-            module, chosen = read_module(read_source(name)), compile_options(options)
+            source = read_source(name)
+            refuse_programs(source, "bundle", "a bundle holds kernels, and it has none of its own yet")
+            module, chosen = read_module(source), compile_options(options)
             if options.keep_going:
                 module, left = compilable(module, chosen)
                 left_out += left

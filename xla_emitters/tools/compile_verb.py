@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         default="-",
-        help="the file to write, or a directory (DIR/) for a file a kernel; default standard output",
+        help="the file to write, or a directory (DIR/) for a file a kernel; default standard output; "
+        "of a program, DIR/ gets the text, and at stage host its constants (.npz) beside it",
     )
     parser.add_argument(
         "--stage",

@@ -35,12 +35,20 @@ def is_directory(output: str) -> bool:
     return output != "-" and (output.endswith("/") or Path(output).is_dir())
 
 
+def make_directory(directory: Path) -> None:
+    """Makes the directory where there is none. raises UsageError where that cannot be."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
+
+
 def write_kernel_files(program: Program, directory: Path) -> list[Path]:
     """Writes the files, and makes the directory; returns their paths. raises UsageError where they cannot be written."""
     texts = {kernel.name: _text(program, number) for number, kernel in enumerate(program.kernels)}
     suffix, written = _SUFFIXES.get(program.stage, ".mlir"), list[Path]()
+    make_directory(directory)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             written.append(directory / f"{name}{suffix}")
             written[-1].write_text(text if text.endswith("\n") else text + "\n", "utf-8")

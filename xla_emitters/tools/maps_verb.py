@@ -6,6 +6,7 @@ import argparse
 import json
 
 from xla_emitters.tools.common import add_input, read_source
+from xla_emitters.tools.program_verbs import refuse_programs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.fusions.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 
-    module = read_module(read_source(options.file))
+    source = read_source(options.file)
+    refuse_programs(source, "maps", "indexing maps are of the fusions of HLO text")
+    module = read_module(source)
     found = dict[str, list[Row]]()
     for view in map(view_of, kernel_sources(module, options.fusion)):
         refuse_unsupported(view)

@@ -20,7 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
 from xla_emitters.tools.common import (
     arrays_source,
     counted,
@@ -30,6 +30,7 @@ from xla_emitters.tools.common import (
     record_wanted,
     write_file,
 )
+from xla_emitters.tools.kernel_files import is_directory, make_directory
 from xla_emitters.tools.terminal import coloured, progress
 from xla_emitters.trace.text import stage_table
 
@@ -77,6 +78,20 @@ def refuse(options: argparse.Namespace, **names: str) -> None:
             )
 
 
+def refuse_programs(source: str | Path, verb: str, why: str) -> None:
+    """raises Unsupported for StableHLO with a verb that takes HLO text alone
+
+    why  it does
+    """
+    if found := program_text(source):
+        name = found[1]
+        raise Unsupported(
+            f"{name} is a program in StableHLO: {why}",
+            stage=verb,
+            help=f"run, check, compile, explain and list take programs; with static sizes, optimize {name} -o OUT.hlo makes HLO text",
+        )
+
+
 def options_file(options: argparse.Namespace) -> str:
     return options.file if "file" in options else options.files[0]
 
@@ -96,9 +111,17 @@ def sizes_given(text: str | None) -> dict[str, int]:
 
 
 def compiled(
-    options: argparse.Namespace, text: str, name: str, stage: str | None = None, record: str = "stages"
+    options: argparse.Namespace,
+    text: str,
+    name: str,
+    stage: str | None = None,
+    record: str = "stages",
+    constants: str = "",
 ) -> DynamicProgram:
-    """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not."""
+    """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not.
+
+    constants  the file for its constants; "": they stay in the program
+    """
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pipelines.passes import PROGRAM_STAGES
@@ -106,7 +129,7 @@ def compiled(
 
     chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]
     refuse(options, fusion="--fusion")
-    wanted = CompileOptions(target=options.target, stage=chosen, record=record)
+    wanted = CompileOptions(target=options.target, stage=chosen, record=record, constants=constants)
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
 
@@ -117,9 +140,13 @@ def compiled(
 def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints the program's IR, or its host program, at a stage."""
     refuse(options, keep_intermediates="--keep-intermediates", annotate="--annotate", line_info="--line-info")
-    program = compiled(
-        options, text, name, options.stage, "passes" if options.diff else record_wanted(options, "stages")
-    )
+    directory = Path(options.output) if is_directory(options.output) else None
+    stem = re.sub(r"\W", "_", Path(name).stem)
+    record = "passes" if options.diff else record_wanted(options, "stages")
+    if directory is not None:
+        make_directory(directory)
+    constants = str(directory / f"{stem}.npz") if directory and not (options.json or options.diff) else ""
+    program = compiled(options, text, name, options.stage, record, constants)
     if options.json:
         printed = json.dumps(program.to_json(), indent=2)
     elif options.diff:
@@ -133,6 +160,9 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     printed = printed if printed.endswith("\n") else printed + "\n"
     if options.output == "-":
         sys.stdout.write(coloured(printed, "json" if options.json else "mlir", sys.stdout))
+    elif directory is not None:
+        kind = ".json" if options.json else ".diff" if options.diff else ".py" if program.stage == "host" else ".mlir"
+        write_file(str(directory / f"{stem}{kind}"), printed)
     else:
         write_file(options.output, printed)
     print_dumps(options, program)
@@ -179,13 +209,14 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
-    """Runs every stage and compares with the NumPy reference."""
-    from xla_emitters.explore.programs import check_program, wanted_stages
+    """Runs what every stage, or every pass, left and compares with the NumPy reference."""
+    from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
 
-    stages = wanted_stages(options.stages)
-    program = compiled(options, text, name, record="passes" if options.stages == "passes" else "stages")
+    is_by_pass = options.stages == "passes"
+    stages = [] if is_by_pass else wanted_stages(options.stages)
+    program = compiled(options, text, name, record="passes" if is_by_pass else "stages")
     if (given := arrays_source(options.inputs)) is None:
         values = sizes_given(options.sizes)
         if len(options.files) > 1:  # of several files, each has some of the sizes
@@ -194,9 +225,10 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
     else:
         refuse_sizes_with_inputs(options)
         inputs = load_given(given, "p", len(program.sizes.guards.types))
-    return check_program(
-        program, inputs, stages, options.atol, options.rtol, most_iterations=max_iterations(options, "check")
-    )
+    limit = max_iterations(options, "check")
+    if is_by_pass:
+        return check_passes(program, inputs, options.atol, options.rtol, limit)
+    return check_program(program, inputs, stages, options.atol, options.rtol, limit)
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:

@@ -125,7 +125,6 @@ def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) ->
         (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
         (["compile", OUTER, "--stage", "ptx"], "a program has no stage 'ptx'"),
         (["check", OUTER, "--stages", "scf"], "a program has no stage 'scf'"),
-        (["check", OUTER, "--stages", "passes"], "the passes of a program are not run one by one"),
         (["run", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["check", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["run", NEGATE, "--json"], "--json is for programs (StableHLO)"),
@@ -137,6 +136,30 @@ def test_options_of_the_other_system_are_usage_errors(
 ) -> None:
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["maps", OUTER], "indexing maps are of the fusions of HLO text"),
+        (["bundle", OUTER, "-o", "k.zip"], "a bundle holds kernels, and it has none of its own yet"),
+    ],
+)
+def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert f"{OUTER} is a program in StableHLO: {message}" in said
+    assert "help: run, check, compile, explain and list take programs" in said
+
+
+def test_optimize_wants_static_sizes_and_says_what_takes_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["optimize", OUTER]) == 1
+    said = capsys.readouterr().err
+    assert f"{OUTER}:" in said
+    assert "a size is unknown" in said
+    assert "compile and run take unknown sizes" in said
 
 
 def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -254,6 +254,10 @@ class DynamicBroadcastInDimOp(SizeOp):
                 )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
+        return self.view(operands).copy()
+
+    def view(self, operands: Sequence[Any]) -> Array:
+        """The value without memory of its own, not to be written."""
         x, sizes, dimensions = operands[0], self.sizes_in(operands[1]), integers(self.dimensions)
         kept = [1] * len(sizes)
         for size, dim in zip(x.shape, dimensions, strict=True):
@@ -261,7 +265,7 @@ class DynamicBroadcastInDimOp(SizeOp):
                 raise self.fault(f"{list(x.shape)} does not fit {list(sizes)} at dimension {dim}")
             kept[dim] = size
         in_result_order = sorted(range(len(dimensions)), key=dimensions.__getitem__)
-        return np.broadcast_to(x.transpose(in_result_order).reshape(kept), sizes).copy()
+        return np.broadcast_to(x.transpose(in_result_order).reshape(kept), sizes)
 
 
 @irdl_op_definition

@@ -52,7 +52,7 @@ from xla_emitters.dialects.hlo.convert import (
     wrap,
 )
 from xla_emitters.dialects.hlo.elementwise_code import Code, op
-from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy
+from xla_emitters.dialects.hlo.elementwise_meaning import Meaning, numpy, ufunc_of
 from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, broadcast_arrays, verify_broadcast, verify_one_shape
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -92,6 +92,10 @@ def complex_of(part: DType) -> DType:
 
 def truth(_: DType) -> DType:
     return dtype("pred")
+
+
+COMPUTED_IN = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")))
+"""Types of which NumPy computes elementwise functions without widening, and rounds or wraps once."""
 
 
 @dataclass(frozen=True)
@@ -325,6 +329,13 @@ class ElementwiseOp(HloOp):
                 values = [value.astype(np.complex128) for value in values]
             value = self.ROW.means(self.deciding, *values)
             return fit(value, element_of(self.result))
+
+    def ufunc(self) -> np.ufunc | None:
+        """What computes the value into an array of the result's type with the same bits; None where more than one NumPy function does."""
+        types = [element_of(value) for value in (*self.operands, self.result)]
+        if BROADCAST in self.attributes or any(held.numpy not in COMPUTED_IN for held in types):
+            return None
+        return ufunc_of(self.ROW.means, self.deciding)
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         identity, scalar = _maps_over(dims_of(self.result))

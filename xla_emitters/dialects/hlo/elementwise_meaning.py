@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,13 +28,25 @@ Meaning: TypeAlias = Callable[..., Array]
 """(deciding type, operands...) -> result, in NumPy's own types."""
 
 
-def numpy(function: Callable[..., Any]) -> Meaning:
+@dataclass(frozen=True)
+class numpy:
     """A NumPy function that is right for every type, without changes."""
 
-    def meaning(_: DType, *operands: Array) -> Array:
-        return np.asarray(function(*operands))
+    function: Callable[..., Any]
 
-    return meaning
+    def __call__(self, _: DType, *operands: Array) -> Array:
+        return np.asarray(self.function(*operands))
+
+
+def ufunc_of(meaning: Meaning, dt: DType) -> np.ufunc | None:
+    """The one NumPy function that a meaning is for a real deciding type, of operands in the types that NumPy has; None where it is more."""
+    if dt.kind is Kind.COMPLEX:
+        return None
+    if isinstance(meaning, numpy):
+        return meaning.function if isinstance(meaning.function, np.ufunc) else None
+    if meaning is divide and not dt.is_integer:
+        return np.divide
+    return np.multiply if meaning is multiply else None
 
 
 def pattern(x: Array, dt: DType) -> Array:

@@ -19,8 +19,8 @@ from xdsl.ir import Block
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, SizeOp, fault
-from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp, fault
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
@@ -76,10 +76,11 @@ def _needs_no_sizes(made: HloOp) -> bool:
 
 def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
     """The op as its types are."""
+    broadcast = made if isinstance(made, DynamicBroadcastInDimOp) else None
 
     def run(*buffers: Array) -> None:
         try:
-            value = value_of(made, buffers[:count], call)
+            value = broadcast.view(buffers) if broadcast else value_of(made, buffers[:count], call)
         except ValueError as error:
             raise fault(made, str(error)) from error
         _write(made, value, buffers[count:])
@@ -88,7 +89,8 @@ def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
 
 
 def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
-    """All operands have the result's shape, but for scalars."""
+    """All operands have the result's shape, but for scalars. One NumPy function writes into the buffer, without an array between."""
+    function = made.ufunc() if isinstance(made, ElementwiseOp) else None
     scalars = [not cast(Any, operand.type).get_num_dims() for operand in made.operands]
     arrays = [number for number in range(count) if not scalars[number]]
 
@@ -98,6 +100,9 @@ def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
             if buffers[number].shape != shape:
                 shapes = ", ".join(str(list(buffer.shape)) for buffer in buffers[:count])
                 raise fault(made, f"the operands' sizes differ: {shapes}, where the result is {list(shape)}")
+        if function is not None:
+            function(*buffers[:count], out=buffers[count], casting="no")
+            return
         buffers[count][...] = made.evaluate(buffers[:count], call)
 
     return run

@@ -76,7 +76,10 @@ def _alloc(name: RalName, constants: Constants) -> Function:
 
 
 def _dealloc(name: RalName, constants: Constants) -> Function:
-    return Call.dealloc
+    def run(ctx: Call, buffer: Array) -> None:
+        ctx.dealloc(buffer)
+
+    return run
 
 
 def _inc_ref(name: RalName, constants: Constants) -> Function:

@@ -21,6 +21,7 @@ from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.functions import function_named
+from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.reference import call_beside
 
 
@@ -44,18 +45,26 @@ class LoadedProgram:
         scope["empty"] = np.empty
         scope |= {name: function_of(op, call_beside(op)) for name, op in functions.items()}
         scope["ral"] = partial(function_named, constants=constants)
-        exec(compile(source, "<host program>", "exec"), scope)
+        exec(compile(source, HOST_PROGRAM, "exec"), scope)
+        self._source = source
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1
         self.context = Context()
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError."""
-        call = Call(self.context, inputs)
+        return self._run(Call(self.context, inputs))
+
+    def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
+        """As `run`, and what became of the call's buffers."""
+        call = WatchedCall(self.context, inputs, self._source.splitlines())
+        return self._run(call), call.memory()
+
+    def _run(self, call: Call) -> list[Array]:
         try:
             with np.errstate(all="ignore"):
                 # With a context in the IR the program receives and sends; before, it takes and returns.
-                returned = self._main(call, *inputs) if self._takes_arguments else self._main(call)
+                returned = self._main(call, *call.inputs) if self._takes_arguments else self._main(call)
             for number, buffer in enumerate(returned):
                 call.send_output(number, buffer)
         except BaseException:

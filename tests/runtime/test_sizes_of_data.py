@@ -1,0 +1,77 @@
+"""Sizes that a program takes from its data: set_dimension_size against NumPy's slices; what is out of range is named."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.pipelines.passes import PROGRAM_STAGES
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+TEXT = """
+module @m {
+  func.func public @main(%x: tensor<SIZEx3xf32>, %n: tensor<i32>) -> (RESULT) {
+    %y = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<SIZEx3xf32>, tensor<i32>) -> tensor<?x3xf32BOUNDS>
+LAST
+  }
+}
+""".lstrip()
+DOUBLED = """    %z = stablehlo.add %y, %y : tensor<?x3xf32BOUNDS>
+    return %z : tensor<?x3xf32BOUNDS>"""
+COUNT = """    %z = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?x3xf32BOUNDS>) -> tensor<i32>
+    return %z : tensor<i32>"""
+
+
+@cache
+def program(size: str, bounds: str, last: str) -> DynamicProgram:
+    result = "tensor<i32>" if last is COUNT else "tensor<?x3xf32BOUNDS>"
+    text = TEXT.replace("LAST", last).replace("RESULT", result).replace("SIZE", size).replace("BOUNDS", bounds)
+    return compile_program(parse_stablehlo(text, "m.mlir"))
+
+
+FORMS = (("?", ""), ("8", ", #stablehlo.bounds<8, ?>"), ("8", ""))
+X = np.arange(24, dtype=np.float32).reshape(8, 3)
+
+
+@pytest.mark.parametrize(("size", "bounds"), FORMS)
+@pytest.mark.parametrize("stage", PROGRAM_STAGES)
+def test_a_dimension_is_cut_to_the_size_that_is_given(size: str, bounds: str, stage: str) -> None:
+    for n in (0, 1, 5, 8):
+        (doubled,) = program(size, bounds, DOUBLED).run([X, np.int32(n)], stage)
+        np.testing.assert_array_equal(doubled, 2 * X[:n])
+        (count,) = program(size, bounds, COUNT).run([X, np.int32(n)], stage)
+        assert (count.dtype, int(count)) == (np.int32, n)
+
+
+@pytest.mark.parametrize(("size", "bounds"), FORMS)
+@pytest.mark.parametrize("last", [DOUBLED, COUNT])
+@pytest.mark.parametrize(("n", "said"), [(9, r"the size 9 is not in \[0, 8\]"), (-1, "-1.* is negative|-1 is not in")])
+def test_a_size_out_of_range_is_named_at_every_stage(size: str, bounds: str, last: str, n: int, said: str) -> None:
+    made = program(size, bounds, last)
+    for stage in PROGRAM_STAGES:
+        with pytest.raises(DataError, match=said):
+            made.run([X, np.int32(n)], stage)
+    assert made.counters.live == 0
+
+
+RANDOM = """
+module @m {
+  func.func public @main(%n: tensor<1xi32>) -> tensor<?xf32> {
+    %lo = stablehlo.constant dense<0.0> : tensor<f32>
+    %r = stablehlo.rng %lo, %lo, %n, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+    return %r : tensor<?xf32>
+  }
+}
+""".lstrip()
+
+
+def test_random_numbers_with_a_hidden_state_are_refused_by_name_and_place() -> None:
+    with pytest.raises(Unsupported, match=r"'stablehlo.rng' of unknown sizes") as caught:
+        parse_stablehlo(RANDOM, "m.mlir")
+    assert caught.value.place is not None
+    assert caught.value.place.line == 4
+    assert "jax.random" in caught.value.help

@@ -1,0 +1,44 @@
+"""Buffers over time: every buffer has a rectangle, and those that live together do not overlap."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.explore.memory_plot import HEIGHT, lives, memory_plot
+from xla_emitters.explore.programs import compile_text
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.runtime.ral.memory import Memory
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+
+@pytest.fixture(scope="module", params=["stablehlo/layer", "programs/until_large"])
+def memory(request: pytest.FixtureRequest) -> Memory:
+    program = compile_text((CORPUS / f"{request.param}.mlir").read_text(), "m.mlir")
+    return program.memory(drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0))
+
+
+def test_buffers_that_live_together_do_not_overlap(memory: Memory) -> None:
+    found = lives(memory)
+    assert len(found) == sum(event.what == "made" for event in memory.events)
+    for a, b in combinations(found, 2):
+        is_together = a.start < b.end and b.start < a.end
+        assert not is_together or a.low + a.buffer.bytes <= b.low or b.low + b.buffer.bytes <= a.low
+
+
+def test_it_is_as_high_as_the_peak_at_least(memory: Memory) -> None:
+    assert max(life.low + life.buffer.bytes for life in lives(memory)) >= memory.peak
+
+
+def test_each_buffer_is_drawn_with_its_name(memory: Memory) -> None:
+    drawn = memory_plot(memory).text
+    assert drawn.count("<rect") == len(lives(memory))
+    assert all(str(event.buffer) in drawn for event in memory.events)
+    assert f"peak: {memory.peak} bytes" in drawn
+
+
+def test_nothing_is_drawn_of_nothing() -> None:
+    assert f'height="{HEIGHT}"' in memory_plot(Memory(())).text

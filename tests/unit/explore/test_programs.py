@@ -1,0 +1,121 @@
+"""Programs with unknown sizes pass by pass: every pass keeps the bits, and a wrong one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.programs import check_passes, compile_text
+from xla_emitters.pipelines import programs
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import PROGRAM, Row
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.tools.main import main
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+TEXT = """
+module @m {
+  func.func public @main(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<?x3xf32> {
+    %a = stablehlo.subtract %x, %y : tensor<?x3xf32>
+    %b = stablehlo.exponential %a : tensor<?x3xf32>
+    return %b : tensor<?x3xf32>
+  }
+}
+""".lstrip()
+
+
+@dataclass(frozen=True)
+class SwapsOperands(KernelPass):
+    """x - y becomes y - x, on tensors or on buffers."""
+
+    name = "swaps-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            if each.name in ("hlo.subtract", "lmhlo.subtract"):
+                assert isinstance(each, HloOp | lmhlo.BufferOp)
+                each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
+
+
+@dataclass(frozen=True)
+class LosesDealloc(KernelPass):
+    name = "loses-dealloc"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        Rewriter.erase_op(next(each for each in op.walk() if isinstance(each, memref.DeallocOp)))
+
+
+@contextmanager
+def planted(number: int, wrong: KernelPass, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """A wrong pass after the row of that number."""
+    row = Row(lambda _: wrong, "it is wrong")
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "PROGRAM", (*PROGRAM[: number + 1], row, *PROGRAM[number + 1 :]))
+        yield
+
+
+def recorded(text: str = TEXT) -> DynamicProgram:
+    return compile_text(text, "m.mlir", CompileOptions(record="passes"))
+
+
+def row_of(stage: str) -> int:
+    return next(number for number, row in enumerate(PROGRAM) if row.stage == stage)
+
+
+@pytest.mark.parametrize("name", ["stablehlo/outer", "stablehlo/loop", "stablehlo/sorted", "programs/histogram"])
+def test_every_pass_keeps_the_bits(name: str) -> None:
+    program = recorded((CORPUS / f"{name}.mlir").read_text())
+    inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
+    verdict = check_passes(program, inputs)
+    assert verdict.ok, verdict.summary
+    changed = sum(a.ir != b.ir for a, b in zip(program.trace.steps, program.trace.steps[1:], strict=False))
+    assert verdict.summary.startswith(f"ok  {changed} executions after passes: ")
+    assert changed > 5
+
+
+@pytest.mark.parametrize("stage", ["graph", "lmhlo"])
+def test_a_wrong_pass_is_named(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with planted(row_of(stage), SwapsOperands(), monkeypatch):
+        program = recorded()
+    verdict = check_passes(program, drawn_inputs(program, dict.fromkeys(program.symbols, 2), 0))
+    assert not verdict.ok
+    assert verdict.summary.startswith("swaps-operands: 6 elements of r0 change: r0[0, 0] is ")
+
+
+def test_a_pass_after_which_nothing_runs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with planted(row_of("fused"), LosesDealloc(), monkeypatch):
+        program = recorded()
+    verdict = check_passes(program, drawn_inputs(program, dict.fromkeys(program.symbols, 2), 0))
+    assert not verdict.ok
+    assert verdict.summary.startswith("loses-dealloc: fails: 1 buffers were not freed")
+
+
+def test_without_recorded_passes_there_is_nothing_to_run() -> None:
+    program = compile_text(TEXT, "m.mlir", CompileOptions(record="none"))
+    with pytest.raises(UsageError, match="not recorded"):
+        check_passes(program, drawn_inputs(program, dict.fromkeys(program.symbols, 2), 0))
+
+
+def test_the_command_line_runs_them_and_says_which_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(TEXT)
+    assert main(["check", str(path), "--stages", "passes", "--sizes", "d0=2"]) == 0
+    assert "executions after passes: 6 of 6 elements bit-identical" in capsys.readouterr().out
+    with planted(row_of("placed"), SwapsOperands(), monkeypatch):
+        assert main(["check", str(path), "--stages", "passes", "--sizes", "d0=2"]) == 3
+    assert "swaps-operands: 6 elements of r0 change" in capsys.readouterr().out

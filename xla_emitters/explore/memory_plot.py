@@ -1,0 +1,82 @@
+"""The buffers of a run over time as SVG: a rectangle a buffer, from the step that makes it to the one that frees it.
+
+    bytes
+      ^   +--------+ +-----------+
+      |   |   b    | |     d     |
+      | +-+----+---+-+---+-------+
+      | |  a   |    |  c |
+      +----------------------------> steps
+
+A rectangle is as high as its bytes, and as low as it fits beside what lives at the same time, in the order in which buffers are made.
+The line is the peak. (The runtime asks NumPy for memory; the height at which a buffer is drawn is not its address.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from xla_emitters.runtime.ral.memory import Buffer, Memory
+from xla_emitters.trace.html import Html
+
+WIDTH, HEIGHT = 900, 360
+
+
+@dataclass(frozen=True)
+class Life:
+    """A buffer from the event `start` up to `end`, drawn from byte `low` on."""
+
+    buffer: Buffer
+    start: int
+    end: int
+    low: int
+
+
+def lives(memory: Memory) -> tuple[Life, ...]:
+    """Where each buffer is drawn: buffers that live at the same time are not above each other."""
+    ends = {event.buffer: number for number, event in enumerate(memory.events) if event.what != "made"}
+    placed = list[Life]()
+    for start, event in enumerate(memory.events):
+        if event.what == "made":
+            others = [life for life in placed if life.end > start]
+            placed.append(
+                Life(
+                    event.buffer, start, ends.get(event.buffer, len(memory.events)), _lowest(event.buffer.bytes, others)
+                )
+            )
+    return tuple(placed)
+
+
+def _lowest(size: int, others: list[Life]) -> int:
+    """The lowest place for that many bytes between what lives already."""
+    low = 0
+    for life in sorted(others, key=lambda life: life.low):
+        if life.low - low >= size:
+            break
+        low = max(low, life.low + life.buffer.bytes)
+    return low
+
+
+def memory_plot(memory: Memory) -> Html:
+    """The drawing; a buffer's name, shape and bytes are its tooltip."""
+    found = lives(memory)
+    top = max((life.low + life.buffer.bytes for life in found), default=0) or 1
+    step, byte = WIDTH / max(1, len(memory.events)), HEIGHT / top
+    at_peak = set(memory.at_peak)
+    parts = [_rectangle(life, step, byte, life.buffer in at_peak) for life in found]
+    y = HEIGHT - memory.peak * byte
+    line = f'<line x1="0" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" stroke-dasharray="4"/>'
+    said = f'<text x="4" y="{y + 14:.1f}" font-size="12" fill="currentColor">peak: {memory.peak} bytes</text>'
+    return Html(
+        f'<svg role="img" aria-label="buffers over time" width="{WIDTH}" height="{HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="monospace">{"".join(parts)}{line}{said}</svg>'
+    )
+
+
+def _rectangle(life: Life, step: float, byte: float, is_at_peak: bool) -> str:
+    x, width = life.start * step, (life.end - life.start) * step
+    height = life.buffer.bytes * byte
+    y = HEIGHT - life.low * byte - height
+    fill = "#d95f02" if is_at_peak else "#7570b3"
+    shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}" stroke="white">'
+    return f"{shape}<title>{escape(str(life.buffer))}</title></rect>"

@@ -1,0 +1,219 @@
+"""The memory of one call of a host program over time: which buffers it makes, and how many bytes live after each step.
+
+    results, memory = program.run_watched([x])      of a `LoadedProgram`
+    memory.peak, memory.at_peak                     the most that lives at once, and the buffers that make it
+    memory.events                                   what each step did to a buffer, and the bytes that live after it
+    "\n".join(memory.lines())
+
+        made             bytes  live
+        exponential_0       24    24  ##########
+        multiply_1          24    48  ####################
+        add_2               24    48  ####################
+
+
+A step is a statement of the host program that makes, frees or returns a buffer, which has the name of its variable. The text has a row
+for each statement that makes one, with the most that lives after it. Arguments and constants are not buffers of the call, and lists of
+sizes on the stack are not counted. The numbers are those of a real run, so loops and branches count as often as they are run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import FrameType
+from typing import Any, Literal
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.ral.context import Call, Context
+
+HOST_PROGRAM = "<host program>"
+"""What Python calls the file of a host program."""
+BAR = 40
+"""Characters of the longest bar of a drawing."""
+SMALL = 50
+"""A buffer of less than this part of the peak is not named as one that makes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """What one execution of a statement made; two that look alike are two.
+
+    name   of the variable
+    line   of the statement in the host program, from 1
+    dtype  HLO's name of the element type
+    """
+
+    name: str
+    line: int
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype}[{','.join(map(str, self.shape))}]: {self.bytes} bytes"
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a statement did to a buffer, and how many bytes live after it."""
+
+    line: int
+    what: Literal["made", "freed", "returned"]
+    buffer: Buffer
+    live: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement that makes buffers: how often it ran, the largest buffer, and the most that lived after it."""
+
+    name: str
+    line: int
+    times: int
+    bytes: int
+    live: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of one call.
+
+    events  in the order in which they happened
+    """
+
+    events: tuple[Event, ...]
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that live at once."""
+        return max((event.live for event in self.events), default=0)
+
+    @property
+    def at_peak(self) -> tuple[Buffer, ...]:
+        """The buffers that live when the peak is first reached, the largest first."""
+        live, peak = dict[Buffer, None](), self.peak
+        for event in self.events:
+            if event.what == "made":
+                live[event.buffer] = None
+            else:
+                del live[event.buffer]
+            if event.live == peak:
+                break
+        return tuple(sorted(live, key=lambda buffer: -buffer.bytes))
+
+    def rows(self) -> tuple[Row, ...]:
+        """One for each statement that made a buffer, in the order of their first execution."""
+        found = dict[int, Row]()
+        for event in self.events:
+            if event.what == "made":
+                buffer, line = event.buffer, event.line
+                seen = found.get(line, Row(buffer.name, line, 0, 0, 0))
+                most = max(seen.bytes, buffer.bytes), max(seen.live, event.live)
+                found[line] = Row(buffer.name, line, seen.times + 1, *most)
+        return tuple(found.values())
+
+    def peak_lines(self) -> Iterator[str]:
+        """The buffers that make the peak; equal ones of a loop are one line, and small ones are summed."""
+        large = [buffer for buffer in self.at_peak if SMALL * buffer.bytes >= self.peak]
+        small = self.at_peak[len(large) :]
+        for said, times in Counter(map(str, large)).items():
+            yield f"{said}, {times} times" if times > 1 else said
+        if small:
+            yield f"{len(small)} smaller ones: {sum(buffer.bytes for buffer in small)} bytes"
+
+    def lines(self) -> Iterator[str]:
+        """The rows as a drawing."""
+        rows, peak = self.rows(), self.peak
+        cells = [("made", "bytes", "live")]
+        cells += [
+            (f"{row.name} x{row.times}" if row.times > 1 else row.name, str(row.bytes), str(row.live)) for row in rows
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        bars = ["", *("#" * (-(-BAR * row.live // peak) if peak else 0) for row in rows)]
+        for (name, size, live), bar in zip(cells, bars, strict=True):
+            yield f"{name:<{widths[0]}}  {size:>{widths[1]}}  {live:>{widths[2]}}  {bar}".rstrip()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: see docs/json.md."""
+        return {
+            "peak": self.peak,
+            "at_peak": [asdict(buffer) for buffer in self.at_peak],
+            "steps": [
+                {
+                    "line": event.line,
+                    "what": event.what,
+                    "buffer": event.buffer.name,
+                    "bytes": event.buffer.bytes,
+                    "live": event.live,
+                }
+                for event in self.events
+            ],
+        }
+
+
+class WatchedCall(Call):
+    """A call that notes what becomes of its buffers.
+
+    source  the lines of the host program
+    """
+
+    __slots__ = ("_events", "_live", "_names_of", "_of", "_source")
+
+    def __init__(self, context: Context, inputs: Sequence[Array], source: Sequence[str]) -> None:
+        super().__init__(context, inputs)
+        self._source = source
+        self._events = list[Event]()
+        self._live = 0
+        self._of = dict[int, Buffer]()
+        self._names_of = Counter[Buffer]()
+
+    def memory(self) -> Memory:
+        """What happened so far."""
+        return Memory(tuple(self._events))
+
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        array = super().alloc(shape, dtype)
+        line = _line()
+        name = self._source[line - 1].partition(" = ")[0].strip() if line else "buffer"
+        buffer = Buffer(name, line, element_name(array.dtype), array.shape, array.nbytes)
+        self._of[id(array)] = buffer
+        self._names_of[buffer] = 1
+        self._live += buffer.bytes
+        self._events.append(Event(line, "made", buffer, self._live))
+        return array
+
+    def inc_ref(self, buffer: Array, shape: tuple[int, ...]) -> Array:
+        view = super().inc_ref(buffer, shape)
+        if (made := self._of.get(id(buffer))) is not None:
+            self._of[id(view)] = made
+            self._names_of[made] += 1
+        return view
+
+    def dealloc(self, buffer: Array) -> None:
+        super().dealloc(buffer)
+        made = self._of.pop(id(buffer), None)
+        if made is None:
+            return
+        self._names_of[made] -= 1
+        if not self._names_of[made]:
+            self._live -= made.bytes
+            self._events.append(Event(_line(), "freed", made, self._live))
+
+    def release(self, buffer: Array) -> None:
+        made = self._of.get(id(buffer))
+        super().release(buffer)
+        if made is not None:  # freed, said the base: given to the caller, in truth
+            self._events[-1] = replace(self._events[-1], what="returned")
+
+
+def _line() -> int:
+    """The statement of the host program that runs now; 0 where none does."""
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename != HOST_PROGRAM:
+        frame = frame.f_back
+    return frame.f_lineno if frame else 0
