@@ -3,22 +3,32 @@
     f32[500,64] scatter(p, rows, u), s32[64] rows          rows from [-126, 624], not from all s32: only some windows are outside
     the same with unique_indices                           64 different rows of [0, 499]
     f32[8,64] dynamic-slice(p, row, zero), s32[] row       row from [-125, 617]: most of s32 would be clamped to the first or last row
+    while (i < n), s32[] n                                 n from [-4, 12]: half of s32 would be a loop of a thousand million steps
 
 Scatter, gather, dynamic-slice and dynamic-update-slice have windows. A parameter holds their starts if the indices are computed from it by
-ops of `_KEEPS_INDICES` alone, which move, select, add or clamp integers.
+ops of `_KEEPS_INDICES` alone, which move, select, add or clamp integers. A scalar parameter bounds a loop if the condition compares with
+it, or with what such ops compute from it; loops of loops, branches and calls are followed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, find_computation
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.shape_ops import DynamicOp
-from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.hlo.types import element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_array
@@ -27,6 +37,9 @@ from xla_emitters.runtime.draws import Places
 _KEEPS_INDICES = frozenset(
     "add bitcast broadcast clamp concatenate convert copy maximum minimum reshape select slice transpose".split()
 )
+
+
+_DECIDES = _KEEPS_INDICES | {"and", "compare", "fusion", "not", "or"}
 
 
 def draw_inputs(computation: ComputationOp, specs: Sequence[ArraySpec], seed: int) -> list[Array]:
@@ -61,7 +74,60 @@ def places_said_by(computation: ComputationOp) -> dict[int, Places]:
                             note(op.operands[start], Places(variable.bounds.upper, 1, unique=False))
             case _:
                 pass
+    for value in _bounds_of_loops(computation):
+        note(value, TRIPS)
     return found
+
+
+TRIPS = Places(8, 1, unique=False)
+"""Of numbers that a loop counts to."""
+
+
+def _bounds_of_loops(computation: ComputationOp) -> Iterator[SSAValue]:
+    """The values of a computation that decide how often its loops run, and the loops of what it calls."""
+    for op in computation.instructions:
+        if not isinstance(op, CallingOp):
+            continue
+        if op.opcode == "while":
+            condition, body = (find_computation(op, callee.symbol) for callee in op.callees())
+            for inside in (condition.root, *_bounds_of_loops(body)):
+                for number, element in _leaves(inside, _DECIDES):
+                    yield from _passed(op.operands[number], element)
+        elif op.opcode in ("call", "fusion"):
+            (called,) = (find_computation(op, callee.symbol) for callee in op.callees())
+            for inside in _bounds_of_loops(called):
+                for number, element in _leaves(inside, _KEEPS_INDICES):
+                    yield from _passed(op.operands[number], element)
+        elif op.opcode == "conditional":
+            for branch, callee in enumerate(op.callees()):
+                for inside in _bounds_of_loops(find_computation(op, callee.symbol)):
+                    for _, element in _leaves(inside, _KEEPS_INDICES):
+                        yield from _passed(op.operands[1 + branch], element)
+
+
+def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[int, int | None]]:
+    """The parameters from which ops of those opcodes compute `value`: the number, and of a tuple the element."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        op = current.owner
+        if current in seen or not isinstance(op, HloOp):
+            continue
+        seen.add(current)
+        if isinstance(op, ParameterOp):
+            yield op.number.value.data, None
+        elif isinstance(op, GetTupleElementOp) and isinstance(op.operands[0].owner, ParameterOp):
+            yield op.operands[0].owner.number.value.data, op.index.value.data
+        elif op.opcode in through:
+            pending += op.operands[1:] if op.opcode == "select" else op.operands
+
+
+def _passed(value: SSAValue, element: int | None) -> Iterator[SSAValue]:
+    """`value`, or the element of it, where that is an instruction of its own."""
+    if element is None:
+        yield value
+    elif isinstance(value.owner, TupleOp):
+        yield value.owner.operands[element]
 
 
 def _parameters_behind(value: SSAValue) -> list[int]:
@@ -75,7 +141,7 @@ def _parameters_behind(value: SSAValue) -> list[int]:
             continue
         seen.add(current)
         if isinstance(op, ParameterOp):
-            if element_of(op.result).is_integer:
+            if is_array(op.result.type) and element_of(op.result).is_integer:
                 found.append(op.number.value.data)
         elif op.opcode in _KEEPS_INDICES:
             pending += op.operands[1:] if op.opcode == "select" else op.operands

@@ -9,7 +9,7 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.draws import Places
-from xla_emitters.runtime.inputs import draw_inputs, places_said_by
+from xla_emitters.runtime.inputs import TRIPS, draw_inputs, places_said_by
 
 PROGRAM = """
 add {
@@ -96,3 +96,71 @@ def test_starts_of_slices_and_gathers_are_places_too() -> None:
     computation = entry_of(parse_hlo(WINDOWS))
     wanted = {1: Places(492, 1, unique=False), 2: Places(4, 1, unique=False), 3: Places(499, 1, unique=False)}
     assert places_said_by(computation) == wanted
+
+
+LOOPS = """
+wrapped {
+  i = s32[] parameter(0)
+  n = s32[] parameter(1)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+more {
+  s = (s32[], s32[], s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  ROOT less = pred[] fusion(i, n), kind=kLoop, calls=wrapped
+}
+
+inner_more {
+  s = (s32[], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+inner {
+  s = (s32[], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], s32[]) tuple(next, n)
+}
+
+body {
+  s = (s32[], s32[], s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  m = s32[] get-tuple-element(s), index=2
+  x = f32[] get-tuple-element(s), index=3
+  zero = s32[] constant(0)
+  state = (s32[], s32[]) tuple(zero, m)
+  w = (s32[], s32[]) while(state), condition=inner_more, body=inner
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], s32[], s32[], f32[]) tuple(next, n, m, x)
+}
+
+ENTRY main {
+  start = s32[] parameter(0)
+  outer = s32[] parameter(1)
+  nested = s32[] parameter(2)
+  x = f32[] parameter(3)
+  other = s32[] parameter(4)
+  state = (s32[], s32[], s32[], f32[]) tuple(start, outer, nested, x)
+  w = (s32[], s32[], s32[], f32[]) while(state), condition=more, body=body
+  ROOT r = (s32[], s32[]) tuple(other, outer)
+}
+"""
+
+
+def test_what_loops_count_to_is_small() -> None:
+    """Through the state of loops in loops, and the computation of a fused condition; what no loop reads is any number."""
+    entry = entry_of(parse_hlo(LOOPS))
+    assert places_said_by(entry) == {number: TRIPS for number in (0, 1, 2)}
+    specs = [ArraySpec("f32" if number == 3 else "s32", (), ()) for number in range(5)]
+    drawn = [[int(array) for array in draw_inputs(entry, specs, seed)] for seed in range(50)]
+    counts = np.array(drawn)[:, :3]
+    assert counts.min() < 0 < counts.max() <= 12, "some loops do not run at all"
+    assert max(abs(row[4]) for row in drawn) > 1e6
