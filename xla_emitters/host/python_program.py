@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, cf, func, memref, scf
+from xdsl.dialects import arith, cf, func, gpu, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -303,6 +303,15 @@ def _fusion(w: _Writer, op: Operation) -> None:
             w.statement(inner)
 
 
+def _launch(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, gpu.LaunchFuncOp)
+    grid = w.list((op.gridSizeX, op.gridSizeY, op.gridSizeZ))
+    block = w.list((op.blockSizeX, op.blockSizeY, op.blockSizeZ))
+    shared = "0" if op.dynamicSharedMemorySize is None else w[op.dynamicSharedMemorySize]
+    name = op.kernel.string_value().split(".")[-1]
+    w.line(f"ctx.launch({name!r}, ({grid}), ({block}), {shared}, {w.tuple([w[value] for value in op.kernelOperands])})")
+
+
 def _if(w: _Writer, op: Operation) -> None:
     """Without results: what is done if a condition holds, and else."""
     assert isinstance(op, scf.IfOp)
@@ -422,12 +431,18 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     lmhlo.IncRefOp: _inc_ref,
     memref.AllocOp: _alloc,
     memref.AllocaOp: _alloca,
+    memref.CollapseShapeOp: _form("{0}.reshape(-1)"),
     memref.DimOp: _dim,
     memref.LoadOp: _load,
 }
 """The value of an op with one result."""
 
-HINTS: Mapping[type[Operation], str] = {memref.DimOp: "d", memref.AllocOp: "buffer", memref.LoadOp: "n"}
+HINTS: Mapping[type[Operation], str] = {
+    memref.CollapseShapeOp: "flat",
+    memref.DimOp: "d",
+    memref.AllocOp: "buffer",
+    memref.LoadOp: "n",
+}
 
 STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     SendOutputOp: _send,
@@ -435,6 +450,7 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     cf.ConditionalBranchOp: _cond_br,
     cf.SwitchOp: _switch,
     func.ReturnOp: _return,
+    gpu.LaunchFuncOp: _launch,
     lmhlo.FusionOp: _fusion,
     lmhlo.CaseOp: _case,
     lmhlo.WhileOp: _while,

@@ -6,7 +6,7 @@ lmhlo.fusion ({ scf.parallel (%i) = (%c0) to (%n) ... memref.load %x[%i] ... mem
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf, vector
 from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.lmhlo import FusionOp
@@ -24,3 +24,14 @@ def captured_by(op: Operation) -> tuple[SSAValue, ...]:
 def loops_of(fusion: FusionOp) -> tuple[scf.ParallelOp, ...]:
     """The parallel loops that a fusion is made of, one launch each; none while it is made of buffer ops."""
     return tuple(op for op in fusion.body.block.ops if isinstance(op, scf.ParallelOp))
+
+
+def written_buffer(op: Operation) -> SSAValue | None:
+    """The buffer that an access writes, or updates; None for other ops."""
+    match op:
+        case memref.StoreOp() | memref.AtomicRMWOp():
+            return op.memref
+        case vector.StoreOp():
+            return op.base
+        case _:
+            return None

@@ -19,7 +19,7 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, Context
+from xla_emitters.runtime.ral.context import Call, Context, Kernels
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
@@ -32,6 +32,7 @@ class LoadedProgram:
     functions  the buffer ops that its globals carry out, and the fusions whose loops they run
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
+    kernels    what it launches; None: nothing
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class LoadedProgram:
         functions: Mapping[str, BufferOp | FusionOp],
         dtypes: Mapping[str, str],
         constants: Constants,
+        kernels: Kernels | None = None,
     ) -> None:
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
@@ -48,7 +50,7 @@ class LoadedProgram:
         exec(compile(source, "<host program>", "exec"), scope)
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1
-        self.context = Context()
+        self.context = Context(kernels)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError."""
