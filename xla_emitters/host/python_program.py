@@ -287,6 +287,16 @@ def _case(w: _Writer, op: Operation) -> None:
         w.depth -= 1
 
 
+def _fusion(w: _Writer, op: Operation) -> None:
+    """Its ops, one after the other."""
+    assert isinstance(op, lmhlo.FusionOp)
+    if op.fusion_name is not None:
+        w.line(f"# {op.fusion_name.data}")
+    for inner in op.body.block.ops:
+        if not isinstance(inner, lmhlo.TerminatorOp):
+            w.statement(inner)
+
+
 def _return(w: _Writer, op: Operation) -> None:
     w.line(f"return {w.tuple([w[value] for value in op.operands])}")
 
@@ -405,6 +415,7 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     cf.SwitchOp: _switch,
     func.ReturnOp: _return,
     lmhlo.CaseOp: _case,
+    lmhlo.FusionOp: _fusion,
     lmhlo.WhileOp: _while,
     memref.DeallocOp: _dealloc,
     memref.StoreOp: _store,
