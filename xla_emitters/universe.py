@@ -27,6 +27,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-dead-temp-buffer-removal": ("buffers", "disc_dead_temp_buffer_removal"),
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
     "disc-flatten-memref": ("loops", "disc_flatten_memref"),
+    "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),
     "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),
     "disc-gpu-kernel-outlining": ("loops", "disc_gpu_kernel_outlining"),
     "disc-gpu-launch-func-to-ral": ("host", "disc_gpu_launch_func_to_ral"),

@@ -298,6 +298,8 @@ def _fusion(w: _Writer, op: Operation) -> None:
         w.functions[name] = op
         w.line(f"{name}({w.list(captured_by(op))})")
         return
+    if op.fusion_name is not None:
+        w.line(f"# {op.fusion_name.data}")
     for inner in op.body.block.ops:
         if not isinstance(inner, lmhlo.TerminatorOp):
             w.statement(inner)
@@ -451,8 +453,8 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     cf.SwitchOp: _switch,
     func.ReturnOp: _return,
     gpu.LaunchFuncOp: _launch,
-    lmhlo.FusionOp: _fusion,
     lmhlo.CaseOp: _case,
+    lmhlo.FusionOp: _fusion,
     lmhlo.WhileOp: _while,
     memref.DeallocOp: _dealloc,
     memref.StoreOp: _store,
