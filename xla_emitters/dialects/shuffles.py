@@ -12,12 +12,12 @@ Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 
 from __future__ import annotations
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, complex, vector
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.hlo.convert import Inserter
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 
@@ -30,38 +30,39 @@ def can_shuffle(value_type: Attribute) -> bool:
     return isa(value_type, IntegerType | AnyFloat | ComplexType)
 
 
-def shuffled(builder: Builder, mode: ShuffleMode, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
+def shuffled(e: Inserter, mode: ShuffleMode, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
     """The `value` of another lane, which `mode` and `offset` name; see `gpu.shuffle`.
 
+    e        inserts ops
     value    of a type that `can_shuffle`
     offset, width   i32
     """
     value_type = value.type
     if isa(value_type, ComplexType):
-        parts = [builder.insert(part(value)).result for part in (complex.ReOp, complex.ImOp)]
-        real, imaginary = (shuffled(builder, mode, part, offset, width) for part in parts)
-        return builder.insert(complex.CreateOp(real, imaginary, value_type)).results[0]
+        parts = [e.insert(part(value)).result for part in (complex.ReOp, complex.ImOp)]
+        real, imaginary = (shuffled(e, mode, part, offset, width) for part in parts)
+        return e.insert(complex.CreateOp(real, imaginary, value_type)).results[0]
     assert isa(value_type, IntegerType | AnyFloat)
 
     def word(value: SSAValue) -> SSAValue:
-        return builder.insert(ShuffleOp(mode, value, offset, width)).shuffle_result
+        return e.insert(ShuffleOp(mode, value, offset, width)).shuffle_result
 
     bits = value_type.bitwidth
     if bits == WORD:
         return word(value)
     count = -(-bits // WORD)
     exact, whole = IntegerType(bits), IntegerType(WORD * count)
-    integer = value if value_type == exact else builder.insert(arith.BitcastOp(value, exact)).result
-    padded = integer if exact == whole else builder.insert(arith.ExtUIOp(integer, whole)).result
+    integer = value if value_type == exact else e.insert(arith.BitcastOp(value, exact)).result
+    padded = integer if exact == whole else e.insert(arith.ExtUIOp(integer, whole)).result
     if count == 1:
         moved = word(padded)
     else:
         many, one = VectorType(i32, [count]), VectorType(whole, [1])
-        lone = builder.insert(FromElementsOp([padded], one)).dest
-        vector_of_words = builder.insert(vector.BitcastOp(lone, many)).result
-        words = [builder.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
-        together = builder.insert(FromElementsOp([word(part) for part in words], many)).dest
-        back = builder.insert(vector.BitcastOp(together, one)).result
-        moved = builder.insert(vector.ExtractOp(back, [0], whole)).result
-    cut = moved if exact == whole else builder.insert(arith.TruncIOp(moved, exact)).result
-    return cut if value_type == exact else builder.insert(arith.BitcastOp(cut, value_type)).result
+        lone = e.insert(FromElementsOp([padded], one)).dest
+        vector_of_words = e.insert(vector.BitcastOp(lone, many)).result
+        words = [e.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
+        together = e.insert(FromElementsOp([word(part) for part in words], many)).dest
+        back = e.insert(vector.BitcastOp(together, one)).result
+        moved = e.insert(vector.ExtractOp(back, [0], whole)).result
+    cut = moved if exact == whole else e.insert(arith.TruncIOp(moved, exact)).result
+    return cut if value_type == exact else e.insert(arith.BitcastOp(cut, value_type)).result
