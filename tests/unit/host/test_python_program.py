@@ -132,3 +132,42 @@ def test_what_has_no_row_is_named() -> None:
         python_program(parse_ir(text, allow_unregistered=True))
     with pytest.raises(UsageError, match="no function on buffers"):
         python_program(parse_ir("module {}"))
+
+
+LOOPS = """
+func.func @main(%x: memref<?xf32>) -> memref<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %y = memref.alloc(%n) : memref<?xf32>
+  %some = arith.cmpi ne, %n, %c0 : index
+  scf.if %some {
+    "lmhlo.fusion"() ({
+      scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+        %v = memref.load %x[%i] : memref<?xf32>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %y[%i] : memref<?xf32>
+        scf.reduce
+      }
+      lmhlo.terminator
+    }) {fusion_name = "twice"} : () -> ()
+  }
+  return %y : memref<?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("elements", [0, 3])
+def test_a_fusion_of_loops_is_one_call(elements: int) -> None:
+    source = python_program(parse_ir(LOOPS)).source
+    assert "    if some:\n        loops_twice(0, n, 1, x, y)\n    return" in source
+    x = np.arange(elements, dtype=np.float32)
+    np.testing.assert_array_equal(run(LOOPS, x)[0], 2 * x)
+
+
+def test_a_fusion_of_buffer_ops_is_a_call_for_each() -> None:
+    text = STRAIGHT.replace("lmhlo.abs", '"lmhlo.fusion"() ({ lmhlo.abs').replace(
+        "(memref<?x4xf32>) -> memref<?x4xf32>\n  return",
+        "(memref<?x4xf32>) -> memref<?x4xf32>\n lmhlo.terminator }) : () -> ()\n  return",
+    )
+    assert python_program(parse_ir(text)).source == python_program(parse_ir(STRAIGHT)).source

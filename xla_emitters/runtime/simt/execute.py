@@ -105,7 +105,7 @@ def execute(
     with np.errstate(all="ignore"), _deep_calls(module):
         entry = Entry.of(module, launch, results)
         bound = entry.bind(arguments)
-        for chunk in _chunks(entry.launch, blocks, chunk_blocks):
+        for chunk in chunks(entry.launch, blocks, chunk_blocks):
             entry.run(Memory(entry.launch, chunk, watchers), bound, max_rounds)
     for argument in bound:
         argument.unpack()
@@ -344,7 +344,9 @@ def _number(attribute: Attribute | None) -> int:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
-def _chunks(launch: Launch, blocks: Sequence[int] | range | None, chunk_blocks: int | None) -> Iterator[Array]:
+def chunks(
+    launch: Launch, blocks: Sequence[int] | range | None = None, chunk_blocks: int | None = None
+) -> Iterator[Array]:
     """Linear block numbers of each chunk. raises DataError for a block that the grid does not have."""
     chosen = np.asarray(range(launch.blocks) if blocks is None else blocks, dtype=np.int64)
     if chosen.size and (chosen.min() < 0 or chosen.max() >= launch.blocks):
