@@ -24,16 +24,17 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import LocationAttr, UnrealizedConversionCastOp, i1
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnrealizedConversionCastOp, i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.hlo.placement import HOST
-from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
-from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dtypes import DType, Kind, dtype_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers, number_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import locate
@@ -63,6 +64,64 @@ class KernelIndex(IndexCode):
         made = self._code.insert(arith.ConstantOp.from_int_and_width(number, INDEX)).result
         made.name_hint = f"c{number}" if number >= 0 else f"cm{-number}"
         return made
+
+    def _op(
+        self,
+        op: type[arith.SignlessIntegerBinaryOperation],
+        fold: Callable[[int, int], int],
+        a: Number,
+        b: Number,
+        unit: int | None = None,
+    ) -> Number:
+        """What depends on nothing in the kernel is computed on the host."""
+        is_outside = all(isinstance(number, int) or not self._code.is_inside(number) for number in (a, b))
+        if is_outside and not (isinstance(a, int) and isinstance(b, int)):
+            return self._code.numbers.code._op(op, fold, a, b, unit)
+        return super()._op(op, fold, a, b, unit)
+
+    def quotient(self, a: Number, b: Number) -> Number:
+        """Of a number that is not negative by a positive one."""
+        return a if b == 1 else self._op(arith.DivUIOp, lambda x, y: x // y, a, b)
+
+    def remainder(self, a: Number, b: Number) -> Number:
+        """Of a number that is not negative by a positive one."""
+        return 0 if b == 1 else self._op(arith.RemUIOp, lambda x, y: x % y, a, b)
+
+    def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
+        """i1: `a` compared with `b`, as `arith.cmpi` names it."""
+        return self.insert(arith.CmpiOp(self.value(a), self.value(b), predicate))
+
+    def select(self, condition: SSAValue, then: Number, otherwise: Number) -> SSAValue:
+        return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise)))
+
+    def every(self, conditions: Sequence[SSAValue]) -> SSAValue:
+        """i1: whether all of one or more hold."""
+        first, *rest = conditions
+        for other in rest:
+            first = self.insert(arith.AndIOp(first, other))
+        return first
+
+    def clamp(self, value: SSAValue, element: DType, high: Number) -> SSAValue:
+        """An integer of that type as an index in [0, high], where `high` is not negative.
+
+        What an index of 32 bits may not hold is clamped before it becomes one.
+        """
+        is_unsigned, is_wide = element.kind is Kind.UNSIGNED, element.bits > 32
+        limit = self.value(high)
+        if is_wide:
+            limit = self.insert(arith.IndexCastOp(limit, value.type))
+        else:
+            value = self.insert(IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX))
+        value = self.insert((arith.MinUIOp if is_unsigned else arith.MinSIOp)(value, limit))
+        if not is_unsigned:
+            zero = self.insert(arith.ConstantOp(IntegerAttr(0, value.type)))  # pyright: ignore
+            value = self.insert(arith.MaxSIOp(value, zero))
+        return self.insert(arith.IndexCastOp(value, INDEX)) if is_wide else value
+
+    def of(self, value: SSAValue, element: DType) -> SSAValue:
+        """An integer of that type as an index."""
+        cast = IndexCastUIOp if element.kind is Kind.UNSIGNED else arith.IndexCastOp
+        return self.insert(cast(value, INDEX))
 
     def delinearize(self, linear: SSAValue, sizes: Sequence[Number]) -> list[SSAValue]:
         """The coordinates of element `linear` of an array of these sizes."""
@@ -96,7 +155,7 @@ class KernelCode:
     def __init__(
         self,
         builder: Builder,
-        fusion: Operation,
+        fusion: FusionOp,
         numbers: BufferNumbers,
         producers: Mapping[SSAValue, Producer] | None = None,
     ) -> None:
@@ -104,7 +163,7 @@ class KernelCode:
         self.fusion = fusion
         self.location: LocationAttr = fusion.location
         self.numbers = numbers
-        self.producers = {} if producers is None else producers
+        self.producers: Mapping[SSAValue, Producer] = producers or {}
         self.written = {use for op in fusion.walk() for use in _written_by(op)}
         self._made = ChainMap[object, Operation]()
         self._elements = ChainMap[Key, SSAValue]()
@@ -130,6 +189,11 @@ class KernelCode:
         self._made[key] = op
         return self.builder.insert(op)
 
+    def is_inside(self, value: SSAValue) -> bool:
+        """Whether a value is made in the fusion, and not on the host."""
+        holder = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
+        return holder is not None and self.fusion.is_ancestor(holder)
+
     def note(self, op: Operation) -> None:
         """Says that an op is there, at the place where code is inserted."""
         if not op.regions and is_side_effect_free(op):
@@ -143,6 +207,10 @@ class KernelCode:
         self.location = before
 
     # ------------------------------------------------------------------------------------------------------ accesses
+
+    def is_shared(self, buffer: SSAValue) -> bool:
+        """Whether a load may be taken for another one: a buffer of the outside that the fusion does not write."""
+        return not (buffer in self.written or self.is_inside(buffer))
 
     def known(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue | None:
         """An element that was computed or loaded before, and is still that of the buffer."""
@@ -160,7 +228,7 @@ class KernelCode:
             value = producer(self, indices)
         else:
             value = self._loaded(buffer, indices)
-            if buffer in self.written or self.fusion.is_ancestor(_holder(buffer)):
+            if not self.is_shared(buffer):
                 return value
         self.keep(buffer, indices, value)
         return value
@@ -197,17 +265,17 @@ class KernelCode:
             if body:
                 inside = self.inside(region.block)
                 inside.insert(scf.YieldOp(*body(inside)))
-        return self.insert(scf.IfOp(condition, types, *regions)).results
+        return self.insert(scf.IfOp(condition, types, regions[0], regions[1])).results
 
     def loop(
         self, lower: Number, upper: Number, step: Number, inits: Sequence[SSAValue], body: LoopBody
     ) -> Sequence[SSAValue]:
         """`scf.for`: what the carried values are in the end."""
         block = Block(arg_types=[INDEX, *(value.type for value in inits)])
-        bounds = [self.index.value(number) for number in (lower, upper, step)]
+        first, end, stride = (self.index.value(number) for number in (lower, upper, step))
         inside = self.inside(block)
         inside.insert(scf.YieldOp(*body(inside, block.args[0], block.args[1:])))
-        return self.insert(scf.ForOp(*bounds, inits, Region(block))).results
+        return self.insert(scf.ForOp(first, end, stride, inits, Region(block))).results
 
 
 Producer = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
@@ -229,16 +297,11 @@ def _written_by(op: Operation) -> Sequence[SSAValue]:
             return ()
 
 
-def _holder(value: SSAValue) -> Operation | None:
-    owner = value.owner
-    return owner.parent_op() if isinstance(owner, Block) else owner
-
-
 def to_storage(value: SSAValue) -> Operation | None:
     """The conversion of a loaded element to the form in which kernels compute; None where it has that form."""
     element = dtype_of(value.type)
     if element.kind is Kind.PRED:
-        return arith.ExtUIOp(value, element.storage_type)
+        return arith.ExtUIOp(value, i8)
     return _cast(value, element.storage_type)
 
 

@@ -66,8 +66,8 @@ class FusionLoops:
         block = Block(arg_types=[INDEX] * len(uppers))
         terminator = self.op.body.block.last_op
         assert terminator is not None
-        bounds = [[host.value(0)] * len(uppers), list(map(host.value, uppers)), list(map(host.value, steps))]
-        loop = scf.ParallelOp(*bounds, Region(block))
+        lowers = [host.value(0)] * len(uppers)
+        loop = scf.ParallelOp(lowers, list(map(host.value, uppers)), list(map(host.value, steps)), Region(block))
         loop.attributes[SCHEDULE] = StringAttr(schedule)
         loop.location = self.op.location
         Builder(InsertPoint.before(terminator)).insert(loop)
