@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, gpu, memref
-from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -233,7 +233,7 @@ def _over(fusion: FusionLoops, number: Number, by: Number) -> Number:
 def _partial_buffers(fusion: FusionLoops, reducer: Reducer, tiles: Tiles) -> list[SSAValue]:
     """Buffers for the partial results of each tile's columns: allocated before the fusion, freed after it."""
     sizes, host = (tiles.count, tiles.shape[1]), fusion.numbers.code
-    dims = [size if isinstance(size, int) else -1 for size in sizes]
+    dims = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
     found = list[SSAValue]()
     for carried in reducer.carried:
         made = memref.AllocOp(

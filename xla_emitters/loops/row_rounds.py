@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, gpu, memref
-from xdsl.dialects.builtin import MemRefType, i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.buffers.index_code import Number
@@ -32,7 +32,7 @@ from xla_emitters.loops.kernel_code import KernelCode
 WARP = 32
 THREADS = 256
 """Threads of a block; 8 warps."""
-SHARED = AddressSpaceAttr("workgroup")
+SHARED = AddressSpaceAttr(StringAttr("workgroup"))
 """Memory of a block."""
 Partials = list[list[SSAValue]]
 """For each reduction the values of a partial result."""
@@ -59,7 +59,7 @@ class RowThreads:
 
 def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue:
     """An array in shared memory, one for each block. Its size is a number, or a value of the host: the launch then says how many bytes."""
-    known = size if isinstance(size, int) else -1
+    known = size if isinstance(size, int) else DYNAMIC_INDEX
     made = memref.AllocOp(
         [] if isinstance(size, int) else [size], [], MemRefType(element, [known], memory_space=SHARED)
     )
