@@ -26,6 +26,7 @@ LAYERS = (
     ("rewrite", "sizes"),
     ("graph", "planning"),
     ("emitters", "transforms", "lowering", "buffers", "host", "runtime"),
+    ("loops",),
     ("pipelines", "universe"),
     ("explore",),
     ("tools",),

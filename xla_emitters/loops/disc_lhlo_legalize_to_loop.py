@@ -1,0 +1,85 @@
+"""A fusion's roots become loops, by a schedule that its roots decide.
+
+    lmhlo.fusion {                                         lmhlo.fusion {
+      lmhlo.abs %x -> %t                                     lmhlo.abs %x -> %t
+      lmhlo.add %t, %y -> %z                        ->       scf.parallel (%i) = (0) to (%n) step (1) {
+    }                                                          %0 = memref.load %t[%i]
+                                                               %1 = memref.load %y[%i]
+                                                               %2 = arith.addf %0, %1
+                                                               memref.store %2, %z[%i]
+                                                             } {disc.schedule = "loop"}
+                                                           }
+
+    row reductions   column reductions   others   schedule
+    some             any                 any      "row1", a block for each row, or "row2", a warp: `disc.row_schedule` says which
+    none             some                any      "column"
+    none             none                some     "loop"
+    and of kind "kStitch", whatever its roots: "stitch"
+
+Loops are executed one after the other, before the fusion's terminator. A root that another op of the fusion reads stays until its readers
+have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 and 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.placement import is_on_host
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.loops.loop_schedule import emit_loop_schedule
+from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
+from xla_emitters.loops.schedule import FusionLoops, Schedule
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+ROW_SCHEDULE = "disc.row_schedule"
+"""Attribute of a fusion: 1 or 2, the schedule of its row reductions."""
+
+SCHEDULES: Mapping[str, Schedule] = {
+    "loop": emit_loop_schedule,
+}
+
+
+@dataclass(frozen=True)
+class DiscLhloLegalizeToLoopPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-lhlo-legalize-to-loop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
+            roots = roots_of(fusion)
+            if is_on_host(fusion):
+                self.skip(fusion, "it runs on the host")
+            elif not roots:
+                self.skip(fusion, "nothing uses its results")
+            else:
+                self._legalize(fusion, roots)
+
+    def _legalize(self, fusion: FusionOp, roots: Sequence[BufferOp]) -> None:
+        name = schedule_of(fusion, roots)
+        if (emit := SCHEDULES.get(name)) is None:
+            raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
+        emit(FusionLoops(fusion, roots))
+        for root in reversed(roots):
+            if not any(_reads(use.operation, root) for buffer in root.outputs for use in buffer.uses):
+                Rewriter.erase_op(root)
+
+
+def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp]) -> str:
+    """The name of a fusion's schedule: see the file's head."""
+    if fusion.kind is not None and fusion.kind.data == "kStitch":
+        return "stitch"
+    if any(map(is_row_reduction, roots)):
+        hint = fusion.attributes.get(ROW_SCHEDULE)
+        return f"row{hint.value.data}" if isinstance(hint, IntegerAttr) else "row1"
+    return "column" if any(map(is_column_reduction, roots)) else "loop"
+
+
+def _reads(op: object, root: BufferOp) -> bool:
+    return isinstance(op, BufferOp) and op is not root and op.parent is root.parent

@@ -1,0 +1,42 @@
+"""The roots of a fusion: the ops whose results are used outside, and which kinds of reductions are among them.
+
+lmhlo.fusion { lmhlo.abs %x -> %t;  lmhlo.add %t, %y -> %z }; return %z             the root is `add`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.ir import SSAValue
+
+from xla_emitters.buffers.buffer_uses import asks_size, frees
+from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+
+
+def is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:
+    """Whether anything outside of the fusion reads a buffer, or may."""
+    if not isinstance(buffer.owner, memref.AllocOp):
+        return True
+    return any(not (frees(use) or asks_size(use) or fusion.is_ancestor(use.operation)) for use in buffer.uses)
+
+
+def roots_of(fusion: FusionOp) -> list[BufferOp]:
+    """The ops of a fusion with a result that is used outside, in order."""
+    ops = (op for op in fusion.body.block.ops if isinstance(op, BufferOp))
+    return [op for op in ops if any(is_used_outside(buffer, fusion) for buffer in op.outputs)]
+
+
+def is_row_reduction(op: BufferOp) -> bool:
+    """Whether an op reduces the last dimension of a matrix."""
+    return op.name == "lmhlo.reduce" and _reduced(op) == (tensor_of(op.inputs[0].type).get_num_dims() - 1,)
+
+
+def is_column_reduction(op: BufferOp) -> bool:
+    """Whether an op reduces the first of several dimensions."""
+    return op.name == "lmhlo.reduce" and not is_row_reduction(op) and _reduced(op) == (0,)
+
+
+def _reduced(op: BufferOp) -> Sequence[int]:
+    return integers(op.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
