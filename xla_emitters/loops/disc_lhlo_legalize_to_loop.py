@@ -32,8 +32,11 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.loops.column_reduction_schedule import emit_column_reduction_schedule
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
+from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
+from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
 from xla_emitters.loops.schedule import FusionLoops, Schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -41,7 +44,10 @@ ROW_SCHEDULE = "disc.row_schedule"
 """Attribute of a fusion: 1 or 2, the schedule of its row reductions."""
 
 SCHEDULES: Mapping[str, Schedule] = {
+    "column": emit_column_reduction_schedule,
     "loop": emit_loop_schedule,
+    "row1": emit_row_reduction_schedule1,
+    "row2": emit_row_reduction_schedule2,
 }
 
 
