@@ -26,6 +26,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-convert-memory-marker": ("host", "disc_convert_memory_marker"),
     "disc-dead-temp-buffer-removal": ("buffers", "disc_dead_temp_buffer_removal"),
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
+    "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),
     "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),
     "disc-input-inline-fusion": ("loops", "disc_input_inline_fusion"),
     "disc-inject-execution-context": ("host", "disc_inject_execution_context"),

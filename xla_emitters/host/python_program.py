@@ -298,6 +298,8 @@ def _fusion(w: _Writer, op: Operation) -> None:
         w.functions[name] = op
         w.line(f"{name}({w.list(captured_by(op))})")
         return
+    if op.fusion_name is not None:
+        w.line(f"# {op.fusion_name.data}")
     for inner in op.body.block.ops:
         if not isinstance(inner, lmhlo.TerminatorOp):
             w.statement(inner)

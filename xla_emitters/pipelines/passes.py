@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
+from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
@@ -201,6 +202,7 @@ PROGRAM: tuple[Row, ...] = (
     # Buffers.
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
     _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
+    _row(DiscFuseOnBufferPass, "each op has its device and its buffers; what follows sees a kernel as one op"),
     _row(DiscLowerToBufferAliasPass, "what still copies or reshapes alone needs no buffer of its own"),
     _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),
     _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
