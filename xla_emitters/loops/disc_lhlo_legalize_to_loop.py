@@ -38,6 +38,7 @@ from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, root
 from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
 from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
 from xla_emitters.loops.schedule import FusionLoops, Schedule
+from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 ROW_SCHEDULE = "disc.row_schedule"
@@ -48,6 +49,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "loop": emit_loop_schedule,
     "row1": emit_row_reduction_schedule1,
     "row2": emit_row_reduction_schedule2,
+    "stitch": emit_stitch_schedule,
 }
 
 

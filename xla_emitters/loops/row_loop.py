@@ -27,11 +27,11 @@ from xla_emitters.loops.column_reduction_schedule import emit_columns, emit_star
 from xla_emitters.loops.combine import Reducer, parts_of, reduced_dim, starts_of, store_results, with_elements
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
-from xla_emitters.loops.row_rounds import THREADS, RowThreads, combine_row
+from xla_emitters.loops.row_rounds import THREADS, RowPlace, RowThreads, combine_row
 from xla_emitters.loops.schedule import FusionLoops
 
-Visit = Callable[[KernelCode, SSAValue, SSAValue, SSAValue, SSAValue], None]
-"""(code, the thread's row, its place in the block, the thread's number in its row, and in the block)"""
+Visit = Callable[[KernelCode, RowPlace], None]
+"""Writes what a thread does for its row."""
 
 
 def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
@@ -44,7 +44,9 @@ def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
     updates = [update_from_rows(reducer) for reducer in atomic]
     emit_starts(fusion, atomic)
 
-    def visit(code: KernelCode, row: SSAValue, slot: SSAValue, lane: SSAValue, thread: SSAValue) -> None:
+    def visit(code: KernelCode, place: RowPlace) -> None:
+        row = place.row
+
         def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             for root in others:
                 write_root(fusion, inner, root, (row, column), shape)
@@ -52,15 +54,14 @@ def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
                 update(inner, row, column)
             return with_elements(inner, reducers, carried, [row, column])
 
-        found = code.loop(lane, cols, threads.per_row, starts_of(code, reducers), step)
-        totals = combine_row(code, threads, thread, reducers, parts_of(reducers, found), everyone=False)
+        found = code.loop(place.lane, cols, threads.per_row, starts_of(code, reducers), step)
+        totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
             store_results(inner, reducers, totals, row)
             return ()
 
-        is_first = code.insert(arith.CmpiOp(lane, code.index.value(0), "eq")).result
-        code.branch(is_first, (), write)
+        code.branch(place.is_first(code), (), write)
 
     for_each_row(fusion, name, threads, rows, visit)
     if ordered := [reducer for reducer in columns if reducer not in atomic]:
@@ -73,16 +74,16 @@ def for_each_row(fusion: FusionLoops, name: str, threads: RowThreads, rows: Numb
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         block, thread = variables
         block.name_hint, thread.name_hint = "block", "thread"
-        row, slot, lane = threads.place(code, block, thread)
+        place = threads.place(code, block, thread)
         if threads.rows_per_block == 1:
-            return visit(code, row, slot, lane, thread)
+            return visit(code, place)
 
         def inside(inner: KernelCode) -> Sequence[SSAValue]:
-            visit(inner, row, slot, lane, thread)
+            visit(inner, place)
             return ()
 
         # The same for all threads of a warp, so its shuffles find all lanes.
-        is_row = code.insert(arith.CmpiOp(row, code.index.value(rows), "ult")).result
+        is_row = code.insert(arith.CmpiOp(place.row, code.index.value(rows), "ult")).result
         code.branch(is_row, (), inside)
         return None
 

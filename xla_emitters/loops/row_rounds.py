@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, gpu, memref
+from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
 from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.convert import constant
@@ -28,6 +29,7 @@ from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr, ShuffleMode
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.loops.combine import Reducer
 from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.rewrite.locations import locate
 
 WARP = 32
 THREADS = 256
@@ -48,22 +50,49 @@ class RowThreads:
     def rows_per_block(self) -> int:
         return THREADS // self.per_row
 
-    def place(self, code: KernelCode, block: SSAValue, thread: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """The thread's row, which of the block's rows that is, and the thread's number among those of its row."""
+    def place(self, code: KernelCode, block: SSAValue, thread: SSAValue) -> RowPlace:
         if self.rows_per_block == 1:
-            return block, code.index.value(0), thread
+            return RowPlace(block, 0, thread, thread)
         slot, lane = code.index.delinearize(thread, (self.rows_per_block, self.per_row))
         first = code.index.multiply(block, self.rows_per_block)
-        return code.index.value(code.index.add(first, slot)), slot, lane
+        return RowPlace(code.index.value(code.index.add(first, slot)), slot, lane, thread)
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """Where a thread is.
+
+    row      of the matrix
+    slot     which of the block's rows that is
+    lane     its number among the threads of its row
+    thread   its number in the block
+    """
+
+    row: SSAValue
+    slot: Number
+    lane: SSAValue
+    thread: SSAValue
+
+    def is_first(self, code: KernelCode) -> SSAValue:
+        """i1: whether it is the first thread of its row."""
+        return code.insert(arith.CmpiOp(self.lane, code.index.value(0), "eq")).result
 
 
 def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue:
-    """An array in shared memory, one for each block. Its size is a number, or a value of the host: the launch then says how many bytes."""
-    known = size if isinstance(size, int) else DYNAMIC_INDEX
-    made = memref.AllocOp(
-        [] if isinstance(size, int) else [size], [], MemRefType(element, [known], memory_space=SHARED)
-    )
-    return code.insert(made).memref
+    """An array in shared memory, one for each block, made where the loop begins.
+
+    size   known, or a value of the host: the launch then says how many bytes there are
+    """
+    known, sizes = (size, []) if isinstance(size, int) else (DYNAMIC_INDEX, [size])
+    made = memref.AllocOp(sizes, [], MemRefType(element, [known], memory_space=SHARED))
+    locate(made, code.location)
+    block = code.builder.insertion_point.block
+    while not isinstance(holder := block.parent_op(), scf.ParallelOp):
+        assert holder is not None
+        assert holder.parent is not None
+        block = holder.parent
+    Rewriter.insert_op(made, InsertPoint.at_start(block))
+    return made.memref
 
 
 def combine_row(
