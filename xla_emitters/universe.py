@@ -51,6 +51,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-revise-gpu-kernel-outlining": ("loops", "disc_revise_gpu_kernel_outlining"),
     "disc-shape-optimization": ("graph", "disc_shape_optimization"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
+    "disc-unify-sizes": ("buffers", "disc_unify_sizes"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),

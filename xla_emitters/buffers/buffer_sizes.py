@@ -70,10 +70,12 @@ class BufferSizes:
         return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in self.of(buffer))
 
     def number(self, value: SSAValue) -> Size:
-        """An `index` value as a size."""
+        """An `index` value as a size: what a buffer that was allocated with it says, else what it is computed from."""
         match value.owner:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return Size.constant(number.value.data)
+            case _ if (said := _said_of_number(value)) is not None:
+                return _parsed(said)
             case arith.AddiOp() as op:
                 return self.number(op.lhs) + self.number(op.rhs)
             case arith.SubiOp() as op:
@@ -134,6 +136,20 @@ def said_of(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
     elif isinstance(buffer, BlockArgument):
         said = _of_argument(buffer.block.parent_op(), buffer.index)
     return said if isa(said, ArrayAttr[StringAttr]) and len(said) else None
+
+
+def _said_of_number(value: SSAValue) -> str | None:
+    """What a buffer that was allocated with a number says of that size; None where none says anything."""
+    for use in value.uses:
+        op = use.operation
+        if not isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
+            continue
+        shape, said = tensor_of(op.results[0].type).get_shape(), said_of(op.results[0])
+        unknown = [dim for dim, size in enumerate(shape) if size < 0]
+        number = use.index - (1 if isinstance(op, lmhlo.IncRefOp) else 0)
+        if said is not None and number < len(unknown) and (text := said.data[unknown[number]].data) != UNSAID:
+            return text
+    return None
 
 
 def _of_argument(holder: Operation | None, number: int) -> Attribute | None:
