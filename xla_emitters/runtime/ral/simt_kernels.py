@@ -1,19 +1,19 @@
 """Kernels of a program on the CPU executor: IR of any stage from `kernels` on.
 
-    kernels = SimtKernels({"main_kLoop_add_0": module})
+    kernels = SimtKernels(lambda name, is_wide: module)
     kernels.launch("main_kLoop_add_0", (5, 1, 1), (256, 1, 1), 0, [x, y, 1200])
 
-A kernel is compiled to Python before its first launch.
+A kernel is compiled to Python before its first launch. Where kernels are of a width, the launch's sizes decide which one runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.errors import Unsupported
 from xla_emitters.program import Launch
 from xla_emitters.runtime.ral.context import STAGE, Kernels
 from xla_emitters.runtime.simt.memory import Watcher
@@ -23,14 +23,21 @@ from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 class SimtKernels(Kernels):
     """Kernels by name.
 
-    modules   a module for each
-    watchers  told of each access to memory
+    module_of   (name, whether indices have 64 bits) -> the kernel's module
+    needs_wide  (name, launch, arguments) -> whether 32 bits are too few; None: the modules have no width
+    watchers    told of each access to memory
     """
 
-    def __init__(self, modules: Mapping[str, ModuleOp], watchers: Sequence[Watcher] = ()) -> None:
-        self._modules = modules
+    def __init__(
+        self,
+        module_of: Callable[[str, bool], ModuleOp],
+        needs_wide: Callable[[str, Launch, Sequence[Any]], bool] | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        self._module_of = module_of
+        self._needs_wide = needs_wide
         self._watchers = watchers
-        self._ready = dict[str, SizedKernel]()
+        self._ready = dict[tuple[str, bool], SizedKernel]()
 
     def launch(
         self,
@@ -40,10 +47,10 @@ class SimtKernels(Kernels):
         shared_bytes: int,
         arguments: Sequence[Any],
     ) -> None:
-        if (kernel := self._ready.get(name)) is None:
-            if name not in self._modules:
-                raise InternalError(f"no kernel '{name}' in the program", stage=STAGE)
-            kernel = self._ready[name] = SizedKernel.of(self._modules[name])
         if shared_bytes:
             raise Unsupported(f"a launch of '{name}' that adds shared memory", stage=STAGE)
-        kernel(Launch(grid, block), arguments, self._watchers)
+        launch = Launch(grid, block)
+        key = name, self._needs_wide is not None and self._needs_wide(name, launch, arguments)
+        if (kernel := self._ready.get(key)) is None:
+            kernel = self._ready[key] = SizedKernel.of(self._module_of(*key))
+        kernel(launch, arguments, self._watchers)
