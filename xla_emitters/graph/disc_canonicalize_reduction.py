@@ -51,7 +51,11 @@ class DiscCanonicalizeReductionPass(KernelPass):
         reduced = sorted(integers(reduction.dimensions))
         rank = len(dims_of(reduction.arrays[0]))
         kept = [dim for dim in range(rank) if dim not in reduced]
-        if reduced and all(dims_of(reduction.arrays[0])[dim] == 1 for dim in reduced) and self._combine(reduction, names):
+        if (
+            reduced
+            and all(dims_of(reduction.arrays[0])[dim] == 1 for dim in reduced)
+            and self._combine(reduction, names)
+        ):
             return None
         if not reduced or rank == 1 or (rank == 2 and len(reduced) == 1):
             return self.skip(reduction, "it is a reduction of rows or columns already")

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, cf, func, memref
+from xdsl.dialects import arith, cf, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -297,6 +297,21 @@ def _fusion(w: _Writer, op: Operation) -> None:
             w.statement(inner)
 
 
+def _if(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, scf.IfOp)
+    names = [w.define(result, "chosen") for result in op.output]
+    for line, region in ((f"if {w[op.cond]}:", op.true_region), ("else:", op.false_region)):
+        if not region.blocks:
+            continue
+        w.line(line)
+        written = len(w.lines)
+        last = w.region(region)
+        w.assign(names, [w[value] for value in last.operands])
+        if len(w.lines) == written:
+            w.line("pass")
+        w.depth -= 1
+
+
 def _return(w: _Writer, op: Operation) -> None:
     w.line(f"return {w.tuple([w[value] for value in op.operands])}")
 
@@ -394,6 +409,7 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     arith.MinSIOp: _form("min({0}, {1})"),
     arith.MuliOp: _form("{0} * {1}"),
     arith.OrIOp: _form("{0} | {1}"),
+    arith.RemSIOp: _form("{0} % {1}"),  # of sizes, which are not negative
     arith.SelectOp: _form("{1} if {0} else {2}"),
     arith.SubiOp: _form("{0} - {1}"),
     RecvInputOp: _receive,
@@ -419,5 +435,6 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     lmhlo.WhileOp: _while,
     memref.DeallocOp: _dealloc,
     memref.StoreOp: _store,
+    scf.IfOp: _if,
 }
 """What an op without results does, and ops with regions."""
