@@ -2,8 +2,8 @@
 
     python tests/runtime/fused_programs.py            in an environment with jax 0.10.2: writes NAME.mlir of all
 
-`Counts`: kernels and library calls without stitching, and with it. `bert_layer` is a layer of BERT: eight products, two layer norms, softmax
-over heads, GELU, residuals. The functions are ours.
+`Counts`: kernels without stitching and with it, and library calls. `bert_layer` is a layer of BERT: eight products, two layer norms,
+softmax over heads, GELU, residuals. The functions are ours.
 """
 
 from __future__ import annotations

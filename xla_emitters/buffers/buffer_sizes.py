@@ -161,4 +161,4 @@ def _of_argument(holder: Operation | None, number: int) -> Attribute | None:
 
 
 def _entry(said: Attribute | None, number: int) -> Attribute | None:
-    return said.data[number] if isinstance(said, ArrayAttr) and number < len(said) else None
+    return said.data[number] if isa(said, ArrayAttr[Attribute]) and number < len(said) else None

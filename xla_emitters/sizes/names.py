@@ -3,8 +3,9 @@
     names = SizeNames(sizes_of(module))
     names.of(value)     ->  [("b", "s", "32")]        for each array of the value
 
-Axes that must have one size have one name, so that equal texts are equal sizes: `u0`, `u1` ... name those that no symbol determines. None is
-an axis of which not even that is known, because its computation runs in several places with other sizes.
+Axes that must have one size have one name, so that equal texts are equal sizes: `u0`, `u1` ... name those that no symbol determines.
+None is an axis of which not even that is known, because its computation runs in several places with other sizes, or because a loop may
+change it.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class SizeNames:
         known = self.sizes.walk.size(key)
         if known is not None:
             return str(known)
-        if not is_alone:
+        axes = self.sizes.walk.axes
+        if not is_alone or any(axes.same(key, other) for other in self.sizes.walk.changing):
             return None
         for other, name in self._named:
-            if self.sizes.walk.axes.same(key, other):
+            if axes.same(key, other):
                 return name
         self._named.append((key, next(self._fresh)))
         return self._named[-1][1]
