@@ -139,7 +139,11 @@ class _FunctionFusion:
                 is_splat = bool(part.reads) and spreads(part) and all(buffer in self.splats for buffer in part.reads)
             else:
                 is_splat = is_splat_source(op) and again.isdisjoint(op.operands)
-                if not is_splat and opcode_of(op.HLO) not in NOT_ASKED and any(space_of(output.type) == GPU for output in op.outputs):
+                if (
+                    not is_splat
+                    and opcode_of(op.HLO) not in NOT_ASKED
+                    and any(space_of(output.type) == GPU for output in op.outputs)
+                ):
                     self.fuse.skip(op, reason)
             if is_splat and isinstance(op.outputs[0].owner, memref.AllocOp):
                 self.splats[op.outputs[0]] = op
@@ -193,7 +197,9 @@ class _FunctionFusion:
         if buffer not in copies:
             op = self.splats[buffer]
             operands = {
-                operand: self._copied(operand, copies, inside, outside) for operand in op.inputs if operand in self.splats
+                operand: self._copied(operand, copies, inside, outside)
+                for operand in op.inputs
+                if operand in self.splats
             }
             assert isinstance(buffer.owner, memref.AllocOp)
             alloc = buffer.owner.clone()
