@@ -28,6 +28,7 @@ Why two neighbours were not fused is a remark. Source: seed document, "DhloFuseO
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -126,7 +127,7 @@ class _FunctionFusion:
 
     def _classify(self) -> None:
         written = [buffer for op in _buffer_ops(self.function) for buffer in op.outputs]
-        again = {buffer for buffer in written if written.count(buffer) > 1} if len({*written}) < len(written) else set()
+        again = {buffer for buffer, times in Counter(written).items() if times > 1}
         dead = _dead(self.function)
         for op in _buffer_ops(self.function):
             if op in dead:
