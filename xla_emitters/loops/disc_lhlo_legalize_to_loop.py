@@ -32,9 +32,13 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.loops.column_reduction_schedule import emit_column_reduction_schedule
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
+from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
+from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
 from xla_emitters.loops.schedule import FusionLoops, Schedule
+from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 ROW_SCHEDULE = "disc.row_schedule"
@@ -42,6 +46,10 @@ ROW_SCHEDULE = "disc.row_schedule"
 
 SCHEDULES: Mapping[str, Schedule] = {
     "loop": emit_loop_schedule,
+    "row1": emit_row_reduction_schedule1,
+    "row2": emit_row_reduction_schedule2,
+    "column": emit_column_reduction_schedule,
+    "stitch": emit_stitch_schedule,
 }
 
 

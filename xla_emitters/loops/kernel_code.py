@@ -261,11 +261,13 @@ class KernelCode:
     ) -> Sequence[SSAValue]:
         """`scf.if`: the values of one of two bodies. Without `otherwise` there are none."""
         regions = [Region(Block()), Region(Block()) if otherwise else Region()]
+        # First of all, so that what is made inside is seen to be in the fusion.
+        made = self.insert(scf.IfOp(condition, types, regions[0], regions[1]))
         for body, region in zip((then, otherwise), regions, strict=True):
             if body:
                 inside = self.inside(region.block)
                 inside.insert(scf.YieldOp(*body(inside)))
-        return self.insert(scf.IfOp(condition, types, regions[0], regions[1])).results
+        return made.results
 
     def loop(
         self, lower: Number, upper: Number, step: Number, inits: Sequence[SSAValue], body: LoopBody
@@ -273,9 +275,10 @@ class KernelCode:
         """`scf.for`: what the carried values are in the end."""
         block = Block(arg_types=[INDEX, *(value.type for value in inits)])
         first, end, stride = (self.index.value(number) for number in (lower, upper, step))
+        made = self.insert(scf.ForOp(first, end, stride, inits, Region(block)))
         inside = self.inside(block)
         inside.insert(scf.YieldOp(*body(inside, block.args[0], block.args[1:])))
-        return self.insert(scf.ForOp(first, end, stride, inits, Region(block))).results
+        return made.results
 
 
 Producer = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]

@@ -89,6 +89,15 @@ class StitchGraph:
         is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
         return not is_reduced and self._sizes.elements(buffer) == product(self._matrix)
 
+    def why_not(self, op: BufferOp) -> str | None:
+        """Why an op is in no round; None for one that has a number a row, or one for each place, or depends on no reduction."""
+        (buffer,) = op.outputs
+        if not self.levels[op] and op not in self.roots:
+            return None
+        if self.is_full(buffer) or self._sizes.elements(buffer) == self._matrix[0]:
+            return None
+        return f"{self._sizes.text(buffer)} is not known to be one element a row, or one for each element of the rows"
+
     # ------------------------------------------------------------------------------------------------------- rounds
 
     def reduced_in(self, number: int) -> list[BufferOp]:

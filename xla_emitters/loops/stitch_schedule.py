@@ -48,6 +48,7 @@ from xla_emitters.loops.row_loop import for_each_row
 from xla_emitters.loops.row_rounds import THREADS, WARP, RowPlace, RowThreads, combine_row, shared_array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
+from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
 ROW_SCHEDULE = "disc.row_schedule"
@@ -61,6 +62,10 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
     threads = RowThreads(WARP if _number(fusion.op, ROW_SCHEDULE, 1) == 2 else THREADS)
     most = _number(fusion.op, KEPT_BYTES, MOST_KEPT_BYTES)
     graph = StitchGraph(fusion.op, fusion.roots)
+    for op in graph.ops:
+        if op not in graph.reductions and (why := graph.why_not(op)):
+            name = f"'{op.name}' (%{op.instruction_name})"
+            raise refusal("loops", op, f"{name} cannot be computed row by row: {why}", "leave it outside of the fusion")
     a_column = threads.rows_per_block * graph.kept_bytes(graph.kept)
     host, (_, cols) = fusion.numbers.code, fusion.numbers.sizes(graph.reductions[0].inputs[0])
     if isinstance(cols, int) or not a_column:
