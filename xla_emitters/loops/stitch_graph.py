@@ -28,7 +28,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.loops.combine import reduced_dim
+from xla_emitters.loops.combine import reduces_rows
 from xla_emitters.shapes import Size
 
 SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))
@@ -51,7 +51,7 @@ class StitchGraph:
 
     @cached_property
     def reductions(self) -> list[BufferOp]:
-        return [op for op in self.ops if reduced_dim(op) == 1]
+        return [op for op in self.ops if reduces_rows(op)]
 
     @cached_property
     def writer(self) -> dict[SSAValue, BufferOp]:
@@ -82,7 +82,9 @@ class StitchGraph:
 
     @cached_property
     def _matrix(self) -> tuple[Size, ...]:
-        return self._sizes.of(self.reductions[0].inputs[0])
+        """Rows and columns; a vector is one row."""
+        sizes = self._sizes.of(self.reductions[0].inputs[0])
+        return sizes if len(sizes) > 1 else (Size.constant(1), *sizes)
 
     def is_full(self, buffer: SSAValue) -> bool:
         """Whether an array has an element for each place of the matrix; it is of a row, or smaller, otherwise."""
