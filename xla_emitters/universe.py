@@ -43,6 +43,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-placer": ("graph", "disc_placer"),
     "disc-remove-dead-buffer": ("buffers", "disc_remove_dead_buffer"),
     "disc-shape-optimization": ("graph", "disc_shape_optimization"),
+    "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -42,9 +43,20 @@ def fuse(module: ModuleOp, most: int) -> int:
     return count
 
 
+def only_loops(module: ModuleOp) -> int:
+    """Takes the ops of all other fusions out of them, in place; returns how many loop fusions are left."""
+    fusions = [op for op in module.walk() if isinstance(op, FusionOp)]
+    for fusion in fusions:
+        if fusion.kind != StringAttr("kLoop"):
+            _unwrap(fusion)
+    return sum(fusion.parent is not None for fusion in fusions)
+
+
 def _next(op: Operation) -> Operation | None:
-    """The next op, where nothing is between that the fusion would have to pass."""
+    """The next op that may join; allocations between are no obstacle."""
     after = op.next_op
+    while isinstance(after, memref.AllocOp):
+        after = after.next_op
     return after if after is not None and _is_fusible(after) else None
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
@@ -145,4 +145,4 @@ def _of_argument(holder: Operation | None, number: int) -> Attribute | None:
 
 
 def _entry(said: Attribute | None, number: int) -> Attribute | None:
-    return said.data[number] if isinstance(said, ArrayAttr) and number < len(said) else None
+    return said.data[number] if isa(said, ArrayAttr[Attribute]) and number < len(said) else None

@@ -28,6 +28,7 @@ Why two neighbours were not fused is a remark. Source: seed document, "DhloFuseO
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -126,7 +127,7 @@ class _FunctionFusion:
 
     def _classify(self) -> None:
         written = [buffer for op in _buffer_ops(self.function) for buffer in op.outputs]
-        again = {buffer for buffer in written if written.count(buffer) > 1} if len({*written}) < len(written) else set()
+        again = {buffer for buffer, times in Counter(written).items() if times > 1}
         dead = _dead(self.function)
         for op in _buffer_ops(self.function):
             if op in dead:
@@ -139,7 +140,11 @@ class _FunctionFusion:
                 is_splat = bool(part.reads) and spreads(part) and all(buffer in self.splats for buffer in part.reads)
             else:
                 is_splat = is_splat_source(op) and again.isdisjoint(op.operands)
-                if not is_splat and opcode_of(op.HLO) not in NOT_ASKED and any(space_of(output.type) == GPU for output in op.outputs):
+                if (
+                    not is_splat
+                    and opcode_of(op.HLO) not in NOT_ASKED
+                    and any(space_of(output.type) == GPU for output in op.outputs)
+                ):
                     self.fuse.skip(op, reason)
             if is_splat and isinstance(op.outputs[0].owner, memref.AllocOp):
                 self.splats[op.outputs[0]] = op
@@ -193,7 +198,9 @@ class _FunctionFusion:
         if buffer not in copies:
             op = self.splats[buffer]
             operands = {
-                operand: self._copied(operand, copies, inside, outside) for operand in op.inputs if operand in self.splats
+                operand: self._copied(operand, copies, inside, outside)
+                for operand in op.inputs
+                if operand in self.splats
             }
             assert isinstance(buffer.owner, memref.AllocOp)
             alloc = buffer.owner.clone()

@@ -3,9 +3,9 @@
     op1 %x -> %a; library %a -> %b; op2 %a, %b -> %c          op1 before library before op2, op1 before op2
                                                               op1 and op2 cannot be one: the library call would be before and behind it
 
-An op runs after what computes its operands; what reads a buffer after what writes it; what writes or frees one after all before; and nothing
-before an assertion that was before it. Clusters are kept in an order in which they can run one after the other. To join two, only
-what is between them in that order is looked at, and moved: what depends on the first is put behind both.
+An op runs after what computes its operands; what reads a buffer after what writes it; what writes or frees one after all that used it
+before; and nothing before an assertion that was before it. Clusters are kept in an order in which they can run one after the other. To
+join two, only what is between them in that order is looked at, and moved: what depends on the first is put behind both.
 Source: Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs" (2006).
 """
 

@@ -236,5 +236,3 @@ def matrix_of(group: Group, part: Part) -> tuple[Size, Size]:
     """Rows and columns of what a reduction of rows reads."""
     shape = group.shape(part)
     return product(shape[:-1]), shape[-1]
-
-

@@ -4,9 +4,9 @@
     e = exp(x - broadcast m)             ->          the sums, the quotients; m and s are in shared memory
     s = reduce add e;  y = e / broadcast s
 
-Every reduction reads a matrix of r rows and c columns. What depends on one must stay in its row: element i of an array of r*c belongs to
-row i div c, element i of an array of r to row i. That holds for elementwise ops and reshapes, whatever the ranks, and for a
-broadcast of an array of r to one of r*c along the dimensions behind the rows. Any other op that reads what depends on a reduction, such as a
+Every reduction reads a matrix of r rows and c columns. What depends on one must stay in its row: element i of an array of r*c belongs
+to row i div c, element i of an array of r to row i. That holds for elementwise ops and reshapes, whatever the ranks, and for a broadcast
+of an array of r to one of r*c along the dimensions behind the rows. Any other op that reads what depends on a reduction, such as a
 transpose or a slice, is refused; ops that depend on none are computed wherever an element needs them. Each result has r*c elements or r.
 
 What the reductions give must fit into `SHARED_BYTES` for one row at least; how many rows a block has, and whether it keeps the row itself

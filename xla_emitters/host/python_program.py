@@ -306,15 +306,18 @@ def _fusion(w: _Writer, op: Operation) -> None:
 
 
 def _if(w: _Writer, op: Operation) -> None:
-    """Without results: what is done if a condition holds, and else."""
     assert isinstance(op, scf.IfOp)
-    if op.results:
-        raise refusal(STAGE, op, "the host program has no 'scf.if' with results")
-    for word, region in ((f"if {w[op.cond]}:", op.true_region), ("else:", op.false_region)):
-        if region.blocks and len(region.block.ops) > 1:
-            w.line(word)
-            w.region(region)
-            w.depth -= 1
+    names = [w.define(result, "chosen") for result in op.output]
+    for line, region in ((f"if {w[op.cond]}:", op.true_region), ("else:", op.false_region)):
+        if not region.blocks:
+            continue
+        w.line(line)
+        written = len(w.lines)
+        last = w.region(region)
+        w.assign(names, [w[value] for value in last.operands])
+        if len(w.lines) == written:
+            w.line("pass")
+        w.depth -= 1
 
 
 def _return(w: _Writer, op: Operation) -> None:
@@ -417,6 +420,7 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     arith.MuliOp: _form("{0} * {1}"),
     arith.OrIOp: _form("{0} | {1}"),
     arith.RemUIOp: _form("{0} % {1}"),
+    arith.RemSIOp: _form("{0} % {1}"),  # of sizes, which are not negative
     arith.SelectOp: _form("{1} if {0} else {2}"),
     arith.SubiOp: _form("{0} - {1}"),
     RecvInputOp: _receive,

@@ -8,18 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import memref
-from xdsl.ir import SSAValue
+from xdsl.ir import SSAValue, Use
 
-from xla_emitters.buffers.buffer_uses import asks_size, frees
+from xla_emitters.buffers.buffer_uses import asks_size, frees, writes
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 
 
 def is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:
-    """Whether anything outside of the fusion reads a buffer, or may."""
+    """Whether what the fusion writes into a buffer is read outside, or may be. A variant of the fusion reads what it writes itself."""
     if not isinstance(buffer.owner, memref.AllocOp):
         return True
-    return any(not (frees(use) or asks_size(use) or fusion.is_ancestor(use.operation)) for use in buffer.uses)
+    return any(_is_read_outside(use, buffer, fusion) for use in buffer.uses)
+
+
+def _is_read_outside(use: Use, buffer: SSAValue, fusion: FusionOp) -> bool:
+    op = use.operation
+    if frees(use) or asks_size(use) or writes(use) or fusion.is_ancestor(op):
+        return False
+    other = op.parent_op()
+    while other is not None and not isinstance(other, FusionOp):
+        other = other.parent_op()
+    return other is None or not any(writes(inner) and other.is_ancestor(inner.operation) for inner in buffer.uses)
 
 
 def roots_of(fusion: FusionOp) -> list[BufferOp]:

@@ -3,8 +3,8 @@
     names = SizeNames(sizes_of(module))
     names.of(value)     ->  [("b", "s", "32")]        for each array of the value
 
-Axes that must have one size have one name, so that equal texts are equal sizes: `u0`, `u1` ... name those that no symbol determines. None is
-an axis of which not even that is known, because its computation runs in several places with other sizes.
+Axes that must have one size have one name, so that equal texts are equal sizes: `u0`, `u1` ... name those that no symbol determines.
+None is an axis of which not even that is known, because its computation runs in several places with other sizes.
 """
 
 from __future__ import annotations
