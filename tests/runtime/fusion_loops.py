@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.types import element_of
@@ -34,9 +35,8 @@ def scheduled(text: str, schedule: Schedule) -> ModuleOp:
     (fusion,) = [op for op in module.walk() if isinstance(op, FusionOp)]
     roots = [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
     schedule(FusionLoops(fusion, [op for op in roots if isinstance(op.outputs[0].owner, Block)]))
-    for op in reversed(roots):
-        op.detach()
-        op.erase()
+    for op in [inner for inner in module.walk(reverse=True) if isinstance(inner, BufferOp)]:
+        Rewriter.erase_op(op)
     verify_ir(module)
     return module
 

@@ -37,11 +37,20 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
 from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
-from xla_emitters.loops.combine import Reducer, parts_of, reduced_dim, starts_of, store_results, with_elements
+from xla_emitters.loops.combine import (
+    Reducer,
+    by_shape,
+    parts_of,
+    reduces_columns,
+    starts_of,
+    store_results,
+    with_elements,
+)
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
 from xla_emitters.loops.row_rounds import THREADS, WARP, shared_array
 from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "column"
 START = "loop"
@@ -58,19 +67,30 @@ Update = Callable[[KernelCode, SSAValue, SSAValue], None]
 
 def emit_column_reduction_schedule(fusion: FusionLoops) -> None:
     """The loops of a fusion with roots that reduce columns and none that reduces rows."""
-    reducers = [Reducer.of(root) for root in fusion.roots if reduced_dim(root) == 0]
-    emit_columns(fusion, reducers, [root for root in fusion.roots if reduced_dim(root) is None])
+    reducers = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    if not reducers:
+        why = f"'{fusion.roots[0].name}' (%{fusion.roots[0].instruction_name}) reduces neither rows nor columns of a matrix"
+        raise refusal("loops", fusion.roots[0], why, "run disc-canonicalize-reduction before")
+    emit_columns(fusion, reducers, [root for root in fusion.roots if not reduces_columns(root)])
 
 
 def emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequence[BufferOp]) -> None:
-    """Loops for reductions of the columns of matrices of one shape.
+    """Loops for reductions of columns.
 
-    others   roots with as many elements, written where the first pass reads
+    others   roots with as many elements as the first one's matrix
     """
+    first, *rest = by_shape(fusion.numbers, reducers)
+    _emit_columns(fusion, first, others)
+    for group in rest:
+        _emit_columns(fusion, group, ())
+
+
+def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequence[BufferOp]) -> None:
+    """Loops for reductions of the columns of matrices of one shape; others are written where the first pass reads."""
     atomic = [reducer for reducer in reducers if is_atomic(fusion, reducer)]
     ordered = [reducer for reducer in reducers if reducer not in atomic]
     emit_starts(fusion, atomic)
-    sizes = fusion.numbers.sizes(reducers[0].arrays[0])
+    sizes = reducers[0].shape(fusion.numbers)
     tiles = Tiles.of(fusion, sizes)
     partials = [_partial_buffers(fusion, reducer, tiles) for reducer in ordered]
     together = [*atomic, *ordered]
@@ -78,7 +98,7 @@ def emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Seque
     def element(code: KernelCode, carried: Sequence[SSAValue], row: SSAValue, column: SSAValue) -> list[SSAValue]:
         for root in others:
             write_root(fusion, code, root, (row, column), sizes)
-        return with_elements(code, together, carried, [row, column])
+        return with_elements(code, together, carried, (row, column))
 
     def store(code: KernelCode, totals: Sequence[Sequence[SSAValue]], tile: SSAValue, column: SSAValue) -> None:
         for reducer, total in zip(atomic, totals, strict=False):
@@ -126,7 +146,7 @@ class Tiles:
     count: Number
 
     @staticmethod
-    def of(fusion: FusionLoops, sizes: Sequence[Number]) -> Tiles:
+    def of(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
         """Tiles for the first pass over a matrix."""
         host, (rows, cols) = fusion.numbers.code, sizes
         columns = WARP if not isinstance(cols, int) else min(WARP, 1 << max(0, cols - 1).bit_length())
@@ -289,9 +309,9 @@ def emit_starts(fusion: FusionLoops, reducers: Sequence[Reducer]) -> None:
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         for reducer in reducers:
             for init, output in zip(reducer.inits, reducer.op.outputs, strict=True):
-                code.store(code.load(init, ()), output, variables)
+                code.store(code.load(init, ()), output, reducer.result_indices(variables[0]))
 
-    fusion.parallel(START, [fusion.numbers.sizes(reducers[0].op.outputs[0])[0]], [1], body)
+    fusion.parallel(START, [reducers[0].shape(fusion.numbers)[1]], [1], body)
 
 
 def _update(code: KernelCode, reducer: Reducer, value: Sequence[SSAValue], column: SSAValue) -> None:
@@ -301,7 +321,7 @@ def _update(code: KernelCode, reducer: Reducer, value: Sequence[SSAValue], colum
     code.written.add(output)
     code.insert(
         memref.AtomicRMWOp(
-            operands=[value[0], output, [column]],
+            operands=[value[0], output, reducer.result_indices(column)],
             properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
             result_types=[value[0].type],
         )
@@ -312,7 +332,6 @@ def update_from_rows(reducer: Reducer) -> Update:
     """One update per element, for a column reduction in a loop over rows."""
 
     def update(code: KernelCode, row: SSAValue, column: SSAValue) -> None:
-        loaded = [code.load(array, [row, column]) for array in reducer.arrays]
-        _update(code, reducer, loaded, column)
+        _update(code, reducer, reducer.loaded(code, (row, column)), column)
 
     return update

@@ -18,23 +18,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, i8
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
+from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.convert import constant, emit_convert
 from xla_emitters.dialects.hlo.reductions import ReduceOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of
-from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.fusions.reduction_starts import combining_opcodes, identities_needed
+from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 
+Place: TypeAlias = tuple[SSAValue, SSAValue]
+"""A row and a column."""
 F32 = dtype("f32")
 WIDENED: Mapping[str, type[arith.FloatingPointLikeBinaryOperation]] = {"add": arith.AddfOp, "multiply": arith.MulfOp}
 """Opcodes whose partial results of narrow floats are carried in f32, and the op that combines two of them."""
@@ -44,18 +49,20 @@ WIDENED: Mapping[str, type[arith.FloatingPointLikeBinaryOperation]] = {"add": ar
 class Reducer:
     """See the file's head.
 
-    op     an `lmhlo.reduce`: arrays, initial values -> results
-    body   its computation
+    op       an `lmhlo.reduce`: arrays, initial values -> results
+    body     its computation
+    by_row   whether rows of a matrix are reduced, and not columns
     """
 
     op: BufferOp
     body: ComputationOp
+    by_row: bool
 
     @staticmethod
-    def of(op: BufferOp) -> Reducer:
+    def of(op: BufferOp, *, by_row: bool) -> Reducer:
         hero = op.as_hlo()
         assert isinstance(hero, ReduceOp)
-        return Reducer(op, find_computation(op, hero.to_apply))
+        return Reducer(op, find_computation(op, hero.to_apply), by_row)
 
     @cached_property
     def hero(self) -> ReduceOp:
@@ -70,6 +77,32 @@ class Reducer:
     @property
     def inits(self) -> Sequence[SSAValue]:
         return self.op.inputs[len(self.op.inputs) // 2 :]
+
+    # ------------------------------------------------------------------------------------------------ the matrix
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether its arrays have one dimension: they are a matrix of one row, or of one column, and the results are scalars."""
+        return tensor_of(self.arrays[0].type).get_num_dims() == 1
+
+    def shape(self, numbers: BufferNumbers) -> tuple[Number, Number]:
+        """Rows and columns of the matrix."""
+        sizes = numbers.sizes(self.arrays[0])
+        if not self.is_vector:
+            rows, columns = sizes
+            return rows, columns
+        return (1, sizes[0]) if self.by_row else (sizes[0], 1)
+
+    def loaded(self, code: KernelCode, place: Place) -> list[SSAValue]:
+        """The element of each array at a row and a column."""
+        indices = [place[1] if self.by_row else place[0]] if self.is_vector else list(place)
+        return [code.load(array, indices) for array in self.arrays]
+
+    def result_indices(self, kept: SSAValue) -> list[SSAValue]:
+        """The indices of the results of a row, or of a column."""
+        return [] if self.is_vector else [kept]
+
+    # ------------------------------------------------------------------------------------------------ types
 
     @cached_property
     def elements(self) -> tuple[DType, ...]:
@@ -198,14 +231,32 @@ def _chosen(code: KernelCode, flag: SSAValue, values: Sequence[SSAValue], others
     return [code.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]
 
 
-def reduced_dim(op: BufferOp) -> int | None:
-    """1 for a reduction of the rows of a matrix, 0 for one of its columns, None for any other op."""
-    if op.HLO is not ReduceOp:
-        return None
+def reduces_rows(op: BufferOp) -> bool:
+    """Whether an op reduces the last dimension: the rows of a matrix, or a vector."""
+    dims = reduced_dims(op)
+    return len(dims) == 1 and dims[0] == tensor_of(op.inputs[0].type).get_num_dims() - 1
+
+
+def reduces_columns(op: BufferOp) -> bool:
+    """Whether an op reduces the first dimension: the columns of a matrix, or a vector."""
+    return reduced_dims(op) == (0,)
+
+
+def reduced_dims(op: BufferOp) -> tuple[int, ...]:
+    """The dimensions that an op reduces; none for one that is not a reduction of a matrix or of a vector."""
+    if op.HLO is not ReduceOp or tensor_of(op.inputs[0].type).get_num_dims() > 2:
+        return ()
     hero = op.as_hlo()
     assert isinstance(hero, ReduceOp)
-    dims = integers(hero.dimensions)
-    return dims[0] if len(dims) == 1 and len(dims_of(hero.operands[0])) == 2 else None
+    return integers(hero.dimensions)
+
+
+def by_shape(numbers: BufferNumbers, reducers: Sequence[Reducer]) -> list[list[Reducer]]:
+    """Reductions in groups, each of matrices of one shape."""
+    found = dict[tuple[Number, Number], list[Reducer]]()
+    for reducer in reducers:
+        found.setdefault(reducer.shape(numbers), []).append(reducer)
+    return list(found.values())
 
 
 def starts_of(code: KernelCode, reducers: Sequence[Reducer]) -> list[SSAValue]:
@@ -223,19 +274,19 @@ def parts_of(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Se
 
 
 def with_elements(
-    code: KernelCode, reducers: Sequence[Reducer], so_far: Sequence[SSAValue], indices: Sequence[SSAValue]
+    code: KernelCode, reducers: Sequence[Reducer], so_far: Sequence[SSAValue], place: Place
 ) -> list[SSAValue]:
-    """The values of several reductions after one more element of each of their arrays, at these indices."""
+    """The values of several reductions after one more element of each of their arrays, at a row and a column."""
     found = list[SSAValue]()
     for reducer, own in zip(reducers, parts_of(reducers, so_far), strict=True):
-        found += reducer.with_element(code, own, [code.load(array, indices) for array in reducer.arrays])
+        found += reducer.with_element(code, own, reducer.loaded(code, place))
     return found
 
 
 def store_results(
-    code: KernelCode, reducers: Sequence[Reducer], totals: Sequence[Sequence[SSAValue]], index: SSAValue
+    code: KernelCode, reducers: Sequence[Reducer], totals: Sequence[Sequence[SSAValue]], kept: SSAValue
 ) -> None:
-    """Writes the results of several reductions at one index of their buffers."""
+    """Writes the results of several reductions for one row, or one column."""
     for reducer, total in zip(reducers, totals, strict=True):
         for value, output in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
-            code.store(value, output, [index])
+            code.store(value, output, reducer.result_indices(kept))

@@ -35,4 +35,6 @@ def indices_at(
     row, column = place
     if len(sizes) > 1 and sizes[-1] == shape[-1]:
         return [*code.index.delinearize(row, sizes[:-1]), column]
+    if 1 in shape:
+        return code.index.delinearize(column if shape[0] == 1 else row, sizes)
     return code.index.delinearize(code.index.linearize([row, column], shape), sizes)

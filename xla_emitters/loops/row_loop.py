@@ -9,7 +9,7 @@
                                                             if %thread == 0: memref.store %zero + %total, %y[%block]
                                                           } {disc.schedule = "row1"}
 
-All reductions have operands of one shape and share the loop. Other roots have as many elements; each thread writes those at its places.
+Reductions of matrices of one shape share the loop. Other roots have as many elements; each thread writes those at its places.
 No row: no block. No column: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
 own, after this one, or atomic updates from it (`column_reduction_schedule`).
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
@@ -23,8 +23,18 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import Number
-from xla_emitters.loops.column_reduction_schedule import emit_columns, emit_starts, is_atomic, update_from_rows
-from xla_emitters.loops.combine import Reducer, parts_of, reduced_dim, starts_of, store_results, with_elements
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.loops.column_reduction_schedule import Update, emit_columns, emit_starts, is_atomic, update_from_rows
+from xla_emitters.loops.combine import (
+    Reducer,
+    by_shape,
+    parts_of,
+    reduces_columns,
+    reduces_rows,
+    starts_of,
+    store_results,
+    with_elements,
+)
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
 from xla_emitters.loops.row_rounds import THREADS, RowPlace, RowThreads, combine_row
@@ -35,37 +45,55 @@ Visit = Callable[[KernelCode, RowPlace], None]
 
 
 def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
-    """The loops of a fusion with at least one root that reduces rows."""
-    reducers = [Reducer.of(root) for root in fusion.roots if reduced_dim(root) == 1]
-    columns = [Reducer.of(root) for root in fusion.roots if reduced_dim(root) == 0]
-    others = [root for root in fusion.roots if reduced_dim(root) is None]
-    rows, cols = shape = fusion.numbers.sizes(reducers[0].arrays[0])
-    atomic = [reducer for reducer in columns if is_atomic(fusion, reducer)]
-    updates = [update_from_rows(reducer) for reducer in atomic]
+    """The loops of a fusion with at least one root that reduces rows. A vector is one column: no block should reduce it alone."""
+    is_row = [reduces_rows(root) and not reduces_columns(root) for root in fusion.roots]
+    rows = [Reducer.of(root, by_row=True) for root, found in zip(fusion.roots, is_row, strict=True) if found]
+    columns = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    reducing = {reducer.op for reducer in (*rows, *columns)}
+    others = [root for root in fusion.roots if root not in reducing]
+    if not rows:
+        return emit_columns(fusion, columns, others)
+    first, *rest = by_shape(fusion.numbers, rows)
+    shape = first[0].shape(fusion.numbers)
+    atomic = [found for found in columns if is_atomic(fusion, found) and found.shape(fusion.numbers) == shape]
     emit_starts(fusion, atomic)
+    _emit_rows(fusion, name, threads, first, others, [update_from_rows(reducer) for reducer in atomic])
+    for group in rest:
+        _emit_rows(fusion, name, threads, group, (), ())
+    if ordered := [reducer for reducer in columns if reducer not in atomic]:
+        emit_columns(fusion, ordered, ())
+    return None
+
+
+def _emit_rows(
+    fusion: FusionLoops,
+    name: str,
+    threads: RowThreads,
+    reducers: Sequence[Reducer],
+    others: Sequence[BufferOp],
+    updates: Sequence[Update],
+) -> None:
+    """The loop of reductions of matrices of one shape."""
+    rows, cols = shape = reducers[0].shape(fusion.numbers)
 
     def visit(code: KernelCode, place: RowPlace) -> None:
-        row = place.row
-
         def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             for root in others:
-                write_root(fusion, inner, root, (row, column), shape)
+                write_root(fusion, inner, root, (place.row, column), shape)
             for update in updates:
-                update(inner, row, column)
-            return with_elements(inner, reducers, carried, [row, column])
+                update(inner, place.row, column)
+            return with_elements(inner, reducers, carried, (place.row, column))
 
         found = code.loop(place.lane, cols, threads.per_row, starts_of(code, reducers), step)
         totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
-            store_results(inner, reducers, totals, row)
+            store_results(inner, reducers, totals, place.row)
             return ()
 
         code.branch(place.is_first(code), (), write)
 
     for_each_row(fusion, name, threads, rows, visit)
-    if ordered := [reducer for reducer in columns if reducer not in atomic]:
-        emit_columns(fusion, ordered, ())
 
 
 def for_each_row(fusion: FusionLoops, name: str, threads: RowThreads, rows: Number, visit: Visit) -> None:

@@ -79,7 +79,7 @@ class RowPlace:
 
 
 def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue:
-    """An array in shared memory, one for each block, made where the loop begins.
+    """An array in shared memory, one for each block, made where the parallel loop begins.
 
     size   known, or a value of the host: the launch then says how many bytes there are
     """

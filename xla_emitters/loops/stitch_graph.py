@@ -28,7 +28,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.loops.combine import reduced_dim
+from xla_emitters.loops.combine import reduces_rows
 from xla_emitters.shapes import Size
 
 SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))
@@ -51,7 +51,7 @@ class StitchGraph:
 
     @cached_property
     def reductions(self) -> list[BufferOp]:
-        return [op for op in self.ops if reduced_dim(op) == 1]
+        return [op for op in self.ops if reduces_rows(op)]
 
     @cached_property
     def writer(self) -> dict[SSAValue, BufferOp]:
@@ -82,12 +82,23 @@ class StitchGraph:
 
     @cached_property
     def _matrix(self) -> tuple[Size, ...]:
-        return self._sizes.of(self.reductions[0].inputs[0])
+        """Rows and columns; a vector is one row."""
+        sizes = self._sizes.of(self.reductions[0].inputs[0])
+        return sizes if len(sizes) > 1 else (Size.constant(1), *sizes)
 
     def is_full(self, buffer: SSAValue) -> bool:
         """Whether an array has an element for each place of the matrix; it is of a row, or smaller, otherwise."""
         is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
         return not is_reduced and self._sizes.elements(buffer) == product(self._matrix)
+
+    def why_not(self, op: BufferOp) -> str | None:
+        """Why an op is in no round; None for one that has a number a row, or one for each place, or depends on no reduction."""
+        (buffer,) = op.outputs
+        if not self.levels[op] and op not in self.roots:
+            return None
+        if self.is_full(buffer) or self._sizes.elements(buffer) == self._matrix[0]:
+            return None
+        return f"{self._sizes.text(buffer)} is not known to be one element a row, or one for each element of the rows"
 
     # ------------------------------------------------------------------------------------------------------- rounds
 

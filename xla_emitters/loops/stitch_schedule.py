@@ -15,7 +15,7 @@ where warps exchange what they reduced. What is one number a row is computed onc
 The launch allocates as many bytes of shared memory as %kept has. Where a row is too long (known when it is compiled, or else decided by
 the host) a second form of the fusion keeps nothing and reads its sources again in each loop:
 
-    %fits = arith.cmpi ule, %cols * 4, 40960
+    %fits = arith.cmpi sle, %cols * 4, 40960
     scf.if %fits { lmhlo.fusion { rows are kept } } else { lmhlo.fusion { rows are read again } }
 
 Attributes of the fusion
@@ -48,6 +48,7 @@ from xla_emitters.loops.row_loop import for_each_row
 from xla_emitters.loops.row_rounds import THREADS, WARP, RowPlace, RowThreads, combine_row, shared_array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
+from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
 ROW_SCHEDULE = "disc.row_schedule"
@@ -61,15 +62,21 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
     threads = RowThreads(WARP if _number(fusion.op, ROW_SCHEDULE, 1) == 2 else THREADS)
     most = _number(fusion.op, KEPT_BYTES, MOST_KEPT_BYTES)
     graph = StitchGraph(fusion.op, fusion.roots)
+    for op in graph.ops:
+        if op not in graph.reductions and (why := graph.why_not(op)):
+            name = f"'{op.name}' (%{op.instruction_name})"
+            raise refusal("loops", op, f"{name} cannot be computed row by row: {why}", "leave it outside of the fusion")
     a_column = threads.rows_per_block * graph.kept_bytes(graph.kept)
-    host, (_, cols) = fusion.numbers.code, fusion.numbers.sizes(graph.reductions[0].inputs[0])
+    host, cols = fusion.numbers.code, fusion.numbers.sizes(graph.reductions[0].inputs[0])[-1]
     if isinstance(cols, int) or not a_column:
         keeps = not a_column or (isinstance(cols, int) and cols * a_column <= most)
         return _Stitch(fusion, graph, threads, keeps=keeps).emit()
-    fits = host.insert(arith.CmpiOp(cols, host.value(most // a_column), "ule"))
+    fits = host.insert(arith.CmpiOp(cols, host.value(most // a_column), "sle"))
     kept, again = _in_branches(fusion, fits)
     _Stitch(kept, StitchGraph(kept.op, kept.roots), threads, keeps=True).emit()
     _Stitch(again, StitchGraph(again.op, again.roots), threads, keeps=False).emit()
+    for root in again.roots:
+        Rewriter.erase_op(root)
     return None
 
 
@@ -111,18 +118,22 @@ class _Stitch:
     arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     @cached_property
-    def sizes(self) -> Sequence[Number]:
+    def sizes(self) -> tuple[Number, Number]:
         """Rows and columns."""
-        return self.fusion.numbers.sizes(self.graph.reductions[0].inputs[0])
+        return self.reducers[self.graph.reductions[0]].shape(self.fusion.numbers)
 
     @cached_property
     def reducers(self) -> dict[BufferOp, Reducer]:
-        return {op: Reducer.of(op) for op in self.graph.reductions}
+        return {op: Reducer.of(op, by_row=True) for op in self.graph.reductions}
 
     def emit(self) -> None:
         computed = (op for op in self.graph.ops if op not in self.graph.reductions)
         self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
         for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row)
+        # All code is in the loop: what computed intermediate buffers goes, for another form of the fusion has these too.
+        for op in reversed(self.graph.ops):
+            if op not in self.fusion.roots:
+                Rewriter.erase_op(op)
 
     def _row(self, code: KernelCode, place: RowPlace) -> None:
         code.producers = self.producers
@@ -173,7 +184,7 @@ class _Stitch:
                 (buffer,) = root.outputs
                 indices = indices_at(inner, (place.row, column), self.sizes, self.fusion.numbers.sizes(buffer))
                 inner.store(inner.load(buffer, indices), buffer, indices)
-            return with_elements(inner, reducers, carried, [place.row, column])
+            return with_elements(inner, reducers, carried, (place.row, column))
 
         found = code.loop(place.lane, self.sizes[1], self.threads.per_row, starts_of(code, reducers), step)
         if not reducers:
@@ -182,7 +193,7 @@ class _Stitch:
         for reducer, total in zip(reducers, totals, strict=True):
             is_result = reducer.op in self.graph.roots
             for value, buffer in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
-                self._is_known(code, buffer, [place.row], value, place, is_result)
+                self._is_known(code, buffer, reducer.result_indices(place.row), value, place, is_result)
 
     def _read_sources(self, code: KernelCode, number: int, place: RowPlace, column: SSAValue) -> None:
         """What a round reads, once for each place: from memory, or as an earlier round kept it."""
