@@ -13,15 +13,19 @@
         ...
 
 What the body takes from outside becomes arguments, buffers first, each in the order of its first use; constants are copied into the kernel.
-Memory of a block that the body allocates becomes a `workgroup` buffer of the function. The number of threads of a block is part of the
-kernel, that of blocks is not.
+Memory of a block that the body allocates becomes a `workgroup` buffer of the function. Where its size is known only at run time, it stays
+an allocation in the kernel, and the launch says how many bytes all of them take, each from an address on that 16 divides. The number of
+threads of a block is part of the kernel, that of blocks is not.
 Source: seed document, "ReviseGpuKernelOutliningPass" (what is before it); MLIR's gpu-kernel-outlining.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, gpu, memref
 from xdsl.dialects.builtin import (
@@ -40,8 +44,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import ConstantLike
 from xdsl.utils.hints import isa
 
+from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import captured_by
 from xla_emitters.kernels.kernel_entry import DIMENSIONS, SHARED
 from xla_emitters.loops.disc_loop_split import NAME
@@ -49,6 +55,8 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
 CONTAINER = "gpu.container_module"
+SHARED_ALIGNMENT = 16
+"""Bytes that divide the address of each allocation in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,10 @@ class DiscGpuKernelOutliningPass(KernelPass):
             raise self.refuse(launch, "a launch whose number of threads is not constant")
         _copy_constants(launch)
         captured = sorted(captured_by(launch), key=lambda value: not isinstance(value.type, MemRefType))
-        shared = [op for op in body.walk() if is_shared_allocation(op)]
+        allocations = [op for op in body.walk() if isinstance(op, memref.AllocOp | memref.AllocaOp)]
+        shared = [op for op in allocations if is_shared(op.memref.type) and not op.dynamic_sizes]
+        sized = [op for op in allocations if is_shared(op.memref.type) and op.dynamic_sizes]
+        added_bytes = self.added_bytes(launch, sized) if sized else None
         types = [value.type for value in captured]
         block = Block(arg_types=[*types, *(op.results[0].type for op in shared)])
         for value, argument in zip([*captured, *(op.results[0] for op in shared)], block.args, strict=True):
@@ -99,6 +110,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
             [launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ],
             [launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ],
             kernelOperands=captured,
+            dynamicSharedMemorySize=added_bytes,
         )
         call.location = launch.location
         Rewriter.replace_op(launch, call, [])
@@ -106,10 +118,20 @@ class DiscGpuKernelOutliningPass(KernelPass):
         made.location = function.location
         return made
 
-
-def is_shared_allocation(op: Operation) -> bool:
-    """Whether an op allocates memory of a block."""
-    return isinstance(op, memref.AllocOp | memref.AllocaOp) and is_shared(op.memref.type)
+    def added_bytes(self, launch: LaunchOp, allocations: Sequence[memref.AllocOp | memref.AllocaOp]) -> SSAValue:
+        """The bytes of allocations of unknown size, each a multiple of 16, as i32 before the launch."""
+        host = IndexCode(Builder(InsertPoint.before(launch)), launch.location)
+        total: Number = 0
+        for op in allocations:
+            assert isa(op.memref.type, MemRefType[Attribute])
+            if any(launch.is_ancestor(size.owner) for size in op.dynamic_sizes):
+                raise self.refuse(op, "shared memory of a size that the host does not know")
+            known = prod(size for size in op.memref.type.get_shape() if size >= 0)
+            count = host.product([known, *op.dynamic_sizes])
+            bytes_ = host.multiply(count, dtype_of(op.memref.type.element_type).bytes)
+            parts = host.divide(host.add(bytes_, SHARED_ALIGNMENT - 1), SHARED_ALIGNMENT)
+            total = host.add(total, host.multiply(parts, SHARED_ALIGNMENT))
+        return host.insert(arith.IndexCastOp(host.value(total), i32))
 
 
 def is_shared(ir_type: Attribute) -> bool:

@@ -152,6 +152,7 @@ def _relaunched(launch: gpu.LaunchFuncOp, function: FuncOp, operands: list[SSAVa
         [launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ],
         [launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ],
         kernelOperands=operands,
+        dynamicSharedMemorySize=launch.dynamicSharedMemorySize,
     )
     made.location = launch.location
     Rewriter.replace_op(launch, made, [])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, VectorType, i8
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, VectorType, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
@@ -194,6 +194,38 @@ class ElementAccess:
         pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         return pointer
+
+    def launch_memory(self, op: Operation) -> SSAValue:
+        """A pointer to the shared memory that a launch adds to a block's own, made before `op`."""
+        name = self.free_name("launch_shared")
+        made = llvm.GlobalOp(llvm.LLVMArrayType(0, i8), name, "external", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT)
+        self.add_global(op, made)
+        builder = located_builder(InsertPoint.before(op), op)
+        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
+        return builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
+
+    def part_of(self, op: Operation, base: SSAValue, start: SSAValue | None) -> SSAValue:
+        """A pointer to what begins `start` bytes behind `base`, a multiple of GLOBAL_ALIGNMENT; None: at `base`."""
+        pointer = base
+        if start is not None:
+            builder = located_builder(InsertPoint.before(op), op)
+            number = builder.insert(IndexCastUIOp(start, self.index_type)).result
+            pointer = builder.insert(llvm.GEPOp.from_mixed_indices(base, [number], i8, inbounds=True)).result
+        self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
+        return pointer
+
+    def rounded_end(self, op: Operation, start: SSAValue | None, elements: SSAValue, bytes_: int) -> SSAValue:
+        """Where the next part may begin, as an `index`: behind so many elements from `start` on, a multiple of GLOBAL_ALIGNMENT."""
+        builder = located_builder(InsertPoint.before(op), op)
+
+        def constant(value: int) -> SSAValue:
+            return builder.insert(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
+
+        size = builder.insert(arith.MuliOp(elements, constant(bytes_))).result
+        reach = builder.insert(arith.AddiOp(size, constant(GLOBAL_ALIGNMENT - 1))).result
+        parts = builder.insert(arith.DivUIOp(reach, constant(GLOBAL_ALIGNMENT))).result
+        rounded = builder.insert(arith.MuliOp(parts, constant(GLOBAL_ALIGNMENT))).result
+        return rounded if start is None else builder.insert(arith.AddiOp(start, rounded)).result
 
     def free_name(self, stem: str) -> str:
         """`stem` and a number: a name that no symbol of the module has."""

@@ -19,7 +19,9 @@ Accesses are those of `element_access.py`, which tensors share: how elements are
 address that 16 bytes divide: the runtime's allocators give 64 bytes or more (a context allocates, never a part of an allocation), and
 arguments that are not aligned are copied before a launch. A load is `invariant` where the kernel writes no buffer that may be the loaded
 one: no argument but marked ones (`llvm.noalias`) is written. An integer with a sign in its type is stored as one without; casts between
-the two are gone. An update of one element (`memref.atomic_rmw`) whose old value is used is refused: no kernel needs it.
+the two are gone. Memory of a block whose size is an argument is a part of what the launch adds, a shared global without elements:
+allocations follow one another, each from the next address on that 16 divides. An update of one element (`memref.atomic_rmw`) whose old
+value is used is refused: no kernel needs it.
 Source: seed document, "Conversion to LLVM"; docs/reference/4 3.7 (arguments); docs/reference/2 3.3, 4.1.
 """
 
@@ -54,6 +56,7 @@ from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.kernels.captures import written_buffer
 from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, INVARIANT
 from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts
+from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
 ALIGNMENT = 16
@@ -117,6 +120,7 @@ class LowerMemrefsPass(DevicePass):
             attributes.append(DictionaryAttr(facts))
         for buffer in list(block.args[count:]):
             self.shared(access, block, buffer)
+        self.launch_memory(access, function)
         for op in accesses:
             self.access(access, op)
         for op in function.walk():
@@ -142,6 +146,24 @@ class LowerMemrefsPass(DevicePass):
         variable.name_hint = buffer.name_hint
         buffer.replace_all_uses_with(variable)
         block.erase_arg(buffer)  # pyright: ignore
+
+    def launch_memory(self, access: ElementAccess, function: FuncOp) -> None:
+        """Allocations of unknown size in shared memory become parts of what the launch adds."""
+        allocations = [op for op in function.walk() if isinstance(op, memref.AllocOp | memref.AllocaOp)]
+        if not allocations:
+            return
+        start: SSAValue | None = None
+        base = access.launch_memory(allocations[0])
+        for op in allocations:
+            assert isa(op.memref.type, MemRefType[Attribute])
+            if len(op.dynamic_sizes) != 1 or op.memref.type.get_num_dims() != 1 or op.parent is not function.body.block:
+                raise self.refuse(op, f"'{op.name}' of {op.memref.type} in a kernel")
+            pointer = access.part_of(op, base, start)
+            pointer.name_hint = op.memref.name_hint
+            bytes_ = storage_of(signless(op.memref.type.element_type)).bits // 8
+            start = access.rounded_end(op, start, op.dynamic_sizes[0], bytes_)
+            op.memref.replace_all_uses_with(pointer)
+            Rewriter.erase_op(op)
 
     def access(self, access: ElementAccess, op: Access) -> None:
         match op:

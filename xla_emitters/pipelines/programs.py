@@ -146,7 +146,7 @@ class DynamicProgram:
 
     @property
     def trace(self) -> Trace:
-        """What each pass did, with the IR of each stage; with the road of kernels, unless compilation stopped before it. raises as `road`"""
+        """What each pass did, with the IR of each stage; with the road of kernels where compilation goes that far. raises as `road`"""
         if self.stage not in ON_KERNELS:
             return self.passes
         return Trace(self.passes.name, [*self.passes.steps, *self.road.trace.steps])

@@ -13,9 +13,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.errors import Unsupported
 from xla_emitters.program import Launch
-from xla_emitters.runtime.ral.context import STAGE, Kernels
+from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 
@@ -47,10 +46,8 @@ class SimtKernels(Kernels):
         shared_bytes: int,
         arguments: Sequence[Any],
     ) -> None:
-        if shared_bytes:
-            raise Unsupported(f"a launch of '{name}' that adds shared memory", stage=STAGE)
         launch = Launch(grid, block)
         key = name, self._needs_wide is not None and self._needs_wide(name, launch, arguments)
         if (kernel := self._ready.get(key)) is None:
             kernel = self._ready[key] = SizedKernel.of(self._module_of(*key))
-        kernel(launch, arguments, self._watchers)
+        kernel(launch, arguments, shared_bytes, self._watchers)

@@ -57,8 +57,17 @@ class SizedKernel:
         shared = function.body.blocks[0].arg_types[len(types) :]
         return SizedKernel(function.sym_name.data, types, tuple(shared), code, scope.count)
 
-    def __call__(self, launch: Launch, values: Sequence[Array | complex], watchers: Sequence[Watcher] = ()) -> None:
-        """Runs all blocks. raises DataError for values that do not fit, ExecutionError as `execute`."""
+    def __call__(
+        self,
+        launch: Launch,
+        values: Sequence[Array | complex],
+        shared_bytes: int = 0,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        """Runs all blocks. raises DataError for values that do not fit, ExecutionError as `execute`.
+
+        shared_bytes  what the launch adds to a block's memory
+        """
         if len(values) != len(self.types):
             raise DataError(f"kernel @{self.name} takes {len(self.types)} values, not {len(values)}", stage="simt")
         packed, padded = dict[int, Array](), dict[int, Array]()
@@ -70,7 +79,7 @@ class SizedKernel:
         ]
         with np.errstate(all="ignore"):
             for chunk in chunks(launch):
-                memory = Memory(launch, chunk, watchers)
+                memory = Memory(launch, chunk, watchers, launch_shared_bytes=shared_bytes)
                 machine = Machine(launch, chunk, memory)
                 inputs = [
                     bind(machine, value, ir_type, f"argument {number}")
