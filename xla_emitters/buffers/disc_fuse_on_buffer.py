@@ -7,8 +7,9 @@
 
 Buffers stay outside. What is written and used outside is a result of the kernel; the others hold what a thread keeps to itself.
 
-In each block, over and over until nothing changes: an op joins the cluster of one that it reads, if the rules allow it (`fusion_rules`,
-`stitch_rules`) and nothing between them must run between (`fusion_graph`). Then clusters that do not depend on each other join if the rules
+In each block, over and over until nothing changes, last ops first: an op joins the cluster of one that it reads, if the rules allow it
+(`fusion_rules`, `stitch_rules`) and nothing must run between them (`fusion_graph`). Last ops first, because what is cheap to compute
+again, such as a broadcast, is best in the kernel that reads it. Then clusters that do not depend on each other join if the rules
 allow it ("horizontal"). A fusion is then where all that it needs has run. Ops that give one number everywhere are copied into each
 fusion that reads them, with a buffer of their own.
 
@@ -112,7 +113,7 @@ class _FunctionFusion:
         self.fuse = fuse
         self.function = function
         self.sizes = BufferSizes()
-        self.made = 0
+        self.made = set[FusionOp]()
         self.parts = dict[Operation, Part]()
         self.splats = dict[SSAValue, BufferOp]()
 
@@ -124,6 +125,9 @@ class _FunctionFusion:
             _BlockFusion(self, block).run()
         for op in reversed(list(dict.fromkeys(self.splats.values()))):
             self._finish_splat(op)
+        for number, op in enumerate([op for op in self.function.walk() if isinstance(op, FusionOp)]):
+            if op.fusion_name is not None and op in self.made:
+                op.fusion_name = StringAttr(f"{op.fusion_name.data}_{number}")
 
     def _classify(self) -> None:
         written = [buffer for op in _buffer_ops(self.function) for buffer in op.outputs]
@@ -167,8 +171,7 @@ class _FunctionFusion:
     def build(self, parts: Sequence[Part], fusion: Fusion) -> list[Operation]:
         """Takes the ops from their block; returns the fusion, with the buffers of its own before and their ends behind it."""
         group = Group(parts, self.sizes)
-        name = f"{self.function.sym_name.data}_{fusion.kind}_{group.dominant().opcode.replace('-', '_')}_{self.made}"
-        self.made += 1
+        name = f"{self.function.sym_name.data}_{fusion.kind}_{group.dominant().opcode.replace('-', '_')}"
         inside = list[Operation]()
         outside = list[Operation]()
         copies = dict[SSAValue, SSAValue]()
@@ -182,6 +185,7 @@ class _FunctionFusion:
             properties={"fusion_name": StringAttr(name), "kind": StringAttr(fusion.kind)},
             regions=[Region(Block([*inside, TerminatorOp(operands=[[]])]))],
         )
+        self.made.add(made)
         made.attributes[DEVICE] = StringAttr(GPU)
         if fusion.shared:
             made.attributes[SHARED] = ArrayAttr(map(StringAttr, fusion.shared))
@@ -235,7 +239,7 @@ class _BlockFusion:
         self.refused = dict[tuple[int, int], tuple[tuple[int, int], str]]()
 
     def run(self) -> None:
-        while any([self._try(*edge) for edge in self.edges]):
+        while any([self._try(*edge) for edge in reversed(self.edges)]):
             pass
         self._remark()
         if self.fuse.horizontal:
