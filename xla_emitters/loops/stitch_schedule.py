@@ -12,14 +12,19 @@
 `stitch_graph` says what is computed in which loop and what is kept. A thread keeps elements for itself alone, so a barrier is needed only
 where warps exchange what they reduced. What is one number a row is computed once in each thread, between the loops.
 
-The launch allocates as many bytes of shared memory as %kept has. Where a row is too long (known when it is compiled, or else decided by
-the host) a second form of the fusion keeps nothing and reads its sources again in each loop:
+The launch allocates as many bytes of shared memory as %kept has. How a row is computed depends on its length, which is known when the
+program is compiled, or else to the host:
 
-    %fits = arith.cmpi sle, %cols * 4, 40960
-    scf.if %fits { lmhlo.fusion { rows are kept } } else { lmhlo.fusion { rows are read again } }
+    columns                             form
+    up to 512, if eight rows fit        a warp a row, eight rows a block, rows are kept
+    as many as fit into 40 KiB          a block a row, the row is kept
+    more                                a block a row; each loop reads its sources again
+
+    %fits = arith.cmpi sle, %cols, 512
+    scf.if %fits { lmhlo.fusion F_warp } else { ... scf.if ... { lmhlo.fusion F_block } else { lmhlo.fusion F } }
 
 Attributes of the fusion
-    disc.row_schedule   2: a warp a row, eight rows a block; else a block a row
+    disc.row_schedule   1: always a block a row, 2: always a warp
     disc.kept_bytes     the most bytes of rows that a block may keep
 
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
@@ -31,9 +36,10 @@ from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -45,53 +51,102 @@ from xla_emitters.loops.element_code import Computed
 from xla_emitters.loops.kernel_code import KernelCode, Producer
 from xla_emitters.loops.matrix_roots import indices_at
 from xla_emitters.loops.row_loop import for_each_row
-from xla_emitters.loops.row_rounds import THREADS, WARP, RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
+from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
+from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row, shared_array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
 from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
+SHORT_ROW = 512
+"""Columns of a row that a warp computes."""
 ROW_SCHEDULE = "disc.row_schedule"
 KEPT_BYTES = "disc.kept_bytes"
 MOST_KEPT_BYTES = 40 * 1024
 """Of the 48 KiB that a block has on every device: 8 KiB are left for what warps exchange."""
 
 
+class Form(NamedTuple):
+    """One way to compute a stitched fusion.
+
+    name     is added to the fusion's, where there are several
+    threads  of a row
+    keeps    whether sources of several rounds are kept in shared memory
+    most     columns, where a longer row takes the next form
+    """
+
+    name: str
+    threads: RowThreads
+    keeps: bool
+    most: int | None = None
+
+
 def emit_stitch_schedule(fusion: FusionLoops) -> None:
-    """The loop of a stitched fusion; where the length of rows decides, two forms of the fusion, and a branch on the host."""
-    threads = RowThreads(WARP if _number(fusion.op, ROW_SCHEDULE, 1) == 2 else THREADS)
-    most = _number(fusion.op, KEPT_BYTES, MOST_KEPT_BYTES)
+    """The loop of a stitched fusion; where the length of rows decides, several forms of the fusion, and branches on the host.
+
+    raises   Unsupported naming an op that is not one of rows
+    """
     graph = StitchGraph(fusion.op, fusion.roots)
     for op in graph.ops:
         if op not in graph.reductions and (why := graph.why_not(op)):
             name = f"'{op.name}' (%{op.instruction_name})"
             raise refusal("loops", op, f"{name} cannot be computed row by row: {why}", "leave it outside of the fusion")
-    a_column = threads.rows_per_block * graph.kept_bytes(graph.kept)
-    host, cols = fusion.numbers.code, fusion.numbers.sizes(graph.reductions[0].inputs[0])[-1]
-    if isinstance(cols, int) or not a_column:
-        keeps = not a_column or (isinstance(cols, int) and cols * a_column <= most)
-        return _Stitch(fusion, graph, threads, keeps=keeps).emit()
-    fits = host.insert(arith.CmpiOp(cols, host.value(most // a_column), "sle"))
-    kept, again = _in_branches(fusion, fits)
-    _Stitch(kept, StitchGraph(kept.op, kept.roots), threads, keeps=True).emit()
-    _Stitch(again, StitchGraph(again.op, again.roots), threads, keeps=False).emit()
-    for root in again.roots:
-        Rewriter.erase_op(root)
-    return None
+    cols = fusion.numbers.sizes(graph.reductions[0].inputs[0])[-1]
+    most_bytes = _number(fusion.op, KEPT_BYTES)
+    forms = forms_of(
+        graph.kept_bytes(graph.kept),
+        MOST_KEPT_BYTES if most_bytes is None else most_bytes,
+        _number(fusion.op, ROW_SCHEDULE),
+    )
+    if isinstance(cols, int):
+        forms = [next(form for form in forms if form.most is None or cols <= form.most)]
+    for form, is_first in zip(forms, (True, *(False for _ in forms)), strict=False):
+        others = None
+        if form is not forms[-1]:
+            fusion, others = _in_branches(fusion, form)
+        _Stitch(fusion, form).emit()
+        # The pass erases the roots that it knows: those of the first form.
+        for root in () if is_first else fusion.roots:
+            Rewriter.erase_op(root)
+        fusion = others or fusion
 
 
-def _number(fusion: FusionOp, name: str, default: int) -> int:
+def forms_of(bytes_a_column: int, most_bytes: int, hint: int | None = None) -> list[Form]:
+    """The forms of a fusion that keeps so many bytes for each column of a row, shortest rows first.
+
+    hint   1: a block a row, 2: a warp, whatever the length of rows
+    """
+    warp, block = (("warp", WARP_A_ROW), ("block", BLOCK_A_ROW))
+    if not bytes_a_column:
+        short, long = Form(*warp, keeps=False, most=SHORT_ROW), Form(*block, keeps=False)
+        return [short, long] if hint is None else [short._replace(most=None) if hint == 2 else long]
+    found = [
+        Form(*threads, keeps=True, most=most_bytes // (threads[1].rows_per_block * bytes_a_column))
+        for threads in (warp, block)
+    ]
+    if hint is not None:
+        return [found[2 - hint], Form("long", found[2 - hint].threads, keeps=False)]
+    found[0] = found[0]._replace(most=min(SHORT_ROW, found[0].most or 0))
+    return [*found, Form("long", BLOCK_A_ROW, keeps=False)]
+
+
+def _number(fusion: FusionOp, name: str) -> int | None:
     found = fusion.attributes.get(name)
-    return found.value.data if isinstance(found, IntegerAttr) else default
+    return found.value.data if isinstance(found, IntegerAttr) else None
 
 
-def _in_branches(fusion: FusionLoops, condition: SSAValue) -> tuple[FusionLoops, FusionLoops]:
-    """Moves a fusion into a branch on the host, and a copy of it into the other."""
-    op, ops = fusion.op, list(fusion.op.body.block.ops)
+def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLoops]:
+    """Moves a fusion into a branch on the host, for rows that the form is for, and a copy of it into the other."""
+    op, ops, host = fusion.op, list(fusion.op.body.block.ops), fusion.numbers.code
+    cols = fusion.numbers.sizes(StitchGraph(op, fusion.roots).reductions[0].inputs[0])[-1]
+    fits = host.insert(arith.CmpiOp(host.value(cols), host.value(form.most or 0), "sle"))
     copy = op.clone()
+    if op.fusion_name is not None:
+        op.fusion_name = StringAttr(f"{op.fusion_name.data}_{form.name}")
     places = {one: other for one, other in zip(ops, copy.body.block.ops, strict=True)}
     then, otherwise = Block(), Block()
-    branch = scf.IfOp(condition, [], Region(then), Region(otherwise))
+    branch = scf.IfOp(fits, [], Region(then), Region(otherwise))
     branch.location = op.location
     Rewriter.insert_op(branch, InsertPoint.before(op))
     op.detach()
@@ -103,19 +158,24 @@ def _in_branches(fusion: FusionLoops, condition: SSAValue) -> tuple[FusionLoops,
 
 @dataclass(eq=False)
 class _Stitch:
-    """One form of a stitched fusion.
+    """A stitched fusion in one form.
 
-    keeps       whether sources of several rounds are kept in shared memory
     producers   what is computed in place of a load of a buffer, by now
     arrays      where sources are kept
     """
 
     fusion: FusionLoops
-    graph: StitchGraph
-    threads: RowThreads
-    keeps: bool
+    form: Form
     producers: dict[SSAValue, Producer] = field(default_factory=dict[SSAValue, Producer])
     arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    @cached_property
+    def graph(self) -> StitchGraph:
+        return StitchGraph(self.fusion.op, self.fusion.roots)
+
+    @property
+    def threads(self) -> RowThreads:
+        return self.form.threads
 
     @cached_property
     def sizes(self) -> tuple[Number, Number]:
@@ -137,7 +197,7 @@ class _Stitch:
 
     def _row(self, code: KernelCode, place: RowPlace) -> None:
         code.producers = self.producers
-        if self.keeps:
+        if self.form.keeps:
             elements = self.fusion.numbers.code.multiply(self.sizes[1], self.threads.rows_per_block)
             for buffer in self.graph.kept:
                 self.arrays[buffer] = shared_array(code, elements, _stored(buffer))
