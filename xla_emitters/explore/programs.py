@@ -20,9 +20,11 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage
 from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.sizes import specialize
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 
@@ -41,9 +43,32 @@ def reference_of(
     most_iterations: int = MOST_ITERATIONS,
 ) -> Reference:
     """The NumPy reference of the module as it was read, on arguments that fit; products are those of the runtime's library."""
-    entry = entry_of(program.source)
-    values = evaluate(entry, inputs, most_iterations=most_iterations, value_of=value_of)
-    return Reference(entry, inputs, atol, rtol, values, most_iterations=most_iterations)
+    values = evaluate(entry_of(program.source), inputs, most_iterations=most_iterations, value_of=value_of)
+    return ProgramReference(program, inputs, atol, rtol, values, most_iterations=most_iterations)
+
+
+class ProgramReference(Reference):
+    """The reference of a program: its bounds are those of the program at the sizes of the arguments, which are made when they are asked for."""
+
+    def __init__(
+        self,
+        program: DynamicProgram,
+        inputs: Sequence[Array],
+        atol: float | None,
+        rtol: float | None,
+        values: list[Array],
+        most_iterations: int,
+    ) -> None:
+        super().__init__(entry_of(program.source), inputs, atol, rtol, values, most_iterations=most_iterations)
+        self._program = program
+
+    @property
+    def bounds(self) -> list[Bounds]:
+        if self._bounds is None:
+            arrays, sizes = self._program.checked_with_sizes(self.inputs)
+            self.computation = entry_of(specialize(self._program.source, sizes, self._program.sizes))
+            self.inputs = arrays
+        return super().bounds
 
 
 def check_program(
