@@ -20,10 +20,10 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage
 from xla_emitters.rewrite.recorder import Observer
-from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.sizes import specialize
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -48,7 +48,7 @@ def reference_of(
 
 
 class ProgramReference(Reference):
-    """The reference of a program: its bounds are those of the program at the sizes of the arguments, which are made when they are asked for."""
+    """The reference of a program: its bounds are those of the program at the arguments' sizes, found when they are asked for."""
 
     def __init__(
         self,
@@ -62,13 +62,10 @@ class ProgramReference(Reference):
         super().__init__(entry_of(program.source), inputs, atol, rtol, values, most_iterations=most_iterations)
         self._program = program
 
-    @property
-    def bounds(self) -> list[Bounds]:
-        if self._bounds is None:
-            arrays, sizes = self._program.checked_with_sizes(self.inputs)
-            self.computation = entry_of(specialize(self._program.source, sizes, self._program.sizes))
-            self.inputs = arrays
-        return super().bounds
+    def _of_ops(self) -> list[Bounds]:
+        arrays, sizes = self._program.checked_with_sizes(self.inputs)
+        static = entry_of(specialize(self._program.source, sizes, self._program.sizes))
+        return evaluate_bounds(static, arrays, most_iterations=self.most_iterations, any_order=True)
 
 
 def check_program(
