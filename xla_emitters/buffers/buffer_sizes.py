@@ -66,8 +66,9 @@ class BufferSizes:
 
     def text(self, buffer: SSAValue) -> str:
         """The shape as text, such as `b,s,32`; a size that has no name is `?`."""
+        found = self.of(buffer)
         unnamed = set[str]().union(*(size.symbols for size in self._unnamed.values()))
-        return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in self.of(buffer))
+        return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in found)
 
     def number(self, value: SSAValue) -> Size:
         """An `index` value as a size."""
