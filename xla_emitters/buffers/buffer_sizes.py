@@ -40,6 +40,7 @@ class BufferSizes:
     def __init__(self) -> None:
         self._unnamed = dict[tuple[SSAValue, int], Size]()
         self._found = dict[SSAValue, tuple[Size, ...]]()
+        self._elements = dict[SSAValue, Size]()
 
     def of(self, buffer: SSAValue) -> tuple[Size, ...]:
         """The size along each dimension."""
@@ -54,7 +55,9 @@ class BufferSizes:
 
     def elements(self, buffer: SSAValue) -> Size:
         """The number of elements."""
-        return product(self.of(buffer))
+        if buffer not in self._elements:
+            self._elements[buffer] = product(self.of(buffer))
+        return self._elements[buffer]
 
     def same_shape(self, a: SSAValue, b: SSAValue) -> bool:
         """Whether two buffers are known to have one shape."""
