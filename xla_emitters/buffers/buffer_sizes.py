@@ -40,6 +40,7 @@ class BufferSizes:
     def __init__(self) -> None:
         self._unnamed = dict[tuple[SSAValue, int], Size]()
         self._found = dict[SSAValue, tuple[Size, ...]]()
+        self._elements = dict[SSAValue, Size]()
 
     def of(self, buffer: SSAValue) -> tuple[Size, ...]:
         """The size along each dimension."""
@@ -54,7 +55,9 @@ class BufferSizes:
 
     def elements(self, buffer: SSAValue) -> Size:
         """The number of elements."""
-        return product(self.of(buffer))
+        if buffer not in self._elements:
+            self._elements[buffer] = product(self.of(buffer))
+        return self._elements[buffer]
 
     def same_shape(self, a: SSAValue, b: SSAValue) -> bool:
         """Whether two buffers are known to have one shape."""
@@ -66,8 +69,9 @@ class BufferSizes:
 
     def text(self, buffer: SSAValue) -> str:
         """The shape as text, such as `b,s,32`; a size that has no name is `?`."""
+        found = self.of(buffer)
         unnamed = set[str]().union(*(size.symbols for size in self._unnamed.values()))
-        return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in self.of(buffer))
+        return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in found)
 
     def number(self, value: SSAValue) -> Size:
         """An `index` value as a size: what a buffer that was allocated with it says, else what it is computed from."""

@@ -33,6 +33,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -64,6 +65,7 @@ from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import fuse_locations
+from xla_emitters.shapes import Size
 
 SHARED = "disc.shared"
 """Of a fusion of kind kStitch: the names of the reductions that a block keeps the results of."""
@@ -281,24 +283,25 @@ class _BlockFusion:
         alone = [part for cluster in (a, b) if self.fuse.stays_alone(part := self.parts[cluster])]
         if alone:
             return f"the transpose {alone[0].name} is a kernel of its own"
+        between = "what is between them needs the one and gives to the other"
+        if not connected and not self.graph.can_join(a, b):
+            return between
         verdict = self.fuse.judge(self._group(a, b), connected=connected)
         if isinstance(verdict, str):
             return verdict
-        return None if self.graph.can_join(a, b) else "what is between them needs the one and gives to the other"
+        return None if self.graph.can_join(a, b) else between
 
     def _join_unrelated(self) -> None:
         """Clusters with as many elements each, in one kernel."""
-        clusters = [cluster for cluster in self.graph.in_order() if cluster in self.parts]
-        clusters = [c for c in clusters if any(p.opcode not in RESHAPES for p in self._group(c).parts)]
-        for position, second in enumerate(clusters):
-            for first in clusters[:position]:
-                a, b = self.graph.cluster(first), self.graph.cluster(second)
-                if a == b:
-                    continue
-                groups = self._group(a), self._group(b)
-                counts = [group.count(group.dominant()) for group in groups]
-                if counts[0] == counts[1]:
-                    self._try(a, b, connected=False)
+        alike = dict[Size, list[int]]()
+        for cluster in list(self.graph.in_order()):
+            if cluster in self.parts:
+                group = self._group(cluster)
+                if any(part.opcode not in RESHAPES for part in group.parts):
+                    alike.setdefault(group.count(group.dominant()), []).append(cluster)
+        for clusters in alike.values():
+            for first, second in combinations(clusters, 2):
+                self._try(first, second, connected=False)
 
     def _remark(self) -> None:
         """Says of each pair of neighbours why they are two kernels."""

@@ -74,6 +74,11 @@ class Part:
         self.writes: tuple[SSAValue, ...] = tuple(op.outputs)
 
     @property
+    def uses(self) -> list[Use]:
+        """What needs the elements that it writes."""
+        return [use for buffer in self.writes for use in uses_of_elements(buffer)]
+
+    @property
     def name(self) -> str:
         return self.op.instruction_name
 
@@ -171,7 +176,8 @@ class Group:
         self.parts = parts
         self.sizes = sizes
         self.writer = {buffer: part for part in parts for buffer in part.writes}
-        self.results = [part for part in parts if self._is_result(part)]
+        inside = {part.op for part in parts}
+        self.results = [part for part in parts if any(use.operation not in inside for use in part.uses)]
         self.reductions = [part for part in parts if part.reduces]
 
     @cached_property
@@ -200,10 +206,6 @@ class Group:
         """The last reduction of rows, else of columns, else the last op: it names the kernel."""
         by_kind = [[part for part in self.parts if part.reduces == kind] for kind in (ROW, COLUMN)]
         return next((found for found in by_kind if found), list(self.parts))[-1]
-
-    def _is_result(self, part: Part) -> bool:
-        inside = {id(other.op) for other in self.parts}
-        return any(id(use.operation) not in inside for buffer in part.writes for use in uses_of_elements(buffer))
 
 
 def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verdict:

@@ -82,7 +82,11 @@ class _Rows:
     def why_not(self, part: Part) -> str | None:
         """Why an op that depends on a reduction leaves its row; None for one that does not."""
         before = [other for other in self.group.reads_inside[part] if other in self.dependent]
-        if part.reduces or not before:
+        if part.reduces:
+            starts = [self.group.writer[buffer] for buffer in part.reads[1:] if buffer in self.group.writer]
+            is_known = self.dependent.isdisjoint(starts)
+            return None if is_known else f"the start of {part.name} follows from another reduction"
+        if not before:
             return None
         if not self.is_regular(part):
             return f"{part.name} is not one element a row or one for each column"

@@ -42,7 +42,7 @@ class Compiled(Described, Protocol):
     @property
     def stages(self) -> tuple[str, ...]: ...
     @property
-    def trace(self) -> Trace: ...
+    def passes(self) -> Trace: ...
     @property
     def counters(self) -> Counters: ...
     def at(self, stage: str) -> ModuleOp: ...
@@ -104,7 +104,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
 def _remarks(program: Compiled) -> list[Remark]:
     """Those of the passes on tensors, and why fusions were not made; what other passes say of each buffer is shown by `--remarks`."""
     found, is_on_tensors = list[Remark](), True
-    for step in program.trace.steps:
+    for step in program.passes.steps:
         if is_on_tensors or step.name == DiscFuseOnBufferPass.name:
             found += step.remarks
         is_on_tensors = is_on_tensors and step.stage != "placed"

@@ -217,7 +217,11 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
         )
     refuse(options, sanitize="--sanitize", access_report="--access-report")
     if options.platform == "cuda":
-        raise UsageError("programs run on the CPU: no kernels are made of them yet", stage="run", help="--platform cpu")
+        raise UsageError(
+            "programs are run on the CPU: their kernels are not launched on a GPU from here",
+            stage="run",
+            help="--platform cpu",
+        )
     if inputs:
         refuse_sizes_with_inputs(options)
     if outputs.count("-") > 1:
@@ -270,7 +274,7 @@ def _compile_and_run(
     finally:
         if options.json:
             calls = len(list_program(program.source).library_calls)
-            counts = {"compiles": COMPILATIONS.made - before, "kernels": 0, "library_calls": calls}
+            counts = {"compiles": COMPILATIONS.made - before, "kernels": len(program.kernels), "library_calls": calls}
             print(json.dumps({**counts, "runs": rows}), flush=True)
     return 0
 

@@ -1,0 +1,58 @@
+"""Programs with fusions give the bits that they gave without: tests/corpus/fusions at three shapes, and variants by sizes."""
+
+from __future__ import annotations
+
+import pytest
+from runtime.fused_programs import CASES, CORPUS, fused, on_buffers
+from runtime.programs_table import programs
+from runtime.stablehlo_programs import inputs_of
+
+from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
+from xla_emitters.dialects.context import make_context
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import PROGRAM
+from xla_emitters.pipelines.programs import compile_program, load
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+OPTIONS = (
+    DiscFuseOnBufferPass(),
+    DiscFuseOnBufferPass(stitch=False, mix_reductions=True, transposes=True),
+    DiscFuseOnBufferPass(horizontal=False, most_buffers=3),
+)
+
+
+@pytest.mark.parametrize("name", ["softmax_gradient", "layer_norm_gradient", "bert_layer_bf16"])
+def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
+    case = CASES[name][0]
+    program = compile_program(
+        parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), name), CompileOptions(record="none")
+    )
+    made = [load(module) for module in (on_buffers(name), *(fused(name, option) for option in OPTIONS))]
+    for sizes in case.sizes:
+        inputs = program.checked(inputs_of(name, sizes, case))
+        results = [loaded.run(inputs) for loaded in (program.loaded, *made)]
+        assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
+    assert all(loaded.context.counters.live == 0 for loaded in made)
+
+
+@pytest.mark.parametrize("name", ["logic", "masked_mean", "scan"])
+def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
+    """At stage "fused", where choices have regions, and at "host", where they are branches."""
+    program = programs()[name]
+    module, made = parse_stablehlo(program.text(), name), []
+    for row in PROGRAM:
+        row_pass = row.make(CompileOptions())
+        run_pass(row_pass, make_context(), module, verify=True)
+        if row_pass.name == "disc-localize-small-cpu-buffer":
+            run_pass(DiscSpecializeFusionWithSpeculationPass(), make_context(), module, verify=True)
+            assert any(op.name == "scf.if" for op in module.walk())
+        if row.stage in ("fused", "host"):
+            made.append(load(module.clone()))
+    compiled = program.compiled()
+    for sizes in program.case.sizes:
+        inputs = compiled.checked(program.inputs(sizes))
+        results = [loaded.run(inputs) for loaded in (compiled.loaded, *made)]
+        assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
