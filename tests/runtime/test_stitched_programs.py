@@ -14,9 +14,9 @@ from runtime.loops_of_programs import with_loops
 from runtime.stablehlo_programs import inputs_of
 from xdsl.dialects.builtin import IntegerAttr, i64
 
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
-from xla_emitters.loops.stitch_schedule import ROW_SCHEDULE
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load
 from xla_emitters.runtime.ral.program import LoadedProgram

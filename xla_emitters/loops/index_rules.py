@@ -24,8 +24,10 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.buffer_sizes import product
 from xla_emitters.buffers.index_code import Number
-from xla_emitters.dialects.hlo.constant import ConstantOp, emit_scalar
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp, emit_scalar
 from xla_emitters.dialects.hlo.convert import emit_convert
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicGatherOp, DynamicIotaOp
+from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, PadOp, SliceOp, rows
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
@@ -144,7 +146,8 @@ def _starts(e: BufferElement, first: int, window: Indices) -> Indices:
 
 def _gather(e: BufferElement) -> Indices:
     """A slice for each row of indices: the row is that of the result's batch dimensions, the place in the slice that of the others."""
-    offsets, along = e.lists("offset_dims"), e.hlo.properties["index_vector_dim"].value.data  # pyright: ignore
+    assert isinstance(e.hlo, GatherOp | DynamicGatherOp)
+    offsets, along = e.lists("offset_dims"), e.hlo.index_vector_dim.value.data
     batching, of_rows = e.lists("operand_batching_dims"), e.lists("start_indices_batching_dims")
     dropped, mapped = {*e.lists("collapsed_slice_dims"), *batching}, e.lists("start_index_map")
     rank = len(e.sizes(1))
@@ -219,9 +222,9 @@ def _constant(e: BufferElement) -> SSAValue:
 
 def _iota(e: BufferElement) -> SSAValue:
     """The index in 64 bits, for the size may need them, in the result's type."""
-    dim = e.hlo.properties["iota_dimension"].value.data  # pyright: ignore
+    assert isinstance(e.hlo, IotaOp | DynamicIotaOp)
     held = dtype("s64")
-    index = e.insert(IndexCastUIOp(e.indices[dim], held.storage_type)).result
+    index = e.insert(IndexCastUIOp(e.indices[e.hlo.iota_dimension.value.data], held.storage_type)).results[0]
     return emit_convert(e, index, held, element_of(e.hlo.result))
 
 
@@ -276,6 +279,12 @@ def _dynamic_update_slice(e: BufferElement) -> SSAValue:
     if not checks:
         return read(e, 1, places)
     return e.branch(e.index.every(checks), lambda: (read(e, 1, places),), lambda: (e.operand(0),))[0]
+
+
+def updated(e: BufferElement) -> Indices:
+    """Where the element of the update at `e.indices` is in the result of a dynamic_update_slice."""
+    starts = _starts(e, 2, e.sizes(1))
+    return [e.index.add(start, index) for start, index in zip(starts, e.indices, strict=True)]
 
 
 ELEMENTS: Mapping[str, Element] = {

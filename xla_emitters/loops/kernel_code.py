@@ -30,6 +30,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
@@ -38,6 +39,9 @@ from xla_emitters.dtypes import DType, Kind, dtype_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers, number_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import locate
+
+MOST_OPS = 50_000
+"""In one loop. An element that two branches need is computed in both, so a chain of such ops doubles the code each time."""
 
 OperationT = TypeVar("OperationT", bound=Operation)
 Key: TypeAlias = tuple[Any, ...]
@@ -165,6 +169,8 @@ class KernelCode:
         self.numbers = numbers
         self.producers: Mapping[SSAValue, Producer] = producers or {}
         self.written = {use for op in fusion.walk() for use in _written_by(op)}
+        self._counted = [0]
+        self._hlo = dict[BufferOp, HloOp]()
         self._made = ChainMap[object, Operation]()
         self._elements = ChainMap[Key, SSAValue]()
         self.index = KernelIndex(self)
@@ -180,6 +186,7 @@ class KernelCode:
     def insert(self, op: OperationT, /) -> OperationT:
         """Adds an op, or returns the same op that is there already."""
         locate(op, self.location)
+        self._count()
         if op.regions or not is_side_effect_free(op):
             return self.builder.insert(op)
         key = _key(op)
@@ -188,6 +195,19 @@ class KernelCode:
             return known  # pyright: ignore[reportReturnType]
         self._made[key] = op
         return self.builder.insert(op)
+
+    def hlo_of(self, op: BufferOp) -> HloOp:
+        """The op on tensors, made once."""
+        if op not in self._hlo:
+            self._hlo[op] = op.as_hlo()
+        return self._hlo[op]
+
+    def _count(self) -> None:
+        self._counted[0] += 1
+        if self._counted[0] > MOST_OPS:
+            name = self.fusion.fusion_name.data if self.fusion.fusion_name else "the fusion"
+            why = f"the code of one loop of {name} is longer than {MOST_OPS} ops: elements are computed again and again"
+            raise refusal("loops", self.fusion, why, "make smaller fusions")
 
     def is_inside(self, value: SSAValue) -> bool:
         """Whether a value is made in the fusion, and not on the host."""
@@ -235,14 +255,13 @@ class KernelCode:
 
     def _loaded(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         if space_of(buffer.type) == HOST:
-            places = [number_of(index) for index in indices]
-            if None in places:
-                raise refusal(
-                    "disc-input-inline-fusion",
-                    self.fusion,
-                    "a kernel reads a list of the host at an index that is not constant",
-                )
-            raw = self.numbers.raw(buffer, [place for place in places if place is not None])
+            dims = tensor_of(buffer.type).get_shape()
+            places = [0 if size == 1 else number_of(index) for index, size in zip(indices, dims, strict=True)]
+            known = [place for place in places if place is not None]
+            if len(known) < len(places):
+                why = f"a kernel reads {buffer.type}, a list of the host, at an index that is not constant"
+                raise refusal("loops", self.fusion, why, "copy it to the device outside of the fusion")
+            raw = self.numbers.raw(buffer, known)
         else:
             raw = self.insert(memref.LoadOp.get(buffer, list(indices))).res
         return self.insert(converted).results[0] if (converted := to_storage(raw)) else raw
