@@ -16,8 +16,8 @@
     none             none                some     "loop"
     and of kind "kStitch", whatever its roots: "stitch"
 
-Loops are executed one after the other, before the fusion's terminator. A root that another op of the fusion reads stays until its readers
-have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
+Loops are executed one after the other, before the fusion's terminator. A root whose elements are read elsewhere in the fusion stays until
+its readers have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 and 3.5.
 """
 
@@ -27,12 +27,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.buffers.buffer_uses import reads
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.loops.column_reduction_schedule import emit_column_reduction_schedule
+from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
+from xla_emitters.loops.element_code import has_element_code
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
 from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
@@ -55,9 +58,11 @@ SCHEDULES: Mapping[str, Schedule] = {
 
 @dataclass(frozen=True)
 class DiscLhloLegalizeToLoopPass(KernelPass):
-    """See the file's head."""
+    """See the file's head. `atomics`: columns are reduced by atomic updates where there is an instruction, in no fixed order."""
 
     name = "disc-lhlo-legalize-to-loop"
+
+    atomics: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
@@ -73,9 +78,11 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
         name = schedule_of(fusion, roots)
         if (emit := SCHEDULES.get(name)) is None:
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
+        if self.atomics:
+            fusion.attributes[ATOMICS] = UnitAttr()
         emit(FusionLoops(fusion, roots))
         for root in reversed(roots):
-            if not any(_reads(use.operation, root) for buffer in root.outputs for use in buffer.uses):
+            if not _is_needed(root, fusion):
                 Rewriter.erase_op(root)
 
 
@@ -89,5 +96,14 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp]) -> str:
     return "column" if any(map(is_column_reduction, roots)) else "loop"
 
 
-def _reads(op: object, root: BufferOp) -> bool:
-    return isinstance(op, BufferOp) and op is not root and op.parent is root.parent
+def _is_needed(root: BufferOp, fusion: FusionOp) -> bool:
+    """Whether a loop, or an op that is still there, reads the root's result. A reduction's own loops may read what they wrote."""
+    readers = [
+        use.operation
+        for buffer in root.outputs
+        for use in buffer.uses
+        if fusion.is_ancestor(use.operation) and reads(use)
+    ]
+    return any(
+        has_element_code(root) if isinstance(reader, memref.LoadOp) else reader is not root for reader in readers
+    )

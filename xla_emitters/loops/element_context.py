@@ -29,7 +29,7 @@ class BufferElement:
     def __init__(self, code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> None:
         self.code = code
         self.op = op
-        self.hlo = op.as_hlo()
+        self.hlo = code.hlo_of(op)
         self.indices = tuple(indices)
 
     # ---------------------------------------------------------------------------------------- as every ElementContext

@@ -30,6 +30,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
@@ -169,6 +170,7 @@ class KernelCode:
         self.producers: Mapping[SSAValue, Producer] = producers or {}
         self.written = {use for op in fusion.walk() for use in _written_by(op)}
         self._counted = [0]
+        self._hlo = dict[BufferOp, HloOp]()
         self._made = ChainMap[object, Operation]()
         self._elements = ChainMap[Key, SSAValue]()
         self.index = KernelIndex(self)
@@ -193,6 +195,12 @@ class KernelCode:
             return known  # pyright: ignore[reportReturnType]
         self._made[key] = op
         return self.builder.insert(op)
+
+    def hlo_of(self, op: BufferOp) -> HloOp:
+        """The op on tensors, made once."""
+        if op not in self._hlo:
+            self._hlo[op] = op.as_hlo()
+        return self._hlo[op]
 
     def _count(self) -> None:
         self._counted[0] += 1

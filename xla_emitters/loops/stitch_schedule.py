@@ -43,6 +43,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
@@ -61,7 +62,6 @@ from xla_emitters.rewrite.kernel_pass import refusal
 NAME = "stitch"
 SHORT_ROW = 512
 """Columns of a row that a warp computes."""
-ROW_SCHEDULE = "disc.row_schedule"
 KEPT_BYTES = "disc.kept_bytes"
 MOST_KEPT_BYTES = 40 * 1024
 """Of the 48 KiB that a block has on every device: 8 KiB are left for what warps exchange."""
