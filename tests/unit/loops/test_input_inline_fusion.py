@@ -22,15 +22,17 @@ PROPERTIES = {"reverse": "dimensions = array<i64: 0>, "}
 def fused(ops: list[tuple[str, str, str]]) -> str:
     """A function with one fusion. ops  (opcode, operands, result): the last result is returned, the others are intermediates"""
     buffers = "\n".join(f"%{result} = memref.alloc(%n) : {V}" for _, _, result in ops)
-    lines = "\n".join(
-        f'lmhlo.{opcode} {operands} -> %{result} {{{PROPERTIES.get(opcode, "")}name = "{result}"}} : ({", ".join([V] * (1 + operands.count(",")))}) -> {V}'
-        for opcode, operands, result in ops
-    )
+    lines = list[str]()
+    for opcode, operands, result in ops:
+        types = ", ".join([V] * (1 + operands.count(",")))
+        given = f'{PROPERTIES.get(opcode, "")}name = "{result}"'
+        lines.append(f"lmhlo.{opcode} {operands} -> %{result} {{{given}}} : ({types}) -> {V}")
+    body = "\n".join(lines)
     return f"""
     func.func @main(%x: {V}, %y: {V}, %n: index) -> {V} {{
       {buffers}
       "lmhlo.fusion"() <{{kind = "kLoop", fusion_name = "f"}}> ({{
-        {lines}
+        {body}
         lmhlo.terminator
       }}) : () -> ()
       return %{ops[-1][2]} : {V}
@@ -75,7 +77,7 @@ def test_a_chain_may_be_longer_than_the_stack() -> None:
 
 
 def test_moves_at_one_place_share_their_element() -> None:
-    """Two reversals of the same buffer are one; what is reversed twice is the element itself."""
+    """Two reversals of the same buffer at one place are one load."""
     ops = [("reverse", "%x", "a"), ("reverse", "%x", "b"), ("add", "%a, %b", "c"), ("reverse", "%c", "d")]
     found = counts(fused(ops))
     assert (found["memref.load"], found["arith.addf"]) == (1, 1)
