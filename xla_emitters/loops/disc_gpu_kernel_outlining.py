@@ -50,7 +50,7 @@ from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import captured_by
 from xla_emitters.kernels.kernel_entry import DIMENSIONS, SHARED
-from xla_emitters.loops.disc_loop_split import NAME
+from xla_emitters.loops.disc_loop_split import NAME, SCHEDULE
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -105,6 +105,8 @@ class DiscGpuKernelOutliningPass(KernelPass):
             name, FunctionType.from_lists(types, []), Region(block), True, len(shared), {"known_block_size": known}
         )
         function.location = launch.location
+        if (schedule := launch.attributes.get(SCHEDULE)) is not None:
+            function.attributes[SCHEDULE] = schedule
         call = gpu.LaunchFuncOp(
             SymbolRefAttr(name, [name]),
             [launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ],

@@ -38,6 +38,8 @@ from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
 from xla_emitters.kernels.captures import loops_of
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
+SCHEDULE = "disc.schedule"
+"""Attribute of a loop, a launch and a kernel: which schedule wrote it."""
 NAME = "disc.name"
 """Attribute of a launch: the name of its kernel."""
 THREADS = 256
@@ -90,6 +92,8 @@ class DiscLoopSplitPass(DevicePass):
             argument.name_hint = hint
         made = LaunchOp([grid, one, one], [host.value(threads), one, one], Region(block))
         made.attributes[NAME] = StringAttr(name)
+        if (schedule := loop.attributes.get(SCHEDULE)) is not None:
+            made.attributes[SCHEDULE] = schedule
         guarded = Block([made, scf.YieldOp()])
         made.location = loop.location
         host.builder.insert(scf.IfOp(some, [], Region(guarded))).location = loop.location

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 
 from xla_emitters.dialects.context import make_context
@@ -28,6 +28,7 @@ from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
+from xla_emitters.loops.disc_loop_split import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, PROGRAM_HOST, PROGRAM_KERNEL, PROGRAM_LOOPS
@@ -46,6 +47,7 @@ class SizedKernel:
     """One kernel of a program.
 
     name          of its entry
+    schedule      which of the ways to write a fusion's loops: "loop", "row1", "column" ...
     block         threads of a block in x, y, z; how many blocks there are, the host computes
     parameters    the types of what it takes, in order: buffers, then numbers
     shared_bytes  static shared memory of one block
@@ -53,6 +55,7 @@ class SizedKernel:
     """
 
     name: str
+    schedule: str
     block: tuple[int, int, int]
     parameters: tuple[str, ...]
     shared_bytes: int
@@ -64,10 +67,14 @@ class SizedKernel:
         """The module with this and the program's other kernels. raises as `KernelRoad.ptx`"""
         return self.road.ptx
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.schedule} schedule, blocks of {'x'.join(map(str, self.block))} threads, {self.architecture}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without code."""
         return {
             "name": self.name,
+            "schedule": self.schedule,
             "block": list(self.block),
             "parameters": list(self.parameters),
             "shared_bytes": self.shared_bytes,
@@ -118,7 +125,9 @@ class KernelRoad:
         x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
         parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
         shared = shared_bytes(self._lowered(name))
-        return SizedKernel(name, (x, y, z), parameters, shared, self.options.device.architecture, self)
+        schedule = function.attributes.get(SCHEDULE)
+        how = schedule.data if isinstance(schedule, StringAttr) else ""
+        return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
 
     def _on_buffers(self, name: str) -> ModuleOp:
         return ModuleOp([self._functions[name].parent_op().clone()])  # pyright: ignore

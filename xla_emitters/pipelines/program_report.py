@@ -126,7 +126,6 @@ def _ops(listing: ProgramListing) -> list[str]:
         lines.append("  " + "  ".join([*cells, row[4]]).rstrip())
     calls = sum(op.runs == LIBRARY for op in listing.ops)
     lines.append(f"  {len(listing.ops)} ops, {calls} of them library calls; {listing.of_sizes} more compute sizes")
-    lines.append("  no kernels: programs have none of their own yet, ops run by NumPy on the CPU")
     return lines
 
 

@@ -20,7 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
 from xla_emitters.tools.common import (
     arrays_source,
     counted,
@@ -36,6 +36,7 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.check import Verdict
+    from xla_emitters.pipelines.program_kernels import SizedKernel
     from xla_emitters.pipelines.programs import DynamicProgram
 
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
@@ -147,21 +148,39 @@ def list_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints a line for each op that works on data."""
     from xla_emitters.pipelines.program_listing import list_program as listed
 
-    program = compiled(options, text, name, "hlo")
-    listing = listed(program.module)
+    program = compiled(options, text, name)
+    listing = listed(program.at("hlo"))
+    kernels, refused_because = _kernels_of(program)
     if options.json:
-        print(json.dumps({"target": options.target, **listing.to_json()}, indent=2))
+        rows_of_kernels = [
+            {**kernel.to_json(), "computation": "ENTRY", "emitter": kernel.schedule, "supported": True, "reason": ""}
+            for kernel in kernels
+        ]
+        data = {"target": options.target, "kernels": rows_of_kernels, **listing.to_json()}
+        print(json.dumps(data | ({"no_kernels": refused_because} if refused_because else {}), indent=2))
         return 0
+    for kernel in kernels:
+        print(kernel)
     rows = [(op.name, op.computation, op.type, op.function or op.opcode, op.reason) for op in listing.ops]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     for row in rows:
         print("  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip())
     refused = sum(not op.supported for op in listing.ops)
+    why = f" ({refused_because})" if refused_because else ""
+    calls = len(listing.library_calls)
     print(
-        f"{counted(0, 'kernel')}, {counted(len(listing.library_calls), 'library call')}, "
-        f"{counted(len(listing.ops) - len(listing.library_calls), 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
+        f"{counted(len(kernels), 'kernel')}{why}, {counted(calls, 'library call')}, "
+        f"{counted(len(listing.ops) - calls, 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
     )
     return 0
+
+
+def _kernels_of(program: DynamicProgram) -> tuple[Sequence[SizedKernel], str]:
+    """The kernels, and why there are none where something has no code of ours."""
+    try:
+        return program.kernels, ""
+    except Unsupported as error:
+        return (), error.message
 
 
 def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
@@ -274,7 +293,11 @@ def _compile_and_run(
     finally:
         if options.json:
             calls = len(list_program(program.source).library_calls)
-            counts = {"compiles": COMPILATIONS.made - before, "kernels": len(program.kernels), "library_calls": calls}
+            counts = {
+                "compiles": COMPILATIONS.made - before,
+                "kernels": len(_kernels_of(program)[0]),
+                "library_calls": calls,
+            }
             print(json.dumps({**counts, "runs": rows}), flush=True)
     return 0
 
