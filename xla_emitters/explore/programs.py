@@ -99,7 +99,7 @@ def check_program(
 
 
 def wanted_stages(asked: str) -> list[str]:
-    """The stages that `--stages` names: "all" are those after `stablehlo` that run on a CPU. raises UsageError for one that there is not."""
+    """The stages that `--stages` names: "all" are those that run on a CPU but the first. raises UsageError for unknown ones."""
     if asked == "all":
         return list(PROGRAM_STAGES[1:-1])
     if asked == "passes":

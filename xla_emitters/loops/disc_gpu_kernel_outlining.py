@@ -92,7 +92,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
         block = Block(arg_types=[*types, *(op.results[0].type for op in shared)])
         for value, argument in zip([*captured, *(op.results[0] for op in shared)], block.args, strict=True):
             argument.name_hint = value.name_hint
-            value.replace_uses_with_if(argument, lambda use: launch.is_ancestor(use.operation))
+            value.replace_uses_with_if(argument, lambda use: _is_inside(launch, use.operation))
         for op in shared:
             Rewriter.erase_op(op)
         _ids(launch, block)
@@ -144,6 +144,10 @@ def is_shared(ir_type: Attribute) -> bool:
     return space.value.data == SHARED if isinstance(space, IntegerAttr) else "workgroup" in str(space)
 
 
+def _is_inside(launch: LaunchOp, op: Operation) -> bool:
+    return op is not launch and launch.is_ancestor(op)
+
+
 def _free(name: str, taken: set[str]) -> str:
     found, number = name, 0
     while found in taken:
@@ -167,7 +171,7 @@ def _copy_constants(launch: LaunchOp) -> None:
             copy = owner.clone()
             Rewriter.insert_op(copy, InsertPoint.at_start(launch.body.block))
             copy.results[0].name_hint = value.name_hint
-            value.replace_uses_with_if(copy.results[0], lambda use: launch.is_ancestor(use.operation))
+            value.replace_uses_with_if(copy.results[0], lambda use: _is_inside(launch, use.operation))
 
 
 def _ids(launch: LaunchOp, block: Block) -> None:

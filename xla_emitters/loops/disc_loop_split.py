@@ -83,8 +83,7 @@ class DiscLoopSplitPass(DevicePass):
         low, high, step = map(_number, bounds[0])
         threads = THREADS if len(bounds) == 1 else self.threads(loop, bounds[1])
         span = host.multiply(step, threads) if len(bounds) == 1 else step
-        reach = host.subtract(host.add(host.subtract(high, low), span), 1)
-        grid = host.value(_quotient(host, reach, span))
+        grid = host.value(_blocks(host, host.subtract(high, low), span))
         zero, one = host.value(0), host.value(1)
         some = host.insert(arith.CmpiOp(grid, zero, "ne"))
         block = Block(arg_types=[INDEX] * 12)
@@ -130,13 +129,14 @@ IDS = tuple(f"{what}_{axis}" for what in ("block", "thread", "blocks", "threads"
 """What a launch's body takes: ids, then sizes."""
 
 
-def _quotient(host: IndexCode, number: Number, span: Number) -> Number:
-    """Rounded down, of numbers that are not negative."""
+def _blocks(host: IndexCode, count: Number, span: Number) -> Number:
+    """How many blocks of `span` iterations `count` iterations are, rounded up; neither is negative."""
     if isinstance(span, int) and span == 1:
-        return number
-    if isinstance(number, int) and isinstance(span, int):
-        return number // span
-    return host.insert(arith.DivUIOp(host.value(number), host.value(span)))
+        return count
+    last = host.subtract(host.add(count, span), 1)
+    if isinstance(last, int) and isinstance(span, int):
+        return last // span
+    return host.insert(arith.DivUIOp(host.value(last), host.value(span)))
 
 
 def _number(value: SSAValue) -> Number:
