@@ -18,7 +18,7 @@ from xla_emitters.explore.check import Reference, Verdict
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
@@ -104,4 +104,4 @@ def wanted_stages(asked: str) -> list[str]:
         return list(PROGRAM_STAGES[1:-1])
     if asked == "passes":
         raise UsageError("the passes of a program are not run one by one", stage="check", help="--stages all")
-    return [known_stage(stage, "check") for stage in asked.split(",")]
+    return [executable_stage(stage, "check") for stage in asked.split(",")]

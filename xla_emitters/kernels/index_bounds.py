@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
@@ -88,9 +89,9 @@ class _Visit:
                     ends = [region.block.last_op for region in op.regions if region.blocks]
                     found = [self.of(end.operands[number]) for end in ends if end is not None]
                     self.known[result] = (min(low for low, _ in found), max(high for _, high in found))
-            case arith.IndexCastOp() if isinstance(op.input.type, IntegerType):
+            case arith.IndexCastOp() if (width := _width(op.input.type)) is not None:
                 low, high = self.of(op.input)
-                half = 1 << op.input.type.width.data - 1
+                half = 1 << width - 1
                 self.known[op.result] = (low, high) if -half <= low and high < half else (-half, half - 1)
             case DelinearizeIndexOp():
                 self.coordinates(op)
@@ -139,9 +140,13 @@ class _Visit:
 
 def _of_type(ir_type: Attribute) -> Bounds:
     """What a value that is not computed here may be: what its type holds, with a sign or without."""
-    if isinstance(ir_type, IntegerType):
-        return -(1 << ir_type.width.data - 1), (1 << ir_type.width.data) - 1
-    return ANYTHING
+    width = _width(ir_type)
+    return ANYTHING if width is None else (-(1 << width - 1), (1 << width) - 1)
+
+
+def _width(ir_type: Attribute) -> int | None:
+    """Bits of an integer type; None of another."""
+    return ir_type.width.data if isa(ir_type, IntegerType) else None
 
 
 def _constant(op: Operation) -> Bounds | None:
@@ -168,20 +173,44 @@ def _remainder(a: Bounds, b: Bounds) -> Bounds:
     return (0, max(0, min(a[1], b[1] - 1))) if a[0] >= 0 and b[0] >= 0 else ANYTHING
 
 
+def _same(a: Bounds) -> Bounds:
+    return a
+
+
+def _larger(a: Bounds, b: Bounds) -> Bounds:
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _smaller(a: Bounds, b: Bounds) -> Bounds:
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _smaller_unsigned(a: Bounds, b: Bounds) -> Bounds:
+    return (0, min(a[1], b[1])) if min(a[0], b[0]) >= 0 else ANYTHING
+
+
+def _either(_: Bounds, a: Bounds, b: Bounds) -> Bounds:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _difference(a: Bounds, b: Bounds) -> Bounds:
+    return a[0] - b[1], a[1] - b[0]
+
+
 RULES: Mapping[type[Operation], Callable[..., Bounds]] = {
     arith.AddiOp: _sum,
     arith.DivSIOp: _quotient,
     arith.DivUIOp: _quotient,
     arith.FloorDivSIOp: _quotient,
-    arith.IndexCastOp: lambda a: a,
-    IndexCastUIOp: lambda a: a,
-    arith.MaxSIOp: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    arith.MinSIOp: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    arith.MinUIOp: lambda a, b: (0, min(a[1], b[1])) if min(a[0], b[0]) >= 0 else ANYTHING,
+    arith.IndexCastOp: _same,
+    IndexCastUIOp: _same,
+    arith.MaxSIOp: _larger,
+    arith.MinSIOp: _smaller,
+    arith.MinUIOp: _smaller_unsigned,
     arith.MuliOp: _product,
     arith.RemSIOp: _remainder,
     arith.RemUIOp: _remainder,
-    arith.SelectOp: lambda _, a, b: (min(a[0], b[0]), max(a[1], b[1])),
-    arith.SubiOp: lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    arith.SelectOp: _either,
+    arith.SubiOp: _difference,
 }
 """Op -> the bounds of its result from those of its operands."""

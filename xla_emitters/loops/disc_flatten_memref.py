@@ -90,10 +90,11 @@ class _Flattening:
         assert isa(op.memref.type, MemRefType[Attribute])
         if DYNAMIC_INDEX in op.memref.type.get_shape():
             raise self.owner.refuse(op, f"memory of a block or a thread of unknown size: {op.memref.type}")
-        made = type(op)([], [], _flat(op.memref.type), op.alignment)
-        made.location, made.memref.name_hint = op.location, op.memref.name_hint
+        made = op.clone()
         Rewriter.insert_op(made, InsertPoint.before(op))
-        self.flatten(op.memref, made.memref)
+        flat = Rewriter.replace_value_with_new_type(made.memref, _flat(op.memref.type))
+        flat.name_hint = op.memref.name_hint
+        self.flatten(op.memref, flat)
         Rewriter.erase_op(op)
 
     # ------------------------------------------------------------------------------------------------ accesses

@@ -289,6 +289,13 @@ def known_stage(stage: str, where: str) -> str:
     return stage
 
 
+def executable_stage(stage: str, where: str) -> str:
+    """`stage` itself. raises UsageError as `known_stage`, and for one that no CPU runs"""
+    if known_stage(stage, where) == PROGRAM_STAGES[-1]:
+        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{PROGRAM_STAGES[-2]}'")
+    return stage
+
+
 def _count(stage: str) -> int:
     """How many rows of PROGRAM_FUSED lead to a stage, all to one on the road of kernels."""
     ends = [number for number, row in enumerate(PROGRAM_FUSED, 1) if row.stage == stage]

@@ -237,12 +237,16 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
     refuse(options, sanitize="--sanitize", access_report="--access-report")
     if options.platform == "cuda":
         raise UsageError(
-            "programs are run on the CPU: their kernels are not launched on a GPU from here",
+            "programs run on the CPU: from here, their kernels are not launched on a GPU yet",
             stage="run",
             help="--platform cpu",
         )
     if inputs:
         refuse_sizes_with_inputs(options)
+    if options.stage is not None:
+        from xla_emitters.pipelines.programs import executable_stage
+
+        executable_stage(options.stage, "run")
     if outputs.count("-") > 1:
         raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
     if options.json and "-" in outputs:
