@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
+from xla_emitters.buffers.disc_dissolve_fusion import DiscDissolveFusionPass
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
@@ -208,7 +209,9 @@ PROGRAM: tuple[Row, ...] = (
     _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
     _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
     _row(DiscDeadTempBufferRemovalPass, "and those that are written but never read", "fused"),
-    # The host program.
+    # The host program; NumPy computes op by op.
+    _row(DiscDissolveFusionPass, "fusions are for kernels: what is between two of their ops need not live as long"),
+    _row(DiscBufferOptimizationPass, "buffers inside of fusions, which were one use"),
     _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
     _row(DiscInjectExecutionContextPass, "every call of the runtime takes the context"),
