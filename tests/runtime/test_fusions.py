@@ -21,6 +21,7 @@ from xla_emitters.pipelines.programs import compile_program, load
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of
+from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 OPTIONS = (
@@ -48,7 +49,7 @@ def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
 def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
     """At stage "fused", where choices have regions, and at "host", where they are branches."""
     program = programs()[name]
-    module, made = parse_stablehlo(program.text(), name), []
+    module, made = parse_stablehlo(program.text(), name), list[LoadedProgram]()
     for row in PROGRAM:
         row_pass = row.make(CompileOptions())
         run_pass(row_pass, make_context(), module, verify=True)
