@@ -52,6 +52,8 @@ def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
     module, made = parse_stablehlo(program.text(), name), list[LoadedProgram]()
     for row in PROGRAM:
         row_pass = row.make(CompileOptions())
+        if row_pass.name == "disc-dissolve-fusion":
+            continue  # on the road to kernels fusions stay
         run_pass(row_pass, make_context(), module, verify=True)
         if row_pass.name == "disc-localize-small-cpu-buffer":
             run_pass(DiscSpecializeFusionWithSpeculationPass(), make_context(), module, verify=True)
