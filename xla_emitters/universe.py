@@ -25,6 +25,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-convert-const-to-ral": ("host", "disc_convert_const_to_ral"),
     "disc-convert-memory-marker": ("host", "disc_convert_memory_marker"),
     "disc-dead-temp-buffer-removal": ("buffers", "disc_dead_temp_buffer_removal"),
+    "disc-dissolve-fusion": ("buffers", "disc_dissolve_fusion"),
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
     "disc-flatten-memref": ("loops", "disc_flatten_memref"),
     "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),

@@ -15,7 +15,7 @@ fusion that reads them, with a buffer of their own.
 
 An op that joined none is a fusion of itself alone: on the device everything but library calls needs a kernel. (The seed drops these, and
 its loop pass takes single ops too.) A reshape or a copy that is alone, or that only makes a second result of what another op gives, stays
-outside: it becomes a second name of a buffer.
+outside: it becomes a second name of a buffer, unless it is returned and the buffer is an argument or a constant.
 
 Options
     stitch          reductions of rows and what reads them are one kernel
@@ -325,7 +325,7 @@ class _BlockFusion:
                 before.append(part)
             else:
                 behind.insert(0, part)
-        if all(part.opcode in RESHAPES for part in parts):
+        if all(part.opcode in RESHAPES for part in parts) and not _are_of_others(parts):
             made = [part.op for part in parts]
         else:
             verdict = self.fuse.judge(Group(parts, self.function.sizes))
@@ -353,9 +353,21 @@ def _may_be_a_name(op: BufferOp) -> bool:
     """Whether `disc-lower-to-buffer-alias` can make a reshape a second name of its operand's buffer."""
     if not any(gives_away(use) for use in uses_of(op.outputs[0])):
         return True
-    source = op.inputs[0]
-    is_ours = isinstance(source.owner, memref.AllocOp) and source.owner.parent is op.parent
-    return is_ours and not any(gives_away(use) for use in uses_of(source))
+    return _is_ours(op.inputs[0], op.parent)
+
+
+def _are_of_others(parts: Sequence[Part]) -> bool:
+    """Whether reshapes of a buffer that the block may not give away are given away: then they need a kernel, and copies a library call."""
+    given = any(gives_away(use) for part in parts for use in part.uses)
+    is_shaped = any(part.opcode != "copy" for part in parts)
+    return given and is_shaped and not _is_ours(parts[0].reads[0], parts[0].op.parent)
+
+
+def _is_ours(buffer: SSAValue, block: Block | None) -> bool:
+    """Whether a block allocates a buffer, frees it, and writes what is no constant into it."""
+    if not isinstance(buffer.owner, memref.AllocOp) or buffer.owner.parent is not block:
+        return False
+    return not any(gives_away(use) or use.operation.name == "lmhlo.constant" for use in uses_of(buffer))
 
 
 def _blocks(function: func.FuncOp) -> Iterator[Block]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
+from xla_emitters.buffers.disc_dissolve_fusion import DiscDissolveFusionPass
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
@@ -237,6 +238,13 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
     _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use", "kernels"),
 )
 
+# What the fast road of the CPU has in their place.
+PROGRAM_OPS: tuple[Row, ...] = (
+    _row(DiscDissolveFusionPass, "fusions are for kernels: what is between two of their ops need not live as long"),
+    _row(DiscBufferOptimizationPass, "buffers inside of fusions, which were one use"),
+)
+
+# The host program, of both roads.
 PROGRAM_HOST: tuple[Row, ...] = (
     _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),

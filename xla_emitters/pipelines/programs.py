@@ -35,7 +35,14 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import ON_KERNELS, ON_TENSORS, PROGRAM_FUSED, PROGRAM_HOST, PROGRAM_STAGES
+from xla_emitters.pipelines.passes import (
+    ON_KERNELS,
+    ON_TENSORS,
+    PROGRAM_FUSED,
+    PROGRAM_HOST,
+    PROGRAM_OPS,
+    PROGRAM_STAGES,
+)
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -276,7 +283,7 @@ def compile_program(
     if stage in ON_KERNELS:
         fused = copy.clone()
         host = Recorder(name, "none", options.verify, None)
-        for row in PROGRAM_HOST:
+        for row in (*PROGRAM_OPS, *PROGRAM_HOST):
             host.run(row.make(options), row.stage, context, copy)
     COMPILATIONS.made += 1
     return DynamicProgram(name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options)

@@ -276,3 +276,15 @@ func.func @main(%x: memref<4xf32, "gpu">, %more: i1) -> memref<4xf32, "gpu"> {
 // CHECK-NEXT:        lmhlo.constant -> %[[TWO:.*]] {
 // CHECK-NEXT:        lmhlo.multiply %{{.*}}, %[[TWO]] -> %n
 // CHECK:           memref.dealloc %[[TWO]]
+
+// -----
+
+// A reshape of an argument that is returned is a kernel: the argument is not the program's to give away.
+func.func @main(%x: memref<4x4xf32, "gpu">) -> memref<2x8xf32, "gpu"> {
+  %r = memref.alloc() : memref<2x8xf32, "gpu">
+  lmhlo.reshape %x -> %r {name = "r"} : (memref<4x4xf32, "gpu">) -> memref<2x8xf32, "gpu">
+  return %r : memref<2x8xf32, "gpu">
+}
+// CHECK-LABEL: func.func @main
+// CHECK:         fusion_name = "main_kLoop_reshape_0"
+// CHECK-NEXT:      lmhlo.reshape %x -> %r
