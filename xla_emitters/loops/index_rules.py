@@ -255,13 +255,14 @@ def _pad(e: BufferElement) -> SSAValue:
     for index, size, (low, high, interior) in zip(e.indices, e.sizes(0), edges, strict=True):
         place = e.index.subtract(index, low)
         step = e.index.add(interior, 1)
-        if not (isinstance(low, int) and low <= 0):
-            checks.append(e.index.compare("sge", index, low))
+        begins_inside, ends_inside = (isinstance(edge, int) and edge <= 0 for edge in (low, high))
         if step != 1:
+            if not begins_inside:
+                checks.append(e.index.compare("sge", index, low))
             checks.append(e.index.compare("eq", e.index.remainder(place, step), 0))
             place = e.index.quotient(place, step)
-        if not (isinstance(high, int) and high <= 0):
-            checks.append(e.index.compare("ult", place, size))
+        if not ends_inside or (step == 1 and not begins_inside):
+            checks.append(e.index.compare("ult", place, size))  # of a place before the first element too
         places.append(place)
     if not checks:
         return read(e, 0, places)

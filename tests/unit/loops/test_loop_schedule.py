@@ -44,30 +44,38 @@ def test_an_iteration_computes_as_many_elements_as_said(width: int, rows: int) -
     np.testing.assert_array_equal(z, -x.T)
 
 
-def in_place(start: str) -> str:
+def in_place(start: str, element: str) -> str:
     return f"""
     func.func @main(%x: {V}, %u: {V}) -> {V} {{
       %c0 = arith.constant 0 : index
       %n = memref.dim %x, %c0 : {V}
-      %i = memref.alloc() : memref<i32, "gpu">
+      %i = memref.alloc() : memref<{element}, "gpu">
       %z = memref.alloc(%n) : {V}
-      lmhlo.constant -> %i {{name = "i", value = dense<{start}> : tensor<i32>}} : () -> memref<i32, "gpu">
       lmhlo.copy %x -> %z {{name = "z"}} : ({V}) -> {V}
       "lmhlo.fusion"() <{{kind = "kLoop", fusion_name = "f"}}> ({{
-        lmhlo.dynamic_update_slice %z, %u, %i -> %z {{name = "u"}} : ({V}, {V}, memref<i32, "gpu">) -> {V}
+        lmhlo.constant -> %i {{name = "i", value = dense<{start}> : tensor<{element}>}} : () -> memref<{element}, "gpu">
+        lmhlo.dynamic_update_slice %z, %u, %i -> %z {{name = "u"}} : ({V}, {V}, memref<{element}, "gpu">) -> {V}
         lmhlo.terminator
       }}) : () -> ()
-      memref.dealloc %i : memref<i32, "gpu">
+      memref.dealloc %i : memref<{element}, "gpu">
       return %z : {V}
     }}"""
 
 
-@pytest.mark.parametrize(("start", "first"), [("1", 1), ("-4", 0), ("99", 4)])
-def test_an_update_in_place_leaves_the_rest(start: str, first: int) -> None:
+STARTS = [("1", "i32", 1), ("-4", "i32", 0), ("99", "i64", 4), ("4294967290", "ui32", 4)]
+
+
+@pytest.mark.parametrize("where", ["constant of the kernel", "buffer"])
+@pytest.mark.parametrize(("start", "element", "first"), STARTS)
+def test_an_update_in_place_leaves_the_rest(start: str, element: str, first: int, where: str) -> None:
     x, u = np.arange(7, dtype=np.float32), -np.arange(1, 4, dtype=np.float32)
+    text = in_place(start, element)
+    if where == "buffer":
+        (line,) = [line for line in text.splitlines() if "lmhlo.constant" in line]
+        text = text.replace(line, "").replace('      "lmhlo.fusion"', f'{line}\n      "lmhlo.fusion"')
     wanted = x.copy()
     wanted[first : first + 3] = u
-    np.testing.assert_array_equal(run(in_place(start), x, u)[0], wanted)
+    np.testing.assert_array_equal(run(text, x, u)[0], wanted)
 
 
 VARIANTS = f"""
