@@ -11,6 +11,9 @@ from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.lmhlo import FusionOp
 
+KERNEL_NAME = "disc.name"
+"""Attribute of a launch: the name of its kernel."""
+
 
 def captured_by(op: Operation) -> tuple[SSAValue, ...]:
     """The values of the outside that the regions of `op` use, in the order of their first uses."""

@@ -48,9 +48,9 @@ from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.kernels.captures import captured_by
+from xla_emitters.kernels.captures import KERNEL_NAME, captured_by
 from xla_emitters.kernels.kernel_entry import DIMENSIONS, SHARED
-from xla_emitters.loops.disc_loop_split import NAME, SCHEDULE
+from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -69,7 +69,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
         taken = {found.sym_name.data for found in op.ops if isinstance(found, GpuModuleOp)}
         launches = [found for found in op.walk() if isinstance(found, LaunchOp)]
         for launch in launches:
-            name = launch.attributes.get(NAME)
+            name = launch.attributes.get(KERNEL_NAME)
             free = _free(name.data if isinstance(name, StringAttr) else "kernel", taken)
             op.body.block.add_op(self.outline(launch, free))
         if launches:

@@ -35,13 +35,10 @@ from xdsl.traits import is_side_effect_free
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
-from xla_emitters.kernels.captures import loops_of
+from xla_emitters.kernels.captures import KERNEL_NAME, loops_of
+from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
-SCHEDULE = "disc.schedule"
-"""Attribute of a loop, a launch and a kernel: which schedule wrote it."""
-NAME = "disc.name"
-"""Attribute of a launch: the name of its kernel."""
 THREADS = 256
 """Threads of a block where a loop does not say it."""
 
@@ -90,7 +87,7 @@ class DiscLoopSplitPass(DevicePass):
         for argument, hint in zip(block.args, IDS, strict=True):
             argument.name_hint = hint
         made = LaunchOp([grid, one, one], [host.value(threads), one, one], Region(block))
-        made.attributes[NAME] = StringAttr(name)
+        made.attributes[KERNEL_NAME] = StringAttr(name)
         if (schedule := loop.attributes.get(SCHEDULE)) is not None:
             made.attributes[SCHEDULE] = schedule
         guarded = Block([made, scf.YieldOp()])

@@ -28,7 +28,7 @@ from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
-from xla_emitters.loops.disc_loop_split import SCHEDULE
+from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, PROGRAM_HOST, PROGRAM_KERNEL, PROGRAM_LOOPS

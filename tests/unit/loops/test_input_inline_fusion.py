@@ -65,6 +65,17 @@ def test_a_value_that_is_used_twice_is_computed_once() -> None:
     assert (found["arith.addf"], found["memref.load"]) == (20, 1)
 
 
+def test_a_root_is_not_computed_again_where_another_one_needs_it() -> None:
+    """Not even by way of an op between them; a branch would show it, for it is never taken for another one."""
+    text = fused([("abs", "%k", "t"), ("negate", "%t", "z")])
+    text = text.replace("%t = memref", f"%k = memref.alloc(%n) : {V}\n%t = memref", 1)
+    join = f'lmhlo.concatenate %x, %y -> %k {{dimensions = array<i64: 0>, name = "k"}} : ({V}, {V}) -> {V}'
+    text = text.replace("lmhlo.abs", f"{join}\nlmhlo.abs", 1).replace(f"-> {V} {{", f"-> ({V}, {V}) {{", 1)
+    text = text.replace(f"return %z : {V}", f"return %k, %z : {V}, {V}")
+    found = counts(text)
+    assert (found["scf.if"], found["memref.store"]) == (1, 2)
+
+
 def test_each_element_is_loaded_once() -> None:
     ops = [("add", "%x, %y", "a"), ("multiply", "%a, %y", "b"), ("subtract", "%b, %x", "c"), ("divide", "%c, %y", "d")]
     assert counts(fused(ops))["memref.load"] == 2
