@@ -27,7 +27,7 @@ LAYERS = (
     ("rewrite", "sizes"),
     ("graph", "planning"),
     ("emitters", "transforms", "lowering", "buffers", "host", "runtime"),
-    ("pricing",),
+    ("loops", "pricing"),
     ("pipelines", "universe"),
     ("explore",),
     ("page",),

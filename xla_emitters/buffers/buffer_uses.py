@@ -50,7 +50,9 @@ def place_in(block: Block, op: Operation) -> Operation | None:
 
 
 def is_after(later: Operation, earlier: Operation) -> bool:
-    """Whether `later`, or what encloses it, is behind `earlier` in the block of `earlier`."""
+    """Whether `later`, or what encloses it, is behind `earlier` in the block of `earlier`; of a fusion's op, in that of the fusion."""
+    holder = earlier.parent_op()
+    earlier = holder if isinstance(holder, lmhlo.FusionOp) else earlier
     assert earlier.parent is not None
     at = place_in(earlier.parent, later)
     return at is not None and at is not earlier and earlier.is_before_in_block(at)

@@ -7,7 +7,8 @@
     }                                                      return %y }
 
 A buffer is in the memory of the device that runs its op (attribute `disc.device`, by default "gpu"). Sizes that the type leaves open are
-code: `result_sizes`. `get_dimension_size` is a `memref.dim` that is stored; tuples are lists of buffers and leave no op; loops and
+code: `result_sizes`; as text over the program's symbols they are in the attribute `disc.sizes` (`buffer_sizes`), by which passes that
+follow know what is equal. `get_dimension_size` is a `memref.dim` that is stored; tuples are lists of buffers and leave no op; loops and
 branches take the computations that they run into their regions. Computations that ops apply per element stay, called by symbol.
 
 Who frees what: a block owns the buffers that are allocated in it, those that its loops and branches return, and in a loop's body those that
@@ -26,11 +27,12 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr, TupleType, i1, i32
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i1, i32
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.buffers.buffer_sizes import SIZES, said_of, sizes_attribute
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.buffers.result_sizes import result_sizes
 from xla_emitters.dialects import lmhlo
@@ -50,6 +52,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, buffer_type, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
+from xla_emitters.sizes import SizeNames, sizes_of
 
 NAME = "disc-legalize-to-lhlo"
 Leaves = list[SSAValue]
@@ -65,14 +68,14 @@ class DiscLegalizeToLhloPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for computation in list(op.ops):
             if isinstance(computation, ComputationOp) and computation.is_entry:
-                entry = _function(computation)
+                entry = _function(computation, SizeNames(sizes_of(op)))
                 Rewriter.insert_op(entry, InsertPoint.before(computation))
                 Rewriter.erase_op(computation)
         _erase_inlined(op)
 
 
-def _function(entry: ComputationOp) -> func.FuncOp:
-    """The entry as a function of buffers."""
+def _function(entry: ComputationOp, names: SizeNames) -> func.FuncOp:
+    """The entry as a function of buffers; `names` are the sizes of its values."""
     parameters = entry.parameters
     types = [_buffers(parameter) for parameter in parameters]
     block = Block(arg_types=[ir_type for leaves in types for ir_type in leaves])
@@ -83,15 +86,27 @@ def _function(entry: ComputationOp) -> func.FuncOp:
         for leaf in values[parameter.result]:
             leaf.name_hint = parameter.result.name_hint
     code = IndexCode(Builder(InsertPoint.at_end(block)), entry.location)
-    body = _Body(entry, code, values, owned=())
+    body = _Body(entry, code, values, names, owned=())
     roots = body.instructions()
     roots = body.yielded(roots, [root.type for root in roots])
     code.builder.insert(func.ReturnOp(*roots))
+    said = [sizes for parameter in parameters for sizes in _sizes(names, parameter.result)]
     return func.FuncOp(
         entry.sym_name.data,
         ([argument.type for argument in block.args], [root.type for root in roots]),
         Region(block),
+        arg_attrs=ArrayAttr(DictionaryAttr({SIZES: sizes} if sizes else {}) for sizes in said) if any(said) else None,
     )
+
+
+def _sizes(names: SizeNames, value: SSAValue) -> list[ArrayAttr[StringAttr] | None]:
+    """What `disc.sizes` says of each array of a value; None where its type says all."""
+    leaves = leaf_types(value.type)
+    found = names.of(value) or [(None,) * as_array(leaf).get_num_dims() for leaf in leaves]
+    return [
+        sizes_attribute(texts) if any(size < 0 for size in as_array(leaf).get_shape()) else None
+        for leaf, texts in zip(leaves, found, strict=True)
+    ]
 
 
 def _arrays(op: HloOp, ir_type: Attribute) -> tuple[Attribute, ...]:
@@ -121,15 +136,22 @@ class _Body:
     """The instructions of a computation, written into one block.
 
     values  the buffers of tensors, those of the computation's parameters at first
+    names   the sizes of values
     owned   buffers that this block is given, and frees or yields
     """
 
     def __init__(
-        self, computation: ComputationOp, code: IndexCode, values: dict[SSAValue, Leaves], owned: Sequence[SSAValue]
+        self,
+        computation: ComputationOp,
+        code: IndexCode,
+        values: dict[SSAValue, Leaves],
+        names: SizeNames,
+        owned: Sequence[SSAValue],
     ) -> None:
         self.computation = computation
         self.code = code
         self.values = values
+        self.names = names
         self.owned = dict.fromkeys(owned)
 
     def instructions(self) -> Leaves:
@@ -204,8 +226,8 @@ class _Body:
             raise self._refuse(op, "returns a tuple of one, or of tuples")
         operands = [leaves[0] for leaves in inputs]
         outputs = Leaves()
-        for leaf, ir_type in enumerate(_buffers(op)):
-            made = self._allocate(ir_type, result_sizes(op, operands, leaf, self.code))
+        for leaf, (ir_type, said) in enumerate(zip(_buffers(op), _sizes(self.names, op.result), strict=True)):
+            made = self._allocate(ir_type, result_sizes(op, operands, leaf, self.code), said)
             made.name_hint = op.result.name_hint
             outputs.append(made)
         self.code.builder.insert(kin.of(op, operands, outputs))
@@ -216,11 +238,16 @@ class _Body:
         help = "run disc-inliner first" if opcode == "call" else ""
         return refusal(NAME, op, f"'{opcode}' (instruction %{op.instruction_name.data}) {why}", help)
 
-    def _allocate(self, ir_type: Attribute, sizes: Sequence[Number]) -> SSAValue:
-        """A buffer of this block; `sizes` are all sizes of the array."""
+    def _allocate(
+        self, ir_type: Attribute, sizes: Sequence[Number], said: ArrayAttr[StringAttr] | None = None
+    ) -> SSAValue:
+        """A buffer of this block; `sizes` are all sizes of the array, `said` its `disc.sizes`."""
         known = tensor_of(ir_type).get_shape()
         unknown = [self.code.value(size) for size, static in zip(sizes, known, strict=True) if static < 0]
-        made = self.code.insert(memref.AllocOp(unknown, [], ir_type))
+        alloc = memref.AllocOp(unknown, [], ir_type)
+        if said is not None:
+            alloc.attributes[SIZES] = said
+        made = self.code.insert(alloc)
         self.code.allocated(made, sizes)
         self.owned[made] = None
         return made
@@ -228,7 +255,8 @@ class _Body:
     def _copy(self, buffer: SSAValue, ir_type: Attribute) -> SSAValue:
         """A copy that the block may give away; no device is said: `disc-placement-fixer` does."""
         held = tensor_of(buffer.type)
-        made = self._allocate(ir_type, [self.code.dim(buffer, dim) for dim in range(held.get_num_dims())])
+        sizes = [self.code.dim(buffer, dim) for dim in range(held.get_num_dims())]
+        made = self._allocate(ir_type, sizes, said_of(buffer))
         made.name_hint = buffer.name_hint
         operand = Block(arg_types=[held]).args[0]
         copy = CopyOp([operand], held, f"{buffer.name_hint or 'buffer'}.copy")
@@ -274,6 +302,8 @@ class _Body:
     def _taken(self, op: RuleOp, made: lmhlo.WhileOp | lmhlo.CaseOp, given: Leaves) -> Leaves:
         """Inserts an op with regions: it has taken the buffers `given`, and its results belong to the block."""
         made.attributes |= {name: value for name, value in op.attributes.items() if name == DEVICE}
+        if any(said := _sizes(self.names, op.result)):
+            made.attributes[SIZES] = ArrayAttr(sizes or ArrayAttr[StringAttr]([]) for sizes in said)
         made.location = op.location
         self.code.builder.insert(made)
         for buffer in given:
@@ -306,7 +336,7 @@ class _Body:
         for parameter in computation.parameters:
             values[parameter.result] = [next(leaves) for _ in _arrays(parameter, parameter.result.type)]
         builder = Builder(InsertPoint.at_end(block))
-        end(_Body(computation, self.code.inside(builder), values, owned=block.args if owns else ()))
+        end(_Body(computation, self.code.inside(builder), values, self.names, owned=block.args if owns else ()))
         return Region(block)
 
 

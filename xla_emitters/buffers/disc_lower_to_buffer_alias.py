@@ -9,7 +9,8 @@
 A buffer is written once and read afterwards, so two names of it hold the same. It becomes one if the op runs on its own (in no fusion),
 in one memory; if everything but the op itself takes %o behind the op, and nothing else writes %o, or %a behind it. What is given away
 (returned, yielded, carried by a loop) must be a buffer of its own: there a copy is left out only if nothing but the deallocation uses %a
-afterwards, in the same block, so that %a itself can be given. Arguments are therefore never returned, and no two results share a buffer.
+afterwards, in the same block, so that %a itself can be given; and a reshape only if %a is freed in the same block, and no other name of
+it is given. Arguments and constants are therefore never returned, and no two results share a buffer.
 Source: seed document, "DhloLowerToBufferAlias"; docs/reference/4 1.3.
 """
 
@@ -59,9 +60,10 @@ class DiscLowerToBufferAliasPass(KernelPass):
             return self.skip(op, "one of the two buffers is written again")
         if not all(is_after(use.operation, op) for use in others) or sum(map(frees, others)) > 1:
             return self.skip(op, "its result is not used behind it alone")
-        if not any(map(gives_away, others)):
+        if not any(map(gives_away, others)) or (source.type != result.type and _is_ours_alone(op)):
             view = lmhlo.IncRefOp(operands=[source, alloc.dynamic_sizes], result_types=[result.type])
             view.location = op.location
+            view.attributes |= alloc.attributes
             view.view.name_hint = result.name_hint
             Rewriter.insert_op(view, InsertPoint.before(op))
             result.replace_all_uses_with(view.view)
@@ -82,6 +84,18 @@ class DiscLowerToBufferAliasPass(KernelPass):
         result.replace_all_uses_with(source)
         _erase(op, alloc)
         return None
+
+
+def _is_ours_alone(op: BufferOp) -> bool:
+    """Whether the block of a reshape makes and frees its operand, which is no constant, and gives no other name of it away."""
+    source = op.inputs[0]
+    uses = uses_of(source)
+    if not isinstance(source.owner, memref.AllocOp) or source.owner.parent is not op.parent:
+        return False
+    if any(gives_away(use) or use.operation.name == "lmhlo.constant" for use in uses):
+        return False
+    names = [use.operation.view for use in uses if isinstance(use.operation, lmhlo.IncRefOp)]
+    return any(map(frees, uses)) and not any(gives_away(use) for name in names for use in uses_of(name))
 
 
 def _erase(op: BufferOp, alloc: Operation) -> None:

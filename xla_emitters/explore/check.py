@@ -139,10 +139,14 @@ class Reference:
         """Per result: from the tolerances of the ops, or from `atol` and `rtol` where they are given."""
         if self._bounds is None:
             if self.atol is None and self.rtol is None:
-                self._bounds = evaluate_bounds(self.computation, self.inputs, most_iterations=self.most_iterations)
+                self._bounds = self._of_ops()
             else:
                 self._bounds = [self._around(value) for value in self.values]
         return self._bounds
+
+    def _of_ops(self) -> list[Bounds]:
+        """From the tolerances of the ops."""
+        return evaluate_bounds(self.computation, self.inputs, most_iterations=self.most_iterations)
 
     def _around(self, value: Array) -> Bounds:
         if value.dtype.kind in "biu" or "int" in value.dtype.name:

@@ -21,13 +21,15 @@ from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
 from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, known_stage, run_module
+from xla_emitters.pipelines.passes import ON_KERNELS, PROGRAM_STAGES
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage, run_module
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.runtime.tolerance import Bounds
+from xla_emitters.sizes import specialize
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 
@@ -46,9 +48,29 @@ def reference_of(
     most_iterations: int = MOST_ITERATIONS,
 ) -> Reference:
     """The NumPy reference of the module as it was read, on arguments that fit; products are those of the runtime's library."""
-    entry = entry_of(program.source)
-    values = evaluate(entry, inputs, most_iterations=most_iterations, value_of=value_of)
-    return Reference(entry, inputs, atol, rtol, values, most_iterations=most_iterations)
+    values = evaluate(entry_of(program.source), inputs, most_iterations=most_iterations, value_of=value_of)
+    return ProgramReference(program, inputs, atol, rtol, values, most_iterations=most_iterations)
+
+
+class ProgramReference(Reference):
+    """The reference of a program: its bounds are those of the program at the arguments' sizes, found when they are asked for."""
+
+    def __init__(
+        self,
+        program: DynamicProgram,
+        inputs: Sequence[Array],
+        atol: float | None,
+        rtol: float | None,
+        values: list[Array],
+        most_iterations: int,
+    ) -> None:
+        super().__init__(entry_of(program.source), inputs, atol, rtol, values, most_iterations=most_iterations)
+        self._program = program
+
+    def _of_ops(self) -> list[Bounds]:
+        arrays, sizes = self._program.checked_with_sizes(self.inputs)
+        static = entry_of(specialize(self._program.source, sizes, self._program.sizes))
+        return evaluate_bounds(static, arrays, most_iterations=self.most_iterations, any_order=True)
 
 
 def check_program(
@@ -90,14 +112,16 @@ def check_passes(
 ) -> Verdict:
     """What every pass left, against what the pass before it left and against the NumPy reference. The first wrong pass ends it.
 
+    Passes on kernels are not executed one by one: what they leave runs at the ends of stages, within the bounds of the ops.
+
     program  compiled with `record="passes"`
     raises   DataError for arguments that do not fit; UsageError where passes are not recorded
     """
     arrays = program.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
-    before, text, executed = reference.values, program.trace.steps[0].ir, 0
+    before, text, executed = reference.values, program.passes.steps[0].ir, 0
     last = Verdict(True, "nothing was executed")
-    for step in program.trace.steps[1:]:
+    for step in program.passes.steps[1:]:
         if step.ir is None:
             raise UsageError("the passes of this program are not recorded", stage="check", help='record="passes"')
         if step.ir == text:
@@ -114,6 +138,11 @@ def check_passes(
         last, before = reference.compare(found), found
         if not last.ok:
             return Verdict(False, f"{step.name}: {last.summary}", last.details)
+    for stage in [stage for stage in program.stages if stage in ON_KERNELS]:
+        executed += 1
+        last = reference.compare(program.run(arrays, stage))
+        if not last.ok:
+            return Verdict(False, f"{stage}: {last.summary}", last.details)
     return Verdict(True, f"ok  {executed} executions after passes: {last.summary}")
 
 
@@ -133,7 +162,7 @@ def _changed(found: Sequence[Array], before: Sequence[Array]) -> str:
 
 
 def wanted_stages(asked: str) -> list[str]:
-    """The stages that `--stages` names: "all" are those after `stablehlo`. raises UsageError for one that there is not."""
+    """The stages that `--stages` names: "all" are those that run on a CPU but the first. raises UsageError for unknown ones."""
     if asked == "all":
-        return list(PROGRAM_STAGES[1:])
-    return [known_stage(stage, "check") for stage in asked.split(",")]
+        return list(PROGRAM_STAGES[1:-1])
+    return [executable_stage(stage, "check") for stage in asked.split(",")]

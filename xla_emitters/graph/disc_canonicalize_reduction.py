@@ -4,6 +4,7 @@
     b) reduce(x[a,b,c], dims {2})         x' = reshape(x, [a*b, c]);  r = reduce(x', dims {1});  reshape(r, [a, b])
     c) reduce(x[a,b,c], dims {0,1,2})     x' = reshape(x, [a*b*c, 1]); r = reduce(x', dims {0}); reshape(r, [])
     d) reduce(x[a,b,c], dims {1})         t = transpose(x, {0,2,1}), and then as b
+    e) reduce(x[a,1], dims {1}) by add    add(broadcast(init), reshape(x, [a])): there is one element to combine, as in JAX's gradients
 
 Sizes that are not known are read and multiplied in 64 bits. A matrix whose rows or columns are reduced already, an array of rank 1, and a
 reduction of no dimension are left. All arrays of a reduction of several (argmax) are reshaped alike.
@@ -22,8 +23,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array, integers
-from xla_emitters.dialects.hlo.computation import GetTupleElementOp, TupleOp
+from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
+from xla_emitters.dialects.hlo.called import FOLDS
+from xla_emitters.dialects.hlo.computation import GetTupleElementOp, ParameterOp, TupleOp, find_computation
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, leaf_types, tuple_type
 from xla_emitters.graph.names import Names
@@ -49,6 +51,12 @@ class DiscCanonicalizeReductionPass(KernelPass):
         reduced = sorted(integers(reduction.dimensions))
         rank = len(dims_of(reduction.arrays[0]))
         kept = [dim for dim in range(rank) if dim not in reduced]
+        if (
+            reduced
+            and all(dims_of(reduction.arrays[0])[dim] == 1 for dim in reduced)
+            and self._combine(reduction, names)
+        ):
+            return None
         if not reduced or rank == 1 or (rank == 2 and len(reduced) == 1):
             return self.skip(reduction, "it is a reduction of rows or columns already")
         code = ShapeCode(names, reduction)
@@ -63,6 +71,27 @@ class DiscCanonicalizeReductionPass(KernelPass):
         shape: list[Number] = [columns, rows] if is_leading else [rows, columns]
         flat = [code.reshaped(array, shape, f"{reduction.instruction_name.data}.flat") for array in arrays]
         return self._replace(reduction, code, flat, 0 if is_leading else 1, [sizes[dim] for dim in kept], rows)
+
+    @staticmethod
+    def _combine(reduction: ReduceOp, names: Names) -> bool:
+        """Case e: whether the reduction is one op on the initial value and the array."""
+        step = find_computation(reduction, reduction.to_apply).root.owner
+        if not isinstance(step, HloOp) or step.opcode not in FOLDS or len(reduction.arrays) != 1:
+            return False
+        numbers = [value.owner.number.value.data for value in step.operands if isinstance(value.owner, ParameterOp)]
+        if sorted(numbers) != [0, 1]:
+            return False
+        code, array = ShapeCode(names, reduction), reduction.arrays[0]
+        kept = [dim for dim in range(len(dims_of(array))) if dim not in integers(reduction.dimensions)]
+        sizes = [code.size(array, dim) for dim in kept]
+        name = reduction.instruction_name.data
+        operands = [
+            code.spread(reduction.inits[0], sizes, f"{name}.init"),
+            code.reshaped(array, sizes, f"{name}.flat"),
+        ]
+        made = code.add(step.opcode, [operands[number] for number in numbers], operands[1].type, name=f"{name}.one")
+        code.names.replace(reduction, made)
+        return True
 
     @staticmethod
     def _replace(

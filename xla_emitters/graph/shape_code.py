@@ -123,3 +123,13 @@ class ShapeCode:
         if any(dim < 0 for dim in dims):
             return self.add("dynamic-reshape", [value, self.shape(sizes)], ir_type, name=name)
         return self.add("reshape", [value], ir_type, name=name)
+
+    def spread(self, value: SSAValue, sizes: Sequence[Number], name: str) -> SSAValue:
+        """A scalar at every place of a shape; `value` itself where that has rank 0."""
+        dims = tuple(size if isinstance(size, int) else UNBOUNDED for size in sizes)
+        ir_type, nowhere = array_type(as_array(value.type).element_type, dims), {"dimensions": integer_array([])}
+        if not dims:
+            return value
+        if any(dim < 0 for dim in dims):
+            return self.add("dynamic-broadcast-in-dim", [value, self.shape(sizes)], ir_type, nowhere, name)
+        return self.add("broadcast", [value], ir_type, nowhere, name)

@@ -58,10 +58,13 @@ def _inject(function: func.FuncOp) -> None:
         op.buffer.name_hint = argument.name_hint
         argument.replace_all_uses_with(op.buffer)
         block.erase_arg(argument)
+    for op, said in zip(received, function.arg_attrs or (), strict=False):
+        op.attributes |= said.data
     for inner in function.walk():
         if isinstance(inner, func.ReturnOp):
             sent = [SendOutputOp(context, number, value) for number, value in enumerate(inner.arguments)]
             for op in sent:
                 op.location = inner.location
             Rewriter.replace_op(inner, [*sent, func.ReturnOp()], [])
+    function.properties.pop("arg_attrs", None)
     function.function_type = FunctionType.from_lists([CONTEXT], [])

@@ -7,9 +7,11 @@
 
     %r = lmhlo.case(%i) ({ ... lmhlo.terminator %a }, { ... })   ->    cf.switch %i [default: ^2, 0: ^1]; each: cf.br ^3(%a)
 
+    scf.if %p { ... } else { ... }                              ->    cf.cond_br %p, ^1, ^2; each: cf.br ^3
+
 The selector and the condition are numbers on the host: where a device computes them, a copy to the host is before the load. A loop's
 buffers are passed from block to block; the buffer of the last iteration is freed by the body, which owns it. Inner ops first become
-blocks of their region, then of the function.
+blocks of their region, then of the function. Choices in kernels are left.
 Source: seed document, "LegalizeLhloControlFlow"; docs/reference/4 1.3.
 """
 
@@ -19,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import cf
+from xdsl.dialects import cf, func, scf
 from xdsl.dialects.builtin import DenseIntElementsAttr, ModuleOp, VectorType, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import BlockInsertPoint, Rewriter
@@ -41,6 +43,16 @@ class DiscLegalizeLhloControlFlowPass(KernelPass):
                 _lower_while(inner)
             elif isinstance(inner, lmhlo.CaseOp):
                 _lower_case(inner)
+            elif isinstance(inner, scf.IfOp) and _is_on_host(inner, op):
+                _lower_if(inner)
+
+
+def _is_on_host(op: Operation, module: ModuleOp) -> bool:
+    """Whether a choice is one of the host program, and not in a kernel or in a loop that becomes one."""
+    holder = op.parent_op()
+    while isinstance(holder, scf.IfOp | lmhlo.WhileOp | lmhlo.CaseOp):
+        holder = holder.parent_op()
+    return isinstance(holder, func.FuncOp) and holder.parent_op() is module
 
 
 def _lower_while(op: lmhlo.WhileOp) -> None:
@@ -65,21 +77,35 @@ def _lower_while(op: lmhlo.WhileOp) -> None:
 
 def _lower_case(op: lmhlo.CaseOp) -> None:
     before, after = _split(op)
-    branches = [branch.block for branch in op.branches]
+    branches = _branches(op, list(op.branches), before, after)
+    _end(before, _switch(op.selector, branches), op)
+    Rewriter.erase_op(op)
+
+
+def _lower_if(op: scf.IfOp) -> None:
+    before, after = _split(op)
+    branches = _branches(op, [region for region in op.regions if region.blocks], before, after)
+    then, otherwise = (*branches, after)[:2]
+    _end(before, cf.ConditionalBranchOp(op.cond, then, [], otherwise, []), op)
+    Rewriter.erase_op(op)
+
+
+def _branches(op: Operation, regions: Sequence[Region], before: Block, after: Block) -> list[Block]:
+    """Moves the regions of a choice between two blocks; each branches to `after` with what it yields, the op's results."""
+    branches = [region.block for region in regions]
     previous = before
-    for branch, block in zip(list(op.branches), branches, strict=True):
-        _move(branch, previous)
+    for region, block in zip(regions, branches, strict=True):
+        _move(region, previous)
         previous = block
-    arguments = [after.insert_arg(result.type, number) for number, result in enumerate(op.res)]
-    for result, argument in zip(op.res, arguments, strict=True):
+    arguments = [after.insert_arg(result.type, number) for number, result in enumerate(op.results)]
+    for result, argument in zip(op.results, arguments, strict=True):
         argument.name_hint = result.name_hint
         result.replace_all_uses_with(argument)
     for block in branches:
         last = block.last_op
         assert last is not None
         _replace(last, cf.BranchOp(after, *last.operands))
-    _end(before, _switch(op.selector, branches), op)
-    Rewriter.erase_op(op)
+    return branches
 
 
 def _switch(selector: SSAValue, branches: Sequence[Block]) -> Operation:

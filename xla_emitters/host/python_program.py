@@ -6,11 +6,13 @@
       lmhlo.abs %x -> %y                                               lmhlo_abs_1(x, y)
       return %y                                                        return (y,)
 
+    lmhlo.fusion { scf.parallel ... }                       ->        loops_main_kLoop_add_0(x, y, n)       a fusion of loops: one call
     disc_ral.dispatch "h2d" on "gpu"(%ctx, %st, %a, %b)     ->        h2d_m1df32(ctx, stream, a, b)
                        before `main`:   h2d_m1df32 = ral("h2d___gpu___pvoid_pvoid_m1df32_m1df32___void")
 
-One statement for each op, in a table by op. An `lmhlo` op is a call of a function that the runtime makes from it (`functions` says which op
-each name means). Loops and branches with regions are Python's; blocks that branch to each other are the states of a loop:
+One statement for each op, in a table by op. An `lmhlo` op, and a fusion of loops, is a call of a function that the runtime makes from it
+(`functions` says which op each name means); of a fusion of buffer ops, each op is one. Loops and branches with regions are Python's; blocks
+that branch to each other are the states of a loop:
 
     ^bb1(%i): cond_br %p, ^bb2, ^bb3              ->        elif block == 1: block = 2 if p else 3
 
@@ -24,7 +26,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, cf, func, memref
+from xdsl.dialects import arith, cf, func, gpu, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -42,6 +44,7 @@ from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import DTYPES, dtype_of
 from xla_emitters.errors import UsageError
+from xla_emitters.kernels.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"
@@ -67,12 +70,12 @@ class PythonProgram:
     """A program as text.
 
     source     binds the runtime's functions by `ral(full name)`, and defines `main(ctx, ...)`, which returns a tuple of buffers
-    functions  name of a global of the source -> the op that it carries out on buffers
+    functions  name of a global of the source -> the op that it carries out, or the fusion whose loops it runs
     dtypes     name of a global of the source -> HLO's name of an element type: the global is its NumPy type
     """
 
     source: str
-    functions: Mapping[str, BufferOp] = field(repr=False)
+    functions: Mapping[str, BufferOp | lmhlo.FusionOp] = field(repr=False)
     dtypes: Mapping[str, str] = field(repr=False)
 
 
@@ -95,7 +98,7 @@ class _Writer:
         self.depth = 1
         self.names = dict[SSAValue, str]()
         self.used = set(TAKEN)
-        self.functions = dict[str, BufferOp]()
+        self.functions = dict[str, BufferOp | lmhlo.FusionOp]()
         self.calls = dict[str, str]()
         self.dtypes = dict[str, str]()
 
@@ -287,6 +290,45 @@ def _case(w: _Writer, op: Operation) -> None:
         w.depth -= 1
 
 
+def _fusion(w: _Writer, op: Operation) -> None:
+    """One call where it is made of loops, else each of its ops."""
+    assert isinstance(op, lmhlo.FusionOp)
+    if loops_of(op):
+        name = w.unused(f"loops_{op.fusion_name.data if op.fusion_name else 'fusion'}")
+        w.functions[name] = op
+        w.line(f"{name}({w.list(captured_by(op))})")
+        return
+    if op.fusion_name is not None:
+        w.line(f"# {op.fusion_name.data}")
+    for inner in op.body.block.ops:
+        if not isinstance(inner, lmhlo.TerminatorOp):
+            w.statement(inner)
+
+
+def _launch(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, gpu.LaunchFuncOp)
+    grid = w.list((op.gridSizeX, op.gridSizeY, op.gridSizeZ))
+    block = w.list((op.blockSizeX, op.blockSizeY, op.blockSizeZ))
+    shared = "0" if op.dynamicSharedMemorySize is None else w[op.dynamicSharedMemorySize]
+    name = op.kernel.string_value().split(".")[-1]
+    w.line(f"ctx.launch({name!r}, ({grid}), ({block}), {shared}, {w.tuple([w[value] for value in op.kernelOperands])})")
+
+
+def _if(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, scf.IfOp)
+    names = [w.define(result, "chosen") for result in op.output]
+    for line, region in ((f"if {w[op.cond]}:", op.true_region), ("else:", op.false_region)):
+        if not region.blocks:
+            continue
+        w.line(line)
+        written = len(w.lines)
+        last = w.region(region)
+        w.assign(names, [w[value] for value in last.operands])
+        if len(w.lines) == written:
+            w.line("pass")
+        w.depth -= 1
+
+
 def _return(w: _Writer, op: Operation) -> None:
     w.line(f"return {w.tuple([w[value] for value in op.operands])}")
 
@@ -377,13 +419,17 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     arith.AddiOp: _form("{0} + {1}"),
     arith.AndIOp: _form("{0} & {1}"),
     arith.CeilDivSIOp: _form("-(-{0} // {1})"),
+    arith.CeilDivUIOp: _form("-(-{0} // {1})"),
     arith.CmpiOp: _compare,
     arith.ExtUIOp: _form("int({0})"),
+    arith.DivUIOp: _form("{0} // {1}"),
     arith.FloorDivSIOp: _form("{0} // {1}"),
     arith.MaxSIOp: _form("max({0}, {1})"),
     arith.MinSIOp: _form("min({0}, {1})"),
     arith.MuliOp: _form("{0} * {1}"),
     arith.OrIOp: _form("{0} | {1}"),
+    arith.RemUIOp: _form("{0} % {1}"),
+    arith.RemSIOp: _form("{0} % {1}"),  # of sizes, which are not negative
     arith.SelectOp: _form("{1} if {0} else {2}"),
     arith.SubiOp: _form("{0} - {1}"),
     RecvInputOp: _receive,
@@ -391,12 +437,18 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     lmhlo.IncRefOp: _inc_ref,
     memref.AllocOp: _alloc,
     memref.AllocaOp: _alloca,
+    memref.CollapseShapeOp: _form("{0}.reshape(-1)"),
     memref.DimOp: _dim,
     memref.LoadOp: _load,
 }
 """The value of an op with one result."""
 
-HINTS: Mapping[type[Operation], str] = {memref.DimOp: "d", memref.AllocOp: "buffer", memref.LoadOp: "n"}
+HINTS: Mapping[type[Operation], str] = {
+    memref.CollapseShapeOp: "flat",
+    memref.DimOp: "d",
+    memref.AllocOp: "buffer",
+    memref.LoadOp: "n",
+}
 
 STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     SendOutputOp: _send,
@@ -404,9 +456,12 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     cf.ConditionalBranchOp: _cond_br,
     cf.SwitchOp: _switch,
     func.ReturnOp: _return,
+    gpu.LaunchFuncOp: _launch,
     lmhlo.CaseOp: _case,
+    lmhlo.FusionOp: _fusion,
     lmhlo.WhileOp: _while,
     memref.DeallocOp: _dealloc,
     memref.StoreOp: _store,
+    scf.IfOp: _if,
 }
 """What an op without results does, and ops with regions."""

@@ -39,7 +39,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, complex, func, gpu, scf, tensor, vector
 from xdsl.dialects.builtin import (
@@ -49,38 +48,31 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     FunctionType,
-    IntAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
     NoneAttr,
-    StringAttr,
     TensorType,
     VectorType,
     i1,
     i8,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import SymbolOpInterface
 from xdsl.utils.hints import isa
 
-from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.kernels.accesses import accesses_in, argument_attribute, buffer_of, subscript
 from xla_emitters.kernels.in_place import find_conflict
-from xla_emitters.kernels.kernel_entry import INVARIANT, SHARED
-from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update
-from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
+from xla_emitters.kernels.kernel_entry import INVARIANT
+from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT, POINTER, ElementAccess, PointerFacts
+from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.locations import located_builder, place_of
 
-POINTER = llvm.LLVMPointerType()
-GLOBAL_ALIGNMENT = 16
 LOWERED = (
     tensor.ExtractOp,
     tensor.InsertOp,
@@ -120,7 +112,7 @@ class LowerTensorsPass(DevicePass):
         for function in functions:
             _erase_dead_writes(function)
             _check_updates_in_place(function, self.name)
-        lowering = _Lowering(self.name, op, chip)
+        lowering = _Lowering(ElementAccess(self.name, op, chip))
         for function in functions:
             lowering.function(function)
 
@@ -203,32 +195,6 @@ def _refusal(stage: str, op: Operation, why: str, help: str = "") -> Unsupported
     return refusal(stage, op, f"'{op.name}' {why}", help)
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PointerFacts:
-    """What is known of a pointer to a buffer.
-
-    alignment   bytes, or None: that of an element
-    invariant   nothing writes the buffer while the kernel runs
-    """
-
-    alignment: int | None = None
-    invariant: bool = False
-
-
-def _alignment(memory: PointerFacts, index: SSAValue | None, storage: Storage, accessed: Attribute) -> int | None:
-    """The alignment to state on an access, in bytes, if less than the natural alignment of `accessed` is proved; else None."""
-    elements = accessed.get_shape()[0] if isa(accessed, VectorType) and accessed != storage.memory else 1
-    natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
-    base = memory.alignment or storage.addressed_bits // 8
-    offset = 0 if index is None else subscript(index).divisor() * storage.bits // 8
-    known = math.gcd(base, offset)
-    proved = known & -known
-    return proved if proved < natural else None
-
-
 # --- lowering --------------------------------------------------------------------------------------------------------------------
 
 
@@ -236,14 +202,8 @@ def _alignment(memory: PointerFacts, index: SSAValue | None, storage: Storage, a
 class _Lowering:
     """One module. Ops are lowered in program order, so an op's tensor operands are pointers by then."""
 
-    stage: str
-    module: ModuleOp
-    device: Device
-    memory: dict[SSAValue, PointerFacts] = field(default_factory=dict[SSAValue, PointerFacts])
+    access: ElementAccess
     constants: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
-
-    def __post_init__(self) -> None:
-        self.index_type = IntegerType(index_width(self.module))
 
     def function(self, function: func.FuncOp) -> None:
         """Lowers the body, then the signature."""
@@ -258,7 +218,7 @@ class _Lowering:
                 pointer = block.insert_arg(POINTER, argument.index, argument.location)
                 pointer.name_hint = argument.name_hint
                 alignment = align.value.data if isinstance(align, IntegerAttr) else None
-                self.memory[pointer] = PointerFacts(alignment, bool(invariant))
+                self.access.memory[pointer] = PointerFacts(alignment, bool(invariant), is_global=True)
                 argument.replace_all_uses_with(pointer)
                 block.erase_arg(argument)
             for op in tuple(block.ops):
@@ -295,7 +255,7 @@ class _Lowering:
                 located_builder(InsertPoint.before(op), op).insert(gpu.BarrierOp())
                 Rewriter.replace_op(op, (), op.arguments)
             case func.ReturnOp():
-                op.operands = [value for value in op.operands if value not in self.memory]
+                op.operands = [value for value in op.operands if value not in self.access.memory]
             case _:
                 self.inside(op)
 
@@ -304,135 +264,35 @@ class _Lowering:
         for inner in [inner for region in op.regions for block in region.blocks for inner in block.ops]:
             self.op(inner)
 
-    # Reads
+    # Accesses
 
     def extract(self, op: tensor.ExtractOp) -> None:
-        storage = storage_of(op.result.type)
-        builder = located_builder(InsertPoint.before(op), op)
         index = op.indices[0] if op.indices else None
-        value = self._load(builder, op.tensor, index, storage, storage.addressed)
-        if storage.bits < 8:
-            value = self._unpack(builder, value, index, storage)
-        self._replace(op, from_memory(builder, value, op.result.type))
+        self._replace(op, self.access.read(op, op.tensor, index, op.result.type))
 
     def transfer_read(self, op: vector.TransferReadOp) -> None:
-        assert isa(op.result.type, VectorType)
-        storage = storage_of(op.result.type.element_type)
-        builder = located_builder(InsertPoint.before(op), op)
-        moved = VectorType(storage.memory, op.result.type.get_shape())
-        value = self._load(builder, op.source, op.indices[0] if op.indices else None, storage, moved)
-        self._replace(op, from_memory(builder, value, op.result.type))
-
-    def _load(
-        self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage, loaded: Attribute
-    ) -> SSAValue:
-        memory = self.memory[pointer]
-        address = self._address(builder, pointer, index, storage)
-        alignment = _alignment(memory, index, storage, loaded)
-        load = llvm.LoadOp(address, loaded, alignment=alignment, invariant=memory.invariant)
-        return builder.insert(load).dereferenced_value
-
-    def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
-        """Extracts the element at `index` from the byte that holds it; None: the only element, in the low bits."""
-        if index is not None:
-            byte = builder.insert(arith.ShRUIOp(byte, self._shift(builder, index, storage))).result
-        return builder.insert(arith.TruncIOp(byte, IntegerType(storage.bits))).result
-
-    def _shift(self, builder: Builder, index: SSAValue, storage: Storage) -> SSAValue:
-        """The lowest bit of the element at `index` in its byte."""
-        number = builder.insert(IndexCastUIOp(index, self.index_type)).result
-        place = builder.insert(arith.AndIOp(number, self._integer(builder, 8 // storage.bits - 1))).result
-        shift = builder.insert(arith.MuliOp(place, self._integer(builder, storage.bits))).result
-        return builder.insert(arith.TruncIOp(shift, i8)).result
-
-    # Writes
+        self._replace(op, self.access.read(op, op.source, op.indices[0] if op.indices else None, op.result.type))
 
     def insert(self, op: tensor.InsertOp) -> None:
-        storage = storage_of(op.scalar.type)
-        index = op.indices[0] if op.indices else None
-        if storage.bits < 8:
-            self._store_part(op, index, storage)
-        else:
-            self._store(op, op.scalar, op.dest, index, storage)
-
-    def _store_part(self, op: tensor.InsertOp, index: SSAValue | None, storage: Storage) -> None:
-        """Clears an element's bits, then sets them: each step is atomic, and no other thread touches these bits in between.
-
-        Both are instructions on words, so no compare-and-swap loop is needed.
-        """
-        builder = located_builder(InsertPoint.before(op), op)
-        address = self._address(builder, op.dest, index, storage)
-        own = (1 << storage.bits) - 1
-        mask = builder.insert(arith.ConstantOp(IntegerAttr(own, i8))).result
-        bits = builder.insert(arith.ExtUIOp(to_memory(builder, op.scalar), i8)).result
-        if index is not None:
-            shift = self._shift(builder, index, storage)
-            mask, bits = (builder.insert(arith.ShLIOp(value, shift)).result for value in (mask, bits))
-        others = builder.insert(arith.XOrIOp(mask, builder.insert(arith.ConstantOp(IntegerAttr(-1, i8))).result)).result
-        builder.insert(llvm.AtomicRMWOp("_and", address, others))
-        builder.insert(llvm.AtomicRMWOp("_or", address, bits))
+        self.access.write(op, op.scalar, op.dest, op.indices[0] if op.indices else None)
         self._replace(op, op.dest)
 
     def transfer_write(self, op: vector.TransferWriteOp) -> None:
-        assert isa(op.vector.type, VectorType)
-        storage = storage_of(op.vector.type.element_type)
-        self._store(op, op.vector, op.source, op.indices[0] if op.indices else None, storage)
-
-    def _store(
-        self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None, storage: Storage
-    ) -> None:
-        builder = located_builder(InsertPoint.before(op), op)
-        address = self._address(builder, pointer, index, storage)
-        stored = to_memory(builder, value)
-        alignment = _alignment(self.memory[pointer], index, storage, stored.type)
-        builder.insert(llvm.StoreOp(stored, address, alignment=alignment))
+        pointer = op.source
+        self.access.write(op, op.vector, pointer, op.indices[0] if op.indices else None)
         self._replace(op, pointer)
 
     def atomic_update(self, op: xla_gpu.AtomicRMWOp) -> None:
         self.inside(op)
-        builder = located_builder(InsertPoint.before(op), op)
-        pointer, index = op.input, op.indices[0] if op.indices else None
-        element = op.current.type
-        storage = storage_of(element.element_type if isa(element, VectorType) else element)
-        shift = None if index is None or storage.bits >= 8 else self._shift(builder, index, storage)
-        is_aligned = _alignment(self.memory[pointer], index, storage, element) is None
-        is_for_vectors = isinstance(pointer, BlockArgument) and is_aligned
-        place = ElementAddress(self._address(builder, pointer, index, storage), storage, shift, is_for_vectors)
-        lower_atomic_update(op, place, self.device, self.stage)
-        self._replace(op, pointer)
-
-    # Addresses
-
-    def _address(self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
-        """The address of the element at `index`, or of the byte that holds it; None: the only element."""
-        if index is None:
-            return pointer
-        number: SSAValue = builder.insert(IndexCastUIOp(index, self.index_type)).result
-        if storage.bits < 8:
-            per_byte = self._integer(builder, (8 // storage.bits).bit_length() - 1)
-            number = builder.insert(arith.ShRUIOp(number, per_byte)).result
-        gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
-        return builder.insert(gep).result
-
-    def _integer(self, builder: Builder, value: int) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result
+        self.access.update(op, op.input, op.indices[0] if op.indices else None)
+        self._replace(op, op.input)
 
     # Shared memory
 
     def allocate_shared(self, op: xla_gpu.AllocateSharedOp) -> None:
-        """A global in the block's shared memory, not initialised. Its address is cast to a generic one: LLVM infers the address space."""
         type_ = op.result.type
         assert isa(type_, TensorType[Attribute])
-        storage = storage_of(type_.element_type)
-        units = -(-math.prod(type_.get_shape()) * storage.bits // storage.addressed_bits)
-        name = self._free_name("shared")
-        variable = llvm.LLVMArrayType(units, storage.addressed)
-        self._add_global(op, llvm.GlobalOp(variable, name, "private", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
-        builder = located_builder(InsertPoint.before(op), op)
-        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
-        pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
-        self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
-        self._replace(op, pointer)
+        self._replace(op, self.access.shared_variable(op, type_.element_type, math.prod(type_.get_shape())))
 
     # Constants
 
@@ -450,14 +310,14 @@ class _Lowering:
         if op.result.first_use is not None:
             builder = located_builder(InsertPoint.before(op), op)
             pointer = builder.insert(llvm.AddressOfOp(self._global(op, value), POINTER)).result
-            self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
+            self.access.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
             op.result.replace_all_uses_with(pointer)
         Rewriter.erase_op(op)
 
     def _global(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr) -> str:
         """The name of the global that holds `value`, made before the functions; equal values share one."""
         if (name := self.constants.get(value)) is None:
-            name = self.constants[value] = self._free_name("global_cst")
+            name = self.constants[value] = self.access.free_name("global_cst")
             data = _memory_image(value)
             (elements,) = data.type.get_shape() or (1,)
             made = llvm.GlobalOp(
@@ -468,19 +328,8 @@ class _Lowering:
                 value=data,
                 alignment=GLOBAL_ALIGNMENT,
             )
-            self._add_global(op, made)
+            self.access.add_global(op, made)
         return name
-
-    def _free_name(self, stem: str) -> str:
-        """`stem` and a number: a name that no symbol of the module has."""
-        taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
-        return next(name for number in range(len(taken) + 1) if (name := f"{stem}_{number}") not in taken)
-
-    def _add_global(self, op: Operation, made: llvm.GlobalOp) -> None:
-        """Puts `made`, which stands for `op`, before the functions."""
-        made.location = op.location
-        others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
-        Rewriter.insert_op(made, InsertPoint.before(next(others)))
 
     # Structure
 
@@ -544,11 +393,6 @@ def _drop_operands(block: Block, positions: Sequence[int]) -> None:
     terminator = block.last_op
     assert terminator is not None
     terminator.operands = [value for k, value in enumerate(terminator.operands) if k not in positions]
-
-
-def _symbol(op: Operation) -> StringAttr | None:
-    found = op.get_trait(SymbolOpInterface)
-    return found.get_sym_attr_name(op) if found else None
 
 
 # --- elements in memory ----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from xla_emitters.lowering.toolchain import (
     tools_fingerprint,
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, graph_rows, kernel_rows, line_info
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, kernel_rows, line_info, rows_of
 from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
@@ -187,7 +187,7 @@ def _left_out(plan: ProgramPlan) -> tuple[str, ...]:
 def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
     """A copy of `module` after all passes of the list "graph": one kernel for each fusion of its ENTRY."""
     copy = module.clone()
-    for row in graph_rows():
+    for row in rows_of("graph"):
         recorder.run(row.make(options), row.stage, context, copy)
     return copy
 

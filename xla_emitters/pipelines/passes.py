@@ -17,11 +17,14 @@ from xdsl.passes import ModulePass
 
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
+from xla_emitters.buffers.disc_dissolve_fusion import DiscDissolveFusionPass
+from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.buffers.disc_unify_sizes import DiscUnifySizesPass
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
@@ -50,10 +53,17 @@ from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.host.disc_convert_const_to_ral import DiscConvertConstToRalPass
 from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.host.disc_gpu_launch_func_to_ral import DiscGpuLaunchFuncToRalPass
 from xla_emitters.host.disc_inject_execution_context import DiscInjectExecutionContextPass
 from xla_emitters.host.disc_insert_memory_marker import DiscInsertMemoryMarkerPass
 from xla_emitters.host.disc_legalize_lhlo_control_flow import DiscLegalizeLhloControlFlowPass
 from xla_emitters.host.disc_lower_to_library_calls import DiscLowerToLibraryCallsPass
+from xla_emitters.loops.disc_flatten_memref import DiscFlattenMemrefPass
+from xla_emitters.loops.disc_gpu_kernel_outlining import DiscGpuKernelOutliningPass
+from xla_emitters.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
+from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
+from xla_emitters.loops.disc_loop_split import DiscLoopSplitPass
+from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
 from xla_emitters.lowering.add_line_info import AddLineInfoPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
@@ -64,6 +74,8 @@ from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
+from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
+from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
@@ -125,6 +137,16 @@ GRAPH: tuple[Row, ...] = (
     _row(InsertCopiesPass, "last, for the rows above decide which fusion makes each result", "graph"),
 )
 
+# The end of a kernel's road, of both systems: floats, branches, LLVM.
+TO_LLVM: tuple[Row, ...] = (
+    Row(lambda o: ConvertFloatNvidiaPass(o.device), "instructions for eight-bit floats, where the chip has them"),
+    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials; libdevice takes the rest"),
+    _row(ConvertMathToLibdevicePass, "the rest of `math` calls libdevice; narrow floats go through f32"),
+    _row(CsePass, "conversions to f32 of one value"),
+    _row(ConvertScfToCfPass, "LLVM has branches only"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
+)
+
 # xla_gpu to the LLVM dialect, one kernel a module.
 KERNEL: tuple[Row, ...] = (
     # One function: subgraphs go into the entry, so that everything after sees the whole kernel.
@@ -165,12 +187,7 @@ KERNEL: tuple[Row, ...] = (
     _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
     _row(SymbolDcePass, "functions that were inlined everywhere"),
     _row(CsePass, "index arithmetic is explicit only now"),
-    Row(lambda o: ConvertFloatNvidiaPass(o.device), "instructions for eight-bit floats, where the chip has them"),
-    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials; libdevice takes the rest"),
-    _row(ConvertMathToLibdevicePass, "the rest of `math` calls libdevice; narrow floats go through f32"),
-    _row(CsePass, "conversions to f32 of one value"),
-    _row(ConvertScfToCfPass, "LLVM has branches only"),
-    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
+    *TO_LLVM,
 )
 
 
@@ -210,18 +227,40 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
 )
 
-# Programs with unknown sizes: StableHLO to what runs on the host.
-PROGRAM: tuple[Row, ...] = (
+# Programs with unknown sizes: StableHLO to buffers, of which each fusion will be a kernel or several.
+PROGRAM_FUSED: tuple[Row, ...] = (
     *PROGRAM_GRAPH,
-    # Buffers.
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
     _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
+    _row(DiscFuseOnBufferPass, "each op has its device and its buffers; what follows sees a kernel as one op"),
     _row(DiscLowerToBufferAliasPass, "what still copies or reshapes alone needs no buffer of its own"),
     _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),
     _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
     _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
     _row(DiscDeadTempBufferRemovalPass, "and those that are written but never read", "fused"),
-    # The host program.
+)
+
+# Fusions to kernels. The host program of the CPU's fast road goes without: there a fusion is its ops, each by NumPy.
+PROGRAM_LOOPS: tuple[Row, ...] = (
+    _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
+    _row(DiscLhloLegalizeToLoopPass, "which ops return something is final: what is fused stays fused"),
+    _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),
+    _row(DiscRemoveDeadBufferPass, "buffers between the ops of one kernel"),
+    _row(DiscDeadTempBufferRemovalPass, "and those that only such ops wrote", "loops"),
+    _row(DiscFlattenMemrefPass, "loads that are left are memory accesses: an index says where"),
+    Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: they become blocks and threads"),
+    _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
+    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use", "kernels"),
+)
+
+# What the fast road of the CPU has in their place.
+PROGRAM_OPS: tuple[Row, ...] = (
+    _row(DiscDissolveFusionPass, "fusions are for kernels: what is between two of their ops need not live as long"),
+    _row(DiscBufferOptimizationPass, "buffers inside of fusions, which were one use"),
+)
+
+# The host program, of both roads.
+PROGRAM_HOST: tuple[Row, ...] = (
     _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
     _row(DiscInjectExecutionContextPass, "every call of the runtime takes the context"),
@@ -230,10 +269,41 @@ PROGRAM: tuple[Row, ...] = (
         lambda o: DiscConvertConstToRalPass(o.constants),
         "the last readers of constants are known; allocations are still theirs",
     ),
+    _row(DiscGpuLaunchFuncToRalPass, "launches are library calls by another name, and need the context"),
     _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
 )
 
-PROGRAM_STAGES: tuple[str, ...] = ("stablehlo", *(row.stage for row in PROGRAM if row.stage))
+# Each kernel of a program, on buffers of unknown size, to the LLVM dialect: what is after its first rows is as for fusions.
+PROGRAM_KERNEL: tuple[Row, ...] = (
+    _row(CanonicalizePass, "folds what schedules wrote naively"),
+    _row(CsePass, "one copy of each index"),
+    _row(OptimizeLoopsPass, "the elements of a vector's loop become straight-line code"),
+    _row(LowerLinearIndicesPass, "quotients are shared by what follows, and leave loops"),
+    _row(CanonicalizePass, "products with known sizes"),
+    Row(
+        lambda o: LowerMemrefsPass(o.device),
+        "loads and stores on pointers; indices have one dimension since flattening",
+    ),
+    _row(ConvertComplexToStandardPass, "complex numbers become their two parts, which all that follows knows"),
+    _row(CanonicalizePass, "casts of indices, parts of numbers just made"),
+    _row(CsePass, "addresses shared by loads and stores"),
+    _row(SimplifyArithPass, "ranges of thread ids decide comparisons"),
+    _row(CanonicalizePass, "branches on decided conditions"),
+    _row(LowerAffinePass, "what schedules wrote as maps"),
+    _row(ConvertIndexTypePass, "index arithmetic in the width that the host chose"),
+    _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
+    _row(CsePass, "index arithmetic is explicit only now"),
+    *TO_LLVM,
+)
+
+PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)
+ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect", "ptx")
+"""The stages of programs in which fusions are kernels, or on their way."""
+PROGRAM_STAGES: tuple[str, ...] = (
+    "stablehlo",
+    *(row.stage for row in (*PROGRAM, *PROGRAM_KERNEL) if row.stage),
+    "ptx",
+)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
 """The stages of programs that are computations of tensors: the NumPy reference runs them."""
 
@@ -254,7 +324,14 @@ EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage no
 
 # ------------------------------------------------------------------------------------------------------ passes from outside
 
-LISTS: dict[str, tuple[Row, ...]] = {"graph": GRAPH, "kernel": KERNEL, "program": PROGRAM}
+LISTS: dict[str, tuple[Row, ...]] = {
+    "graph": GRAPH,
+    "kernel": KERNEL,
+    "program": PROGRAM_FUSED,
+    "program-loops": PROGRAM_LOOPS,
+    "program-host": PROGRAM_HOST,
+    "program-kernel": PROGRAM_KERNEL,
+}
 """The lists by name, with the passes of plugins in their places."""
 
 
@@ -271,7 +348,8 @@ def register_pass(
     make     the pass's class, or what makes the pass for a compilation
     after    name of a pass that the list has once, or of a stage: "xla-flatten-tensors", "flat"; or else
     before   likewise
-    of       the list: "graph" (HLO to HLO), "kernel" (xla_gpu to the LLVM dialect), or "program" (sizes unknown)
+    of       the list: "graph" (HLO to HLO), "kernel" (xla_gpu to the LLVM dialect); where sizes are unknown "program" (up to fusions),
+             "program-loops" (fusions to launches), "program-host" or "program-kernel" (each kernel, to the LLVM dialect)
     reason   why it is there, for listings
     raises   UsageError for a list or a neighbour that there is not, or that is there more than once
     """
@@ -313,16 +391,10 @@ def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: st
     return found[0]
 
 
-def graph_rows() -> tuple[Row, ...]:
-    """The list "graph" with the passes of plugins."""
+def rows_of(name: str) -> tuple[Row, ...]:
+    """A list with the passes of plugins."""
     load()
-    return LISTS["graph"]
-
-
-def program_rows() -> tuple[Row, ...]:
-    """The list "program" with the passes of plugins."""
-    load()
-    return LISTS["program"]
+    return LISTS[name]
 
 
 def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
@@ -330,9 +402,8 @@ def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
 
     raises  UsageError for a stage that is no boundary of that pipeline
     """
-    load()
     if options.pipeline is None:
-        rows = LISTS["kernel"]
+        rows = rows_of("kernel")
     else:
         rows = tuple(Row(lambda _, each=each: each, "asked for") for each in options.pipeline)
         if rows:

@@ -1,7 +1,7 @@
 """What is in a program with unknown sizes: each op that works on data, where it runs, and by what.
 
     ENTRY    dot_general.5   f32[b,s,64]   library function gemm
-    body.1   add.2           f32[b,32]     the op's definition, in NumPy: programs have no kernels of their own yet
+    body.1   add.2           f32[b,32]     the op's definition, in NumPy; in a kernel on the road of kernels
     94 more ops compute sizes and are not listed
 
 Source: docs/reference/4 2.1.
@@ -71,7 +71,7 @@ class ProgramListing:
         """Plain data, as docs/json.md says."""
         calls = [asdict(op) for op in self.ops if op.runs == LIBRARY]
         others = [asdict(op) for op in self.ops if op.runs != LIBRARY]
-        return {"kernels": [], "library_calls": calls, "other_ops": others, "ops_of_sizes": self.of_sizes}
+        return {"library_calls": calls, "other_ops": others, "ops_of_sizes": self.of_sizes}
 
 
 def list_program(module: ModuleOp) -> ProgramListing:

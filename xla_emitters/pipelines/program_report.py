@@ -7,6 +7,8 @@
       argument 0 (p0) 'x' is f32[b,s,32]
     ops
       ENTRY  dot_general.5  f32[b,s,64]  library function gemm
+    fusions
+      main_kLoop_multiply_0  kLoop  12 ops  f32[b,s,64]
     memory at b = 2, s = 16
       69 buffers, at most 32768 bytes of them at once: ...
 
@@ -15,12 +17,15 @@ Source: docs/reference/4 2.1, 7.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
+from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
 from xla_emitters.pipelines.passes import ON_TENSORS
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
@@ -36,7 +41,7 @@ class Compiled(Described, Protocol):
     @property
     def stages(self) -> tuple[str, ...]: ...
     @property
-    def trace(self) -> Trace: ...
+    def passes(self) -> Trace: ...
     def at(self, stage: str) -> ModuleOp: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
@@ -49,6 +54,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     """
     lines = [signature(program), program.sizes.report()]
     lines += _ops(_listing(program))
+    lines += _fusions(program)
     if values or not program.symbols:
         lines += _memory(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
@@ -84,6 +90,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "guards": list(guards.lines()),
         "unresolved": len(program.sizes.unresolved),
         "ops": [asdict(op) for op in _listing(program).ops],
+        "fusions": [asdict(fusion) for fusion in _listed_fusions(program)],
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:
@@ -93,12 +100,12 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
 
 
 def _remarks(program: Compiled) -> list[Remark]:
-    """Those of the passes on tensors; what the passes on buffers say of each buffer is shown by `--remarks`."""
-    found = list[Remark]()
-    for step in program.trace.steps:
-        found += step.remarks
-        if step.stage == "placed":
-            break
+    """Those of the passes on tensors, and why fusions were not made; what other passes say of each buffer is shown by `--remarks`."""
+    found, is_on_tensors = list[Remark](), True
+    for step in program.passes.steps:
+        if is_on_tensors or step.name == DiscFuseOnBufferPass.name:
+            found += step.remarks
+        is_on_tensors = is_on_tensors and step.stage != "placed"
     return found
 
 
@@ -117,8 +124,20 @@ def _ops(listing: ProgramListing) -> list[str]:
         lines.append("  " + "  ".join([*cells, row[4]]).rstrip())
     calls = sum(op.runs == LIBRARY for op in listing.ops)
     lines.append(f"  {len(listing.ops)} ops, {calls} of them library calls; {listing.of_sizes} more compute sizes")
-    lines.append("  no kernels: programs have none of their own yet, ops run by NumPy on the CPU")
     return lines
+
+
+def _listed_fusions(program: Compiled) -> list[ListedFusion]:
+    """Of the stage that makes them; none where compilation stopped before."""
+    return list_fusions(program.at("fused")) if "fused" in program.stages else []
+
+
+def _fusions(program: Compiled) -> list[str]:
+    found = _listed_fusions(program)
+    kinds = Counter(fusion.kind for fusion in found)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    end = [f"  {len(found)} fusions: {counted}"] if found else ["  none"]
+    return ["fusions", *(f"  {fusion}" for fusion in found), *end]
 
 
 def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:

@@ -5,6 +5,10 @@
     program = compile_program(parse_stablehlo(text))        once
     y = program(x)                                          at any sizes, again and again
     program.run([x], stage="lmhlo")                         the same bits from what an earlier stage left
+    program.run([x], stage="kernels")                       fusions as kernels, on the CPU executor
+
+A program is compiled along two roads, which part at the stage `fused`. On the fast road of the CPU a fusion is its ops, each by NumPy; this
+is made at once, and is what a call runs. On the road of kernels (`program_kernels`) fusions are kernels: that is made when it is asked for.
 
 The arguments are checked before anything is computed: number, ranks, types, JAX's assertions, sizes (`sizes.ProgramGuards`).
 
@@ -31,9 +35,14 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import ON_TENSORS, PROGRAM, PROGRAM_STAGES
+from xla_emitters.pipelines.passes import (
+    ON_KERNELS,
+    PROGRAM_OPS,
+    PROGRAM_STAGES,
+    rows_of,
+)
+from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_report import report, signature
-from xla_emitters.program import Kernel
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
@@ -66,10 +75,11 @@ class DynamicProgram:
     source   the module that was read
     sizes    its sizes over the program's symbols, and what a call's arguments must satisfy
     results  the shapes of the results, an unknown size as UNBOUNDED, and their element types
-    stage    where compilation stopped
-    code     what is printed there: IR, or for "host" Python
-    trace    what each pass did, with the IR of each stage
-    module   the IR of the last stage
+    stage    where compilation was to stop
+    module   the IR of that stage; of a stage on the road of kernels, the host program that calls NumPy
+    fused    buffers and fusions, where the roads part; None where compilation stopped before
+    passes   what each pass did until then, with the IR of each stage
+    options  of the compilation
     """
 
     name: str
@@ -78,9 +88,10 @@ class DynamicProgram:
     sizes: Sizes = field(repr=False, compare=False)
     results: tuple[tuple[str, tuple[int, ...]], ...]
     stage: str
-    code: str = field(repr=False)
-    trace: Trace = field(repr=False, compare=False)
     module: ModuleOp = field(repr=False, compare=False)
+    fused: ModuleOp | None = field(repr=False, compare=False)
+    passes: Trace = field(repr=False, compare=False)
+    options: CompileOptions = field(repr=False, compare=False)
 
     def __call__(self, *inputs: Any) -> Any:
         """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
@@ -115,10 +126,36 @@ class DynamicProgram:
         """
         return report(self, sizes)
 
+    @cached_property
+    def road(self) -> KernelRoad:
+        """The road of kernels. raises UsageError where compilation stopped before it, Unsupported for what no kernel computes"""
+        if self.fused is None:
+            raise UsageError(
+                f"{self.name} was compiled up to '{self.stage}' only", stage="program", help="compile without `stage`"
+            )
+        return KernelRoad(self.name, self.fused, self.options)
+
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """None yet: ops run by NumPy and by the library."""
-        return ()
+    def kernels(self) -> tuple[SizedKernel, ...]:
+        """The program's kernels, in the order of first launches. raises as `road`"""
+        return self.road.kernels
+
+    @property
+    def ptx(self) -> str:
+        """All kernels as one PTX module. raises as `road`, ToolError as `lowering.compile_to_ptx`"""
+        return self.road.ptx
+
+    @cached_property
+    def code(self) -> str:
+        """What is printed at `stage`: IR, Python for "host", PTX. raises as `road` and `ptx`"""
+        return self.road.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
+
+    @property
+    def trace(self) -> Trace:
+        """What each pass did, with the IR of each stage; with the road of kernels where compilation goes that far. raises as `road`"""
+        if self.stage not in ON_KERNELS:
+            return self.passes
+        return Trace(self.passes.name, [*self.passes.steps, *self.road.trace.steps])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without the trace."""
@@ -136,7 +173,7 @@ class DynamicProgram:
                 for element, shape in self.results
             ],
             "guards": list(guards.lines()),
-            "kernels": [],
+            "kernels": [kernel.to_json() for kernel in self.kernels] if self.stage in ON_KERNELS else [],
             "stage": self.stage,
             "code": self.code,
         }
@@ -153,24 +190,27 @@ class DynamicProgram:
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """The one trace, as of a program that XLA optimized."""
-        return (self.trace,)
+        """What was recorded so far, as of a program that XLA optimized."""
+        return (self.trace,) if "road" in self.__dict__ else (self.passes,)
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages whose IR was recorded; `run` executes each of them."""
-        return tuple(step.stage for step in self.trace.steps if step.stage and step.ir)
+        """The stages that `run` executes: those whose IR was recorded, and all on the road of kernels."""
+        recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
+        return (*recorded, *ON_KERNELS[:-1]) if self.stage in ON_KERNELS else recorded
 
     def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]:
         """The results for these arguments, NumPy arrays or what becomes one.
 
-        stage   the stage that is executed, by default the last one; the bits are the same
-        raises  DataError for arguments that do not fit the program, ExecutionError
+        stage   the stage that is executed, by default that of the compilation; at "ptx" the fast road of the CPU
+        raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
         """
         arrays = self.checked(inputs)
         stage = stage or self.stage
-        if stage == self.stage and stage not in ON_TENSORS:
+        if stage == ON_KERNELS[-1]:
             return self.loaded.run(arrays)
+        if stage in ON_KERNELS:
+            return self.road.run(arrays, stage)
         return run_module(self.at(stage), arrays)
 
     def memory(self, inputs: Sequence[Any]) -> Memory:
@@ -197,16 +237,18 @@ class DynamicProgram:
 
     def at(self, stage: str) -> ModuleOp:
         """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
+        if stage in ON_KERNELS:
+            return self.road.at(stage)
         if stage == self.stage:
             return self.module
-        text = next((step.ir for step in self.trace.steps if step.stage == stage), None)
+        text = next((step.ir for step in self.passes.steps if step.stage == stage), None)
         if text is None:
             raise UsageError(f"no IR of stage '{stage}'", stage="run", help=f"recorded: {', '.join(self.stages)}")
         return parse_ir(text, f"<{stage}>")
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program with its context. raises UsageError at a stage on tensors, which has none."""
+        """The host program that calls NumPy, with its context. raises UsageError at a stage on tensors, which has none."""
         return load(self.module)
 
     @property
@@ -220,12 +262,12 @@ def compile_program(
 ) -> DynamicProgram:
     """A program from a module of the `hlo` dialect, which is left as it was.
 
-    options  `stage` is one of PROGRAM_STAGES; "ptx", the end of a fusion's road, is the end of a program's too
-    observe  is called after each pass
+    options  `stage` is one of PROGRAM_STAGES
+    observe  is called after each pass up to `fused`
     raises   UsageError for a stage that a program has not; Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
-    stage = PROGRAM_STAGES[-1] if options.stage == CompileOptions.stage else known_stage(options.stage, "compile")
+    stage = known_stage(options.stage, "compile")
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
     copy, context = module.clone(), make_context()
@@ -236,11 +278,16 @@ def compile_program(
     )
     sizes = sizes_of(module)
     recorder.read("stablehlo", copy)
-    for row in PROGRAM[: _count(stage)]:
+    for row in rows_of("program")[: _count(stage)]:
         recorder.run(row.make(options), row.stage, context, copy)
-    code = python_program(copy).source if stage == "host" else print_ir(copy)
+    fused = None
+    if stage in ON_KERNELS:
+        fused = copy.clone()
+        host = Recorder(name, "none", options.verify, None)
+        for row in (*PROGRAM_OPS, *rows_of("program-host")):
+            host.run(row.make(options), row.stage, context, copy)
     COMPILATIONS.made += 1
-    return DynamicProgram(name, options.target, module, sizes, results, stage, code, recorder.trace, copy)
+    return DynamicProgram(name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options)
 
 
 def known_stage(stage: str, where: str) -> str:
@@ -250,10 +297,18 @@ def known_stage(stage: str, where: str) -> str:
     return stage
 
 
+def executable_stage(stage: str, where: str) -> str:
+    """`stage` itself. raises UsageError as `known_stage`, and for one that no CPU runs"""
+    if known_stage(stage, where) == PROGRAM_STAGES[-1]:
+        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{PROGRAM_STAGES[-2]}'")
+    return stage
+
+
 def _count(stage: str) -> int:
-    """How many rows lead to a stage."""
-    ends = [number for number, row in enumerate(PROGRAM, 1) if row.stage == stage]
-    return ends[0] if ends else 0
+    """How many rows of the list "program" lead to a stage, all to one on the road of kernels."""
+    rows = rows_of("program")
+    ends = [number for number, row in enumerate(rows, 1) if row.stage == stage]
+    return ends[0] if ends else len(rows) if stage in ON_KERNELS else 0
 
 
 def _refuse_other_than_arrays(entry: ComputationOp) -> None:

@@ -8,6 +8,7 @@ Values are freed after their last use, so a chain of ops over a large array need
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from xdsl.dialects.builtin import SymbolRefAttr, TupleType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.hlo import routines
-from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
+from xla_emitters.dialects.hlo.base import Call, HloOp, integers, written_at
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
@@ -134,17 +135,24 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
 
 
 def evaluate_bounds(
-    computation: ComputationOp, inputs: Sequence[Any], *, most_iterations: int = MOST_ITERATIONS
+    computation: ComputationOp,
+    inputs: Sequence[Any],
+    *,
+    most_iterations: int = MOST_ITERATIONS,
+    any_order: bool = False,
 ) -> list[Bounds]:
     """What is admissible for each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
 
     inputs, most_iterations   as for `evaluate`
+    any_order                 reductions may combine in any order: they are none of XLA's fusions
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
     tape = Tape() if is_plain and is_worth_a_tape(computation) else None
     found = _leaves(
-        _Carrying(computation, tape, most_iterations=most_iterations).of(computation, known, is_outward=False)
+        _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order).of(
+            computation, known, is_outward=False
+        )
     )
     if tape is None:
         return found
@@ -158,12 +166,19 @@ class _Carrying:
     around           the computation that is evaluated
     tape             records the steps, and narrows their bounds, if it is there
     most_iterations  the limit of every single loop
+    any_order        reductions may combine in any order
     """
 
     def __init__(
-        self, around: ComputationOp, tape: Tape | None = None, *, most_iterations: int = MOST_ITERATIONS
+        self,
+        around: ComputationOp,
+        tape: Tape | None = None,
+        *,
+        most_iterations: int = MOST_ITERATIONS,
+        any_order: bool = False,
     ) -> None:
         self.around = around
+        self.any_order = any_order
         self.tape = tape
         self.most_iterations = most_iterations
         self._schedules = dict[ComputationOp, _Schedule]()
@@ -291,6 +306,8 @@ class _Carrying:
 
     def _chain_of(self, op: ReduceOp) -> int | None:
         """How many combinations in a row, where threads share the reduction; else it goes in the reference's order."""
+        if self.any_order:
+            return math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
         inside = op.parent_op()
         assert isinstance(inside, ComputationOp)
         if inside not in self._chains:

@@ -10,10 +10,11 @@ print(sizes.report())                         symbols, their sources, the guards
 arrays    an array as the walk sees it            numbers   integer arithmetic on sizes: the shape operands
 rules     sizes of each op's result               walk      a module from its entry: calls, loops, branches
 symbols   names of symbols, from JAX's text       program   sizes, guards and report of a program
-specialize  a program at fixed sizes
+names     sizes as text, for IR                   specialize  a program at fixed sizes
 """
 
+from xla_emitters.sizes.names import SizeNames
 from xla_emitters.sizes.program import Argument, ProgramGuards, Sizes, sizes_of
 from xla_emitters.sizes.specialize import specialize
 
-__all__ = ["Argument", "ProgramGuards", "Sizes", "sizes_of", "specialize"]
+__all__ = ["Argument", "ProgramGuards", "SizeNames", "Sizes", "sizes_of", "specialize"]

@@ -325,6 +325,11 @@ class Walk:
             return elements
         return tuple(self._arithmetic.data() if number is None else number for number in elements or (None,) * count)
 
+    @property
+    def changing(self) -> list[AxisKey]:
+        """Axes of loops and branches that need not have the same size each time."""
+        return [key for key in self._open if isinstance(key, tuple)]
+
     def size(self, key: AxisKey) -> Size | None:
         return self.axes.size_of(key)
 

@@ -37,6 +37,7 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.check import Verdict
+    from xla_emitters.pipelines.program_kernels import SizedKernel
     from xla_emitters.pipelines.programs import DynamicProgram
 
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
@@ -177,21 +178,39 @@ def list_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints a line for each op that works on data."""
     from xla_emitters.pipelines.program_listing import list_program as listed
 
-    program = compiled(options, text, name, "hlo")
-    listing = listed(program.module)
+    program = compiled(options, text, name)
+    listing = listed(program.at("hlo"))
+    kernels, refused_because = _kernels_of(program)
     if options.json:
-        print(json.dumps({"target": options.target, **listing.to_json()}, indent=2))
+        rows_of_kernels = [
+            {**kernel.to_json(), "computation": "ENTRY", "emitter": kernel.schedule, "supported": True, "reason": ""}
+            for kernel in kernels
+        ]
+        data = {"target": options.target, "kernels": rows_of_kernels, **listing.to_json()}
+        print(json.dumps(data | ({"no_kernels": refused_because} if refused_because else {}), indent=2))
         return 0
+    for kernel in kernels:
+        print(kernel)
     rows = [(op.name, op.computation, op.type, op.function or op.opcode, op.reason) for op in listing.ops]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     for row in rows:
         print("  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip())
     refused = sum(not op.supported for op in listing.ops)
+    why = f" ({refused_because})" if refused_because else ""
+    calls = len(listing.library_calls)
     print(
-        f"{counted(0, 'kernel')}, {counted(len(listing.library_calls), 'library call')}, "
-        f"{counted(len(listing.ops) - len(listing.library_calls), 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
+        f"{counted(len(kernels), 'kernel')}{why}, {counted(calls, 'library call')}, "
+        f"{counted(len(listing.ops) - calls, 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
     )
     return 0
+
+
+def _kernels_of(program: DynamicProgram) -> tuple[Sequence[SizedKernel], str]:
+    """The kernels, and why there are none where something has no code of ours."""
+    try:
+        return program.kernels, ""
+    except Unsupported as error:
+        return (), error.message
 
 
 def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
@@ -249,9 +268,17 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
         )
     refuse(options, sanitize="--sanitize", access_report="--access-report")
     if options.platform == "cuda":
-        raise UsageError("programs run on the CPU: no kernels are made of them yet", stage="run", help="--platform cpu")
+        raise UsageError(
+            "programs run on the CPU: from here, their kernels are not launched on a GPU yet",
+            stage="run",
+            help="--platform cpu",
+        )
     if inputs:
         refuse_sizes_with_inputs(options)
+    if options.stage is not None:
+        from xla_emitters.pipelines.programs import executable_stage
+
+        executable_stage(options.stage, "run")
     if outputs.count("-") > 1:
         raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
     if options.json and "-" in outputs:
@@ -302,7 +329,11 @@ def _compile_and_run(
     finally:
         if options.json:
             calls = len(list_program(program.source).library_calls)
-            counts = {"compiles": COMPILATIONS.made - before, "kernels": 0, "library_calls": calls}
+            counts = {
+                "compiles": COMPILATIONS.made - before,
+                "kernels": len(_kernels_of(program)[0]),
+                "library_calls": calls,
+            }
             print(json.dumps({**counts, "runs": rows}), flush=True)
     return 0
 

@@ -6,13 +6,8 @@
     %r = shuffle_reduce(%a) to 2 combiner=@add    ->   %b = gpu.shuffle down %a, 2, 32;  %c = pure_call @add(%a, %b)
                                                        %d = gpu.shuffle down %c, 1, 32;  %r = pure_call @add(%c, %d)
 
-A shuffle moves 32 bits. A value of another width is moved as one or more words:
-
-    f64    bitcast to i64, to vector<2xi32>; each word; back           i8, bf16   bitcast to i8 / i16, extui to i32; trunci, bitcast back
-    complex   its real and its imaginary part, each by the rule of its type
-
-A width between these is extended to the next multiple of 32: 24 bits to 32, 40 bits to 64. The pass does not check that the source lane
-exists: a lane without one gets its own value back, and its result is unused. `warp_size` is the number of lanes.
+A shuffle moves 32 bits; `dialects/shuffles` moves values of other widths. The pass does not check that the source lane exists: a lane
+without one gets its own value back, and its result is unused. `warp_size` is the number of lanes.
 Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 """
 
@@ -23,29 +18,21 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, complex, scf, tensor, vector
+from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    ComplexType,
     IntegerAttr,
-    IntegerType,
     ModuleOp,
-    VectorType,
     i32,
 )
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
-from xla_emitters.dialects.mlir.vector import FromElementsOp
+from xla_emitters.dialects.mlir.gpu import ShuffleMode
+from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
-
-WORD = 32
-"""Bits that one shuffle moves."""
 
 
 @dataclass(frozen=True)
@@ -113,56 +100,15 @@ def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
     if distance & (distance - 1) or distance >= warp_size:
         why = f"{op.name}: the distance is {distance} lanes, but must be a power of two below {warp_size}"
         raise refusal(LowerXlaToScfPass.name, op, why)
+    for value in op.arguments:
+        if not can_shuffle(value.type):
+            raise refusal(LowerXlaToScfPass.name, op, f"{op.name}: cannot shuffle values of type {value.type}")
     builder = located_builder(InsertPoint.before(op), op)
     width = builder.insert(arith.ConstantOp(IntegerAttr(warp_size, i32))).result
     values: Sequence[SSAValue] = op.arguments
     while distance:
         offset = builder.insert(arith.ConstantOp(IntegerAttr(distance, i32))).result
-        others = [_shuffled(builder, op, value, offset, width) for value in values]
+        others = [shuffled(builder, ShuffleMode.Down, value, offset, width) for value in values]
         values = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types)).results
         distance //= 2
     Rewriter.replace_op(op, (), values)
-
-
-def _shuffled(builder: Builder, op: Operation, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
-    """The `value` of the lane whose number is higher by `offset`."""
-    value_type = value.type
-    if isa(value_type, ComplexType):
-        parts = [builder.insert(part(value)).result for part in (complex.ReOp, complex.ImOp)]
-        real, imaginary = (_shuffled(builder, op, part, offset, width) for part in parts)
-        return builder.insert(complex.CreateOp(real, imaginary, value_type)).results[0]
-    if not isa(value_type, IntegerType | AnyFloat):
-        raise refusal(LowerXlaToScfPass.name, op, f"{op.name}: cannot shuffle values of type {value_type}")
-    bits = value_type.bitwidth
-    if bits == WORD:
-        return _shuffled_word(builder, value, offset, width)
-    words = -(-bits // WORD)
-    exact, whole = IntegerType(bits), IntegerType(WORD * words)
-    integer = value if value_type == exact else builder.insert(arith.BitcastOp(value, exact)).result
-    padded = integer if exact == whole else builder.insert(arith.ExtUIOp(integer, whole)).result
-    moved = (
-        _shuffled_word(builder, padded, offset, width)
-        if words == 1
-        else _shuffled_words(builder, padded, offset, width)
-    )
-    cut = moved if exact == whole else builder.insert(arith.TruncIOp(moved, exact)).result
-    return cut if value_type == exact else builder.insert(arith.BitcastOp(cut, value_type)).result
-
-
-def _shuffled_words(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
-    """Shuffles an integer of several words, word by word."""
-    assert isa(value.type, IntegerType)
-    integer_type = IntegerType(value.type.bitwidth)
-    count = integer_type.bitwidth // WORD
-    many, one = VectorType(i32, [count]), VectorType(integer_type, [1])
-    lone = builder.insert(FromElementsOp([value], one)).dest
-    vector_of_words = builder.insert(vector.BitcastOp(lone, many)).result
-    words = [builder.insert(vector.ExtractOp(vector_of_words, [n], i32)).result for n in range(count)]
-    moved = [_shuffled_word(builder, word, offset, width) for word in words]
-    together = builder.insert(FromElementsOp(moved, many)).dest
-    back = builder.insert(vector.BitcastOp(together, one)).result
-    return builder.insert(vector.ExtractOp(back, [0], integer_type)).result
-
-
-def _shuffled_word(builder: Builder, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
-    return builder.insert(ShuffleOp(ShuffleMode.Down, value, offset, width)).shuffle_result

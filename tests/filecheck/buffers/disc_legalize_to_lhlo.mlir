@@ -1,18 +1,18 @@
 // RUN: xla-emitters-opt --split-input-file -p disc-legalize-to-lhlo %s | filecheck %s
 
-// A value becomes a buffer of the sizes that its op gives; a size of an argument is asked for once.
+// A value becomes a buffer of the sizes that its op gives; a size of an argument is asked for once. Their names are attributes.
 hlo.computation @main entry {
   %x = hlo.parameter 0 {name = "x"} : tensor<?x4xf32>
   %a = hlo.abs %x {name = "a"} : tensor<?x4xf32>
   %y = hlo.negate %a {name = "y"} : tensor<?x4xf32>
   hlo.return %y : tensor<?x4xf32>
 }
-// CHECK-LABEL: func.func @main(%x: memref<?x4xf32, "gpu">) -> memref<?x4xf32, "gpu"> {
+// CHECK-LABEL: func.func @main(%x: memref<?x4xf32, "gpu"> {disc.sizes = ["d0", "4"]}) -> memref<?x4xf32, "gpu"> {
 // CHECK-NEXT:    %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-NEXT:    %[[N:.*]] = memref.dim %x, %[[ZERO]]
-// CHECK-NEXT:    %a = memref.alloc(%[[N]]) : memref<?x4xf32, "gpu">
+// CHECK-NEXT:    %a = memref.alloc(%[[N]]) {disc.sizes = ["d0", "4"]} : memref<?x4xf32, "gpu">
 // CHECK-NEXT:    lmhlo.abs %x -> %a {name = "a"}
-// CHECK-NEXT:    %y = memref.alloc(%[[N]]) : memref<?x4xf32, "gpu">
+// CHECK-NEXT:    %y = memref.alloc(%[[N]]) {disc.sizes = ["d0", "4"]} : memref<?x4xf32, "gpu">
 // CHECK-NEXT:    lmhlo.negate %a -> %y {name = "y"}
 // CHECK-NEXT:    memref.dealloc %a
 // CHECK-NEXT:    return %y
@@ -52,7 +52,7 @@ hlo.computation @main entry {
 // CHECK-NEXT:    lmhlo.reshape %n -> %s {disc.device = "cpu", name = "s"}
 // CHECK-NEXT:    %[[L:.*]] = memref.load %s
 // CHECK-NEXT:    %[[SIZE:.*]] = arith.index_cast %[[L]] : i32 to index
-// CHECK-NEXT:    %y = memref.alloc(%[[SIZE]]) : memref<?xf32, "gpu">
+// CHECK-NEXT:    %y = memref.alloc(%[[SIZE]]) {disc.sizes = ["d0"]} : memref<?xf32, "gpu">
 // CHECK-NEXT:    lmhlo.dynamic_iota %s -> %y
 
 // -----
@@ -68,7 +68,7 @@ hlo.computation @main entry {
 // CHECK:         %[[D:.*]] = memref.dim %x
 // CHECK-NEXT:    %[[THREE:.*]] = arith.constant 3 : index
 // CHECK-NEXT:    %[[SUM:.*]] = arith.addi %[[D]], %[[THREE]] : index
-// CHECK-NEXT:    %c = memref.alloc(%[[SUM]])
+// CHECK-NEXT:    %c = memref.alloc(%[[SUM]]) {disc.sizes = ["d0 + 3", "2"]}
 
 // -----
 

@@ -57,3 +57,39 @@ func.func @main(%i: i32, %x: memref<4xf32, "gpu">, %y: memref<4xf32, "gpu">) -> 
 // CHECK-NEXT:    cf.br ^[[END]](%[[S]]
 // CHECK-NEXT:  ^[[END]](%[[R:.*]]: memref
 // CHECK-NEXT:    return %[[R]]
+
+// -----
+
+// A choice of the host, with one inside; a choice that is part of a kernel stays.
+func.func @main(%x: memref<4xf32, "gpu">, %p: i1, %q: i1) {
+  scf.if %p {
+    scf.if %q {
+      lmhlo.abs %x -> %x {name = "a"} : (memref<4xf32, "gpu">) -> memref<4xf32, "gpu">
+    }
+  } else {
+    "lmhlo.fusion"() ({
+      scf.if %q {
+        %c0 = arith.constant 0 : index
+        %v = memref.load %x[%c0] : memref<4xf32, "gpu">
+        memref.store %v, %x[%c0] : memref<4xf32, "gpu">
+      }
+      lmhlo.terminator
+    }) : () -> ()
+  }
+  return
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    cf.cond_br %p, ^[[THEN:.*]], ^[[ELSE:.*]]
+// CHECK-NEXT:  ^[[THEN]]:
+// CHECK-NEXT:    cf.cond_br %q, ^[[INNER:.*]], ^[[NEXT:.*]]
+// CHECK-NEXT:  ^[[INNER]]:
+// CHECK-NEXT:    lmhlo.abs
+// CHECK-NEXT:    cf.br ^[[NEXT]]
+// CHECK-NEXT:  ^[[NEXT]]:
+// CHECK-NEXT:    cf.br ^[[END:.*]]
+// CHECK-NEXT:  ^[[ELSE]]:
+// CHECK-NEXT:    "lmhlo.fusion"()
+// CHECK-NEXT:      scf.if %q
+// CHECK:         cf.br ^[[END]]
+// CHECK-NEXT:  ^[[END]]:
+// CHECK-NEXT:    return

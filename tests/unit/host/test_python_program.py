@@ -132,3 +132,72 @@ def test_what_has_no_row_is_named() -> None:
         python_program(parse_ir(text, allow_unregistered=True))
     with pytest.raises(UsageError, match="no function on buffers"):
         python_program(parse_ir("module {}"))
+
+
+LOOPS = """
+func.func @main(%x: memref<?xf32>) -> memref<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %y = memref.alloc(%n) : memref<?xf32>
+  %some = arith.cmpi ne, %n, %c0 : index
+  scf.if %some {
+    "lmhlo.fusion"() ({
+      scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+        %v = memref.load %x[%i] : memref<?xf32>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %y[%i] : memref<?xf32>
+        scf.reduce
+      }
+      lmhlo.terminator
+    }) {fusion_name = "twice"} : () -> ()
+  }
+  return %y : memref<?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("elements", [0, 3])
+def test_a_fusion_of_loops_is_one_call(elements: int) -> None:
+    source = python_program(parse_ir(LOOPS)).source
+    assert "    if some:\n        loops_twice(0, n, 1, x, y)\n    return" in source
+    x = np.arange(elements, dtype=np.float32)
+    np.testing.assert_array_equal(run(LOOPS, x)[0], 2 * x)
+
+
+FUSED = """
+func.func @main(%x: memref<?xf32>) -> memref<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %rest = arith.remsi %n, %c4 : index
+  %fits = arith.cmpi eq, %rest, %c0 : index
+  %t = memref.alloc(%n) : memref<?xf32>
+  %y = memref.alloc(%n) : memref<?xf32>
+  scf.if %fits {
+    "lmhlo.fusion"() <{fusion_name = "by_four"}> ({
+      lmhlo.abs %x -> %t {name = "t"} : (memref<?xf32>) -> memref<?xf32>
+      lmhlo.negate %t -> %y {name = "y"} : (memref<?xf32>) -> memref<?xf32>
+      lmhlo.terminator
+    }) : () -> ()
+  } else {
+    lmhlo.abs %x -> %y {name = "z"} : (memref<?xf32>) -> memref<?xf32>
+  }
+  memref.dealloc %t : memref<?xf32>
+  return %y : memref<?xf32>
+}
+"""
+
+
+def test_a_fusion_is_its_ops_and_a_choice_is_one_of_python() -> None:
+    assert (
+        "    if fits:\n"
+        "        # by_four\n"
+        "        lmhlo_abs_t(x, t)\n"
+        "        lmhlo_negate_y(t, y)\n"
+        "    else:\n"
+        "        lmhlo_abs_z(x, y)\n"
+    ) in python_program(parse_ir(FUSED)).source
+    for count, sign in ((8, -1), (7, 1)):
+        x = np.arange(-3, count - 3, dtype=np.float32)
+        np.testing.assert_array_equal(run(FUSED, x)[0], sign * np.abs(x))

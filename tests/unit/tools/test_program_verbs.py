@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools_here import PTX, needs
 
 from xla_emitters.pipelines.passes import PROGRAM_STAGES
 from xla_emitters.tools.main import main
@@ -26,7 +27,7 @@ def test_several_pairs_are_run_with_one_compilation(tmp_path: Path, capsys: pyte
     pairs = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5)]
     assert main(["run", HALVES, *pairs, "--json"]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (said["compiles"], said["kernels"], said["library_calls"]) == (1, 0, 0)
+    assert (said["compiles"], said["kernels"], said["library_calls"]) == (1, 2, 0)
     assert [run["sizes"] for run in said["runs"]] == [{"b": 1, "s": 2}, {"b": 2, "s": 5}]
     assert all(run["ok"] for run in said["runs"])
     with np.load(tmp_path / "b.out.npz") as found:
@@ -80,7 +81,7 @@ def test_a_program_without_unknown_sizes_needs_neither(capsys: pytest.CaptureFix
     assert "r4 = f32[0,3]" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("stage", PROGRAM_STAGES)
+@pytest.mark.parametrize("stage", PROGRAM_STAGES[:-1])
 def test_every_stage_runs_and_is_printed(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 0
     assert "bit-identical to the NumPy reference" in capsys.readouterr().out
@@ -91,7 +92,7 @@ def test_every_stage_runs_and_is_printed(stage: str, capsys: pytest.CaptureFixtu
 
 def test_check_runs_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", OUTER, LITERALS, "--sizes", "b=2,s=3"]) == 0
-    assert f"{', '.join(PROGRAM_STAGES[1:])}: 7 of 7 elements" in capsys.readouterr().out
+    assert f"{', '.join(PROGRAM_STAGES[1:-1])}: 7 of 7 elements" in capsys.readouterr().out
 
 
 def test_explain_says_symbols_guards_and_memory(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +113,18 @@ def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) ->
     data = json.loads(capsys.readouterr().out)
     assert [call["function"] for call in data["library_calls"]] == ["gemm"] * 4
     assert data["library_calls"][1]["type"] == "f32[b,4,s,s]"
-    assert data["kernels"] == []
+    assert [kernel["schedule"] for kernel in data["kernels"]].count("stitch") >= 1
+    assert all(kernel["supported"] and kernel["block"] == [256, 1, 1] for kernel in data["kernels"])
+
+
+@needs(*PTX)
+def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", OUTER]) == 0
+    code = capsys.readouterr().out
+    assert main(["list", OUTER, "--json"]) == 0
+    names = [kernel["name"] for kernel in json.loads(capsys.readouterr().out)["kernels"]]
+    assert names
+    assert all(f".entry {name}(" in code for name in names)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +135,7 @@ def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) ->
         (["run", OUTER, "--platform", "cuda"], "programs run on the CPU"),
         (["run", OUTER, "--inputs", "a.npz", "--sizes", "b=1"], "the arrays have sizes"),
         (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
-        (["compile", OUTER, "--stage", "ptx"], "a program has no stage 'ptx'"),
+        (["run", OUTER, "--sizes", "b=1,s=1", "--stage", "ptx"], "no CPU runs the stage 'ptx'"),
         (["check", OUTER, "--stages", "scf"], "a program has no stage 'scf'"),
         (["run", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["check", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),

@@ -59,7 +59,10 @@ def by_relations(op: HloOp, operands: Sequence[Bounds], found: Bounds) -> Bounds
         return _mean(op, operands, found)
     if not isinstance(op, ElementwiseOp) or op.opcode not in ("subtract", "divide"):
         return found
-    known = np.logical_and.reduce([np.isfinite(end) for bounds in operands for end in bounds.ends])
+    # An operand of a program may be a scalar beside arrays.
+    known = np.logical_and.reduce(
+        np.broadcast_arrays(*(np.isfinite(end) for bounds in operands for end in bounds.ends))
+    )
     if op.opcode == "subtract":
         if _largest_of(op.result) is None:
             return found

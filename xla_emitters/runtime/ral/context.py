@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,10 +44,29 @@ class Counters:
     live: int = 0
 
 
-class Context:
-    """What a loaded program keeps."""
+class Kernels(Protocol):
+    """The kernels of a program, on a platform: found by name, made ready before the first launch."""
 
-    def __init__(self) -> None:
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        """Launches a kernel on arrays and numbers. raises DataError, ExecutionError"""
+        ...
+
+
+class Context:
+    """What a loaded program keeps.
+
+    kernels  those that it launches; None for a program without any
+    """
+
+    def __init__(self, kernels: Kernels | None = None) -> None:
+        self.kernels = kernels
         self._ended = Counters()
         self._going_on = set[Call]()
 
@@ -118,6 +137,22 @@ class Call:
         """How many buffers there are."""
         shared = {id(memory): memory for memory in self._shared.values()}
         return len(self._names) - len(self._shared) + sum(memory.is_counted for memory in shared.values())
+
+    # -------------------------------------------------------------------------------------------------------- kernels
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        """Launches the kernel of that name; a grid without blocks is none."""
+        if self.context.kernels is None:
+            raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
+        if all(grid):
+            self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
 
     # --------------------------------------------------------------------------------------------- inputs and outputs
 

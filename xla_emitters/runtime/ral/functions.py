@@ -9,6 +9,7 @@ Buffers of both devices are NumPy arrays here, so copies between them are copies
     h2d, d2h, d2d, h2h               copies                                    ral_gemm       products of matrices, in batches
     sync_on_stream                   waits for the device                      ral_conv       convolutions
     topk, ral_rng                    the largest elements; random bits
+    ral_kernel_launch                a kernel of the program, by its name
 
 Products and convolutions are those of room `library`: of f16 and bf16 they add in f32, and round once.
 Source: docs/reference/4 4.5.
@@ -113,6 +114,15 @@ def _const(name: RalName, constants: Constants) -> Function:
         if (found := loaded.get(index)) is None:
             found = loaded[index] = constants.get(text, held)
         return found
+
+    return run
+
+
+def _launch(name: RalName, constants: Constants) -> Function:
+    def run(ctx: Call, stream: None, *arguments: Any) -> None:
+        x, y, z, *rest = arguments
+        threads_x, threads_y, threads_z, shared, *values, kernel = rest
+        ctx.launch(kernel, (x, y, z), (threads_x, threads_y, threads_z), shared, values)
 
     return run
 
@@ -261,6 +271,7 @@ MAKERS: Mapping[str, Maker] = {
     "ral_const": _const,
     "ral_conv": _conv,
     "ral_gemm": _gemm,
+    "ral_kernel_launch": _launch,
     "ral_rng": _rng,
     "sync_on_stream": _sync,
     "topk": _top_k,

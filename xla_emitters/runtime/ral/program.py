@@ -15,41 +15,44 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, Context
+from xla_emitters.runtime.ral.context import Call, Context, Kernels
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.reference import call_beside
+from xla_emitters.runtime.simt.loops import compile_loops
 
 
 class LoadedProgram:
     """A host program with a context of its own.
 
     source     Python that defines `main(ctx, ...)`
-    functions  the buffer ops that its globals carry out
+    functions  the buffer ops that its globals carry out, and the fusions whose loops they run
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
+    kernels    what it launches; None: nothing
     """
 
     def __init__(
         self,
         source: str,
-        functions: Mapping[str, BufferOp],
+        functions: Mapping[str, BufferOp | FusionOp],
         dtypes: Mapping[str, str],
         constants: Constants,
+        kernels: Kernels | None = None,
     ) -> None:
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
-        scope |= {name: function_of(op, call_beside(op)) for name, op in functions.items()}
+        scope |= {name: _function(op) for name, op in functions.items()}
         scope["ral"] = partial(function_named, constants=constants)
         exec(compile(source, HOST_PROGRAM, "exec"), scope)
         self._source = source
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1
-        self.context = Context()
+        self.context = Context(kernels)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError."""
@@ -72,3 +75,8 @@ class LoadedProgram:
             raise
         call.end()
         return [call.outputs[number] for number in range(len(call.outputs))]
+
+
+def _function(op: BufferOp | FusionOp) -> Callable[..., None]:
+    """What carries out an op on buffers, or the loops of a fusion."""
+    return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))

@@ -30,7 +30,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.traits import IsTerminator
+from xdsl.traits import IsTerminator, SymbolTable
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
@@ -327,7 +327,7 @@ def symbols_of(module: ModuleOp) -> dict[str, FunctionOp | llvm.GlobalOp]:
                 if isinstance(op, func.FuncOp | llvm.FuncOp | llvm.GlobalOp):
                     ids = declared_by(op)
                     found[op.sym_name.data] = op if ids is None else ids.definition(op.location)
-                else:
+                elif op.has_trait(SymbolTable):
                     pending.append(op)
     return found
 

@@ -106,7 +106,7 @@ def execute(
     with np.errstate(all="ignore"), _deep_calls(module):
         entry = Entry.of(module, launch, results, followed(RULES, watchers))
         bound = entry.bind(arguments)
-        for chunk in _chunks(entry.launch, blocks, chunk_blocks):
+        for chunk in chunks(entry.launch, blocks, chunk_blocks):
             entry.run(Memory(entry.launch, chunk, watchers), bound, max_rounds)
     for argument in bound:
         argument.unpack()
@@ -182,6 +182,10 @@ class Writes(Watcher):
 # ---------------------------------------------------------------------------------------------- arguments
 
 
+_DEFAULT_ALIGNMENT = 256
+"""Bytes, for a buffer whose argument states no alignment: that of allocators."""
+
+
 @dataclass
 class Argument:
     """A caller's array and the memory that the kernel sees.
@@ -221,6 +225,29 @@ class Argument:
             words = of_bytes.view(f"u{word}") != 0
             flags = words if word == self.array.itemsize else words[::2] | words[1::2]
         return flags.reshape(self.array.shape)
+
+
+def memory_of(
+    array: Array,
+    packed: dict[int, Array],
+    padded: dict[int, Array],
+    alignment: int = _DEFAULT_ALIGNMENT,
+    *,
+    writable: bool | None = None,
+) -> Argument:
+    """The memory behind a pointer to an array, which is C-contiguous.
+
+    packed, padded  memory that was made so far, by the address of its array: arguments that are one array share it
+    writable        None: if the array is
+    """
+    writable = array.flags.writeable if writable is None else writable
+    data, bits, padding = array.reshape(-1).view(np.uint8), _PACKED_BITS.get(array.dtype), 0
+    if bits:
+        data = packed.setdefault(array.ctypes.data, packed_bytes(data, bits))
+    if writable and (padding := -data.size % WORD_BYTES):
+        whole = np.concatenate([data, np.zeros(padding, np.uint8)])
+        data = padded.setdefault(array.ctypes.data, whole)
+    return Argument(array, data, bits, None, alignment, writable, padding)
 
 
 WORD_BYTES = 4
@@ -290,7 +317,7 @@ class Entry:
         if writable and not array.flags.writeable:
             raise DataError(f"{what} is a result, but cannot be written", stage="simt")
         alignment = _number(attributes.get("llvm.align")) or _DEFAULT_ALIGNMENT
-        data, bits, padding = array.reshape(-1).view(np.uint8), None, 0
+        data = array.reshape(-1).view(np.uint8)
         if isa(ir_type, TensorType[Attribute]):
             form = form_of(ir_type)
             wanted = int(np.prod(ir_type.get_shape(), dtype=np.int64))
@@ -303,16 +330,11 @@ class Entry:
             return Argument(array, data, None, ir_type, alignment, writable)
         if not isinstance(ir_type, LLVMPointerType):
             raise Unsupported(f"{what} is {ir_type}: neither a tensor nor a pointer", stage="simt")
-        if bits := _PACKED_BITS.get(array.dtype):
-            # Two arguments with one array share its packed memory too.
-            data = packed.setdefault(array.ctypes.data, packed_bytes(data, bits))
-        if writable and (padding := -data.size % WORD_BYTES):
-            whole = np.concatenate([data, np.zeros(padding, np.uint8)])
-            data = padded.setdefault(array.ctypes.data, whole)
+        found = memory_of(array, packed, padded, alignment, writable=writable)
         wanted = _number(attributes.get("llvm.dereferenceable"))
-        if data.size < wanted:
-            raise DataError(f"{what} is {wanted} bytes, but the array has {data.size}", stage="simt")
-        return Argument(array, data, bits, None, alignment, writable, padding)
+        if found.data.size < wanted:
+            raise DataError(f"{what} is {wanted} bytes, but the array has {found.data.size}", stage="simt")
+        return found
 
     def run(self, memory: Memory, arguments: Sequence[Argument], max_rounds: int | None) -> None:
         """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
@@ -337,15 +359,13 @@ class Entry:
                 )
 
 
-_DEFAULT_ALIGNMENT = 256
-"""Bytes, for a buffer whose argument states no alignment: that of allocators."""
-
-
 def _number(attribute: Attribute | None) -> int:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
-def _chunks(launch: Launch, blocks: Sequence[int] | range | None, chunk_blocks: int | None) -> Iterator[Array]:
+def chunks(
+    launch: Launch, blocks: Sequence[int] | range | None = None, chunk_blocks: int | None = None
+) -> Iterator[Array]:
     """Linear block numbers of each chunk. raises DataError for a block that the grid does not have."""
     chosen = np.asarray(range(launch.blocks) if blocks is None else blocks, dtype=np.int64)
     if chosen.size and (chosen.min() < 0 or chosen.max() >= launch.blocks):

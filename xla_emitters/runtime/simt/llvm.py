@@ -506,6 +506,7 @@ def _global_buffer(machine: Machine, name: str, op: llvm.GlobalOp) -> Buffer:
     if op.alignment:
         alignment = op.alignment.value.data
     if op.addr_space.value.data == _SHARED_ADDRESS_SPACE:
+        size = size or machine.memory.launch_shared_bytes
         return machine.memory.allocate(f"@{name}", Space.SHARED, size, alignment)
     value = op.value
     if isinstance(value, llvm.ZeroAttr):

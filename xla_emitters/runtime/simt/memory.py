@@ -115,6 +115,7 @@ class Memory:
     watchers   told of each access
     changes    writes and barriers so far: while it is the same, memory is the same
     changeable_reads   reads so far of buffers that can be written
+    launch_shared_bytes   shared memory of a block that the launch adds: the size of a shared global without elements
     """
 
     launch: Launch
@@ -124,6 +125,7 @@ class Memory:
     of_op: dict[Operation, Buffer] = field(default_factory=dict[Operation, Buffer])
     changes: int = 0
     changeable_reads: int = 0
+    launch_shared_bytes: int = 0
 
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""

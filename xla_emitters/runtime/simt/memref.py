@@ -1,7 +1,7 @@
 """`memref`: memory that ops read and write in place. A memref is held as a `Tensor`; all its values refer to the current memory.
 
     memref.alloca() : memref<4xf32>                                a private buffer of each thread; alloc too
-    memref.alloca() : memref<4xf32, #gpu.address_space<workgroup>> one of each block; also memory space 3
+    memref.alloca() : memref<4xf32, #gpu.address_space<workgroup>> one of each block; also memory space 3, and of a size known at run time
     memref.get_global @g                                           one for all
 
 Only row-major memrefs without an offset: a view with an offset or other strides raises Unsupported.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import numpy as np
 from xdsl.dialects import memref
@@ -28,7 +29,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS, INTEGER_OPS, dense_values
 from xla_emitters.runtime.simt.atomics import instances, take_turns
@@ -62,19 +63,31 @@ def _space_of(memref_type: MemRefType) -> Space:
 
 
 @RULES.op(memref.AllocOp, memref.AllocaOp)
-def allocate(op: memref.AllocOp | memref.AllocaOp) -> Callable[[Machine], Tensor]:
-    form, shape = _type_of(op, op.memref.type)
+def allocate(op: memref.AllocOp | memref.AllocaOp) -> Kernel:
     assert isa(op.memref.type, MemRefType)
-    space, size = _space_of(op.memref.type), int(np.prod(shape)) * form.size
+    space = _space_of(op.memref.type)
+    if space is Space.SHARED and isinstance(op.memref.type.layout, NoneAttr):
+        form, shape = form_of(op.memref.type.element_type), op.memref.type.get_shape()
+    else:
+        form, shape = _type_of(op, op.memref.type)
     alignment = op.alignment.value.data if isa(op.alignment, IntegerAttr) else form.size
 
-    def run(machine: Machine) -> Tensor:
+    def run(machine: Machine, *sizes: Array) -> Tensor:
+        left = iter(sizes)
+        extents = [extent if extent >= 0 else one_size(machine, next(left)) for extent in shape]
+
         def fresh() -> Buffer:
-            return machine.memory.allocate(op.name, space, size, alignment)
+            return machine.memory.allocate(op.name, space, prod(extents) * form.size, alignment)
 
         # Shared memory is allocated once for all threads of a block.
         buffer = machine.memory.once(op, fresh) if space is Space.SHARED else fresh()
-        return machine.tensor(buffer, form, shape, row_major_strides(shape))
+        return machine.tensor(buffer, form, tuple(extents), row_major_strides(extents))
+
+    def one_size(machine: Machine, size: Array) -> int:
+        found = machine.uniform(size)
+        if found is None:
+            raise ExecutionError(f"{op.name} allocates shared memory of another size in each thread", stage="simt")
+        return found
 
     return run
 

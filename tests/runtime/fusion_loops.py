@@ -1,0 +1,134 @@
+"""Runs the loops that a schedule writes for one fusion: what the host computes around it in Python, the loops on the CPU.
+
+    run(text, emit_row_reduction_schedule1, x=..., zero=..., y=...)
+
+`text` has a function @main with one `lmhlo.fusion`; its arguments are given by name, and the ones that are written are results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.verification import verify_ir
+from xla_emitters.dtypes import Array
+from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.runtime.simt.loops import compile_loops
+from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
+from xla_emitters.runtime.simt.sanitizer import Sanitizer
+
+Schedule = Callable[[FusionLoops], None]
+
+
+def scheduled(text: str, schedule: Schedule) -> ModuleOp:
+    """The module after the schedule wrote the loops of its fusion; roots are the ops that write arguments."""
+    module = parse_ir(text)
+    (fusion,) = [op for op in module.walk() if isinstance(op, FusionOp)]
+    roots = [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+    schedule(FusionLoops(fusion, [op for op in roots if isinstance(op.outputs[0].owner, Block)]))
+    for op in [inner for inner in module.walk(reverse=True) if isinstance(inner, BufferOp)]:
+        Rewriter.erase_op(op)
+    verify_ir(module)
+    return module
+
+
+class OneForEachLaunch(Watcher):
+    """A sanitizer for each launch: the end of one orders all of its accesses before the next."""
+
+    def __init__(self) -> None:
+        self.sanitizer = Sanitizer()
+
+    def begin(self, memory: Memory) -> None:
+        if memory.blocks[0] == 0:
+            self.sanitizer = Sanitizer()
+        self.sanitizer.begin(memory)
+
+    def access(self, memory: Memory, access: Access) -> None:
+        self.sanitizer.access(memory, access)
+
+    def barrier(self, memory: Memory, active: Array | None) -> None:
+        self.sanitizer.barrier(memory, active)
+
+    def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
+        self.sanitizer.exchange(memory, op, absent, active)
+
+
+def run(module: ModuleOp, watchers: Sequence[Watcher] | None = None, **given: Array) -> None:
+    """Runs @main; by default under the sanitizer."""
+    (main,) = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    host = Host([OneForEachLaunch()] if watchers is None else watchers)
+    for argument in main.body.block.args:
+        host.values[argument] = given[argument.name_hint or ""]
+    host.run(main.body.block)
+
+
+class Host:
+    """Carries out the ops around loops.
+
+    allocated   all bytes of temporary buffers
+    """
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self.values: dict[SSAValue, Any] = {}
+        self.watchers = watchers
+        self.allocated = 0
+
+    def run(self, block: Block) -> None:
+        for op in block.ops:
+            match op:
+                case FusionOp():
+                    loops = compile_loops(op)
+                    loops(*[self.values[value] for value in loops.captured], watchers=self.watchers)
+                case scf.IfOp():
+                    taken = op.true_region if self.values[op.cond] else op.false_region
+                    if taken.blocks:
+                        self.run(taken.block)
+                case memref.AllocOp():
+                    made = self.allocate(op)
+                    self.allocated += made.nbytes
+                    self.values[op.memref] = made
+                case memref.DeallocOp() | scf.YieldOp() | func.ReturnOp():
+                    pass
+                case _:
+                    self.values[op.results[0]] = self.number(op)
+
+    def allocate(self, op: memref.AllocOp) -> Array:
+        sizes = iter([self.values[size] for size in op.dynamic_sizes])
+        shape = [size if size >= 0 else next(sizes) for size in op.memref.type.get_shape()]  # pyright: ignore
+        made = np.empty(shape, element_of(tensor_of(op.memref.type)).numpy)
+        made.reshape(-1).view(np.uint8)[:] = 0xA5
+        return made
+
+    def number(self, op: Operation) -> Any:
+        values = [self.values[operand] for operand in op.operands]
+        match op:
+            case arith.ConstantOp(value=IntegerAttr() as number):
+                return number.value.data
+            case memref.DimOp():
+                return values[0].shape[values[1]]
+            case memref.LoadOp():
+                return values[0][tuple(values[1:])]
+            case arith.AddiOp():
+                return values[0] + values[1]
+            case arith.SubiOp():
+                return values[0] - values[1]
+            case arith.MuliOp():
+                return values[0] * values[1]
+            case arith.FloorDivSIOp():
+                return values[0] // values[1]
+            case arith.MaxSIOp():
+                return max(values)
+            case arith.CmpiOp():
+                assert op.predicate.value.data in (3, 7), "sle, ule"
+                return values[0] <= values[1]
+            case _:
+                raise AssertionError(f"the host does not run {op.name}")

@@ -1,0 +1,96 @@
+"""Programs with fusions give the bits that they gave without: tests/corpus/fusions at three shapes, and variants by sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.fused_programs import CASES, CORPUS, fused, on_buffers
+from runtime.programs_table import programs
+from runtime.stablehlo_programs import inputs_of
+
+from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.hlo.base import Call
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import PROGRAM
+from xla_emitters.pipelines.programs import compile_program, load
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of
+from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+OPTIONS = (
+    DiscFuseOnBufferPass(),
+    DiscFuseOnBufferPass(stitch=False, mix_reductions=True, transposes=True),
+    DiscFuseOnBufferPass(horizontal=False, most_buffers=3),
+)
+
+
+@pytest.mark.parametrize("name", ["softmax_gradient", "layer_norm_gradient", "bert_layer_bf16"])
+def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
+    case = CASES[name][0]
+    program = compile_program(
+        parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), name), CompileOptions(record="none")
+    )
+    made = [load(module) for module in (on_buffers(name), *(fused(name, option) for option in OPTIONS))]
+    for sizes in case.sizes:
+        inputs = program.checked(inputs_of(name, sizes, case))
+        results = [loaded.run(inputs) for loaded in (program.loaded, *made)]
+        assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
+    assert all(loaded.context.counters.live == 0 for loaded in made)
+
+
+@pytest.mark.parametrize("name", ["logic", "masked_mean", "scan"])
+def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
+    """At stage "fused", where choices have regions, and at "host", where they are branches."""
+    program = programs()[name]
+    module, made = parse_stablehlo(program.text(), name), list[LoadedProgram]()
+    for row in PROGRAM:
+        row_pass = row.make(CompileOptions())
+        if row_pass.name == "disc-dissolve-fusion":
+            continue  # on the road to kernels fusions stay
+        run_pass(row_pass, make_context(), module, verify=True)
+        if row_pass.name == "disc-localize-small-cpu-buffer":
+            run_pass(DiscSpecializeFusionWithSpeculationPass(), make_context(), module, verify=True)
+            assert any(op.name == "scf.if" for op in module.walk())
+        if row.stage in ("fused", "host"):
+            made.append(load(module.clone()))
+    compiled = program.compiled()
+    for sizes in program.case.sizes:
+        inputs = compiled.checked(program.inputs(sizes))
+        results = [loaded.run(inputs) for loaded in (compiled.loaded, *made)]
+        assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmax_gradient", "log_softmax", "layer_norm", "rms_norm"])
+def test_what_a_row_gave_is_read_in_its_row_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reduction of a stitched fusion is changed in one row: of the results, that row changes and no other."""
+    module = fused(name, DiscFuseOnBufferPass())
+    (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
+    assert fusion.kind is not None
+    assert fusion.kind.data == "kStitch"
+    inputs = inputs_of(name, CASES[name][0].sizes[-1], CASES[name][0])
+    right = load(module).run(inputs)
+    reductions = [op for op in fusion.body.block.ops if isinstance(op, BufferOp) and op.name == "lmhlo.reduce"]
+    for changed in reductions:
+
+        def made(op: BufferOp, call: Call, changed: BufferOp = changed) -> BufferFunction:
+            run = function_of(op, call)
+
+            def run_and_change(*buffers: Any) -> None:
+                run(*buffers)
+                buffers[-1][1] += 1
+
+            return run_and_change if op is changed else run
+
+        monkeypatch.setattr("xla_emitters.runtime.ral.program.function_of", made)
+        for found, wanted in zip(load(module).run(inputs), right, strict=True):
+            width = wanted.shape[-1]
+            differs = (found != wanted).reshape(-1, width).any(axis=1)
+            assert np.flatnonzero(differs).tolist() in ([1], []), changed.instruction_name
+            assert differs.any() or changed.instruction_name == reductions[0].instruction_name

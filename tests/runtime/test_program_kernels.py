@@ -1,0 +1,78 @@
+"""Programs by their kernels: every stage from loops to the LLVM dialect on real text, and code for every chip. All: `make kernels`."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from runtime.kernels_table import CHIPS, EXECUTED, compiled, verdicts
+from runtime.programs_table import programs
+from tools_here import SASS, needs
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.errors import UsageError
+from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.program import Launch
+from xla_emitters.runtime.simt.sized_kernels import SizedKernel
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+
+@cache
+def program(name: str) -> DynamicProgram:
+    return compiled(programs()[name])
+
+
+@pytest.mark.parametrize("name", ["layer", "maybe_empty", "histogram", "complex"])
+def test_each_stage_is_within_the_ops_bounds_and_later_ones_keep_the_bits(name: str) -> None:
+    assert not verdicts(programs()[name], program(name))
+
+
+def test_softmax_is_a_kernel_in_a_few_forms_and_the_host_takes_one() -> None:
+    made = program("layer")
+    names = [kernel.name for kernel in made.kernels]
+    assert len(names) == len(set(names))
+    assert all(kernel.block == (256, 1, 1) for kernel in made.kernels)
+    assert {kernel.schedule for kernel in made.kernels} >= {"loop", "stitch"}
+
+
+@needs(*SASS)
+@pytest.mark.parametrize("chip", [CHIPS[0], CHIPS[-1]])
+def test_code_assembles_with_indices_of_both_widths(chip: str) -> None:
+    made = compiled(programs()["masked_softmax"], chip)
+    for ptx in (made.ptx, made.road.wide_ptx):
+        assert {entry.name for entry in assemble(ptx, chip).entries} == {kernel.name for kernel in made.kernels}
+
+
+def test_a_kernel_is_launched_at_any_size_and_nothing_beyond_is_written() -> None:
+    text = """
+    gpu.module @k {
+      gpu.func @k(%x: memref<?xf32, "gpu">, %y: memref<?xf32, "gpu">, %n: index) kernel {
+        %b = gpu.block_id x
+        %t = gpu.thread_id x
+        %c64 = arith.constant 64 : index
+        %s = arith.muli %b, %c64 : index
+        %i = arith.addi %s, %t : index
+        %in = arith.cmpi slt, %i, %n : index
+        scf.if %in {
+          %v = memref.load %x[%i] : memref<?xf32, "gpu">
+          memref.store %v, %y[%i] : memref<?xf32, "gpu">
+        }
+        gpu.return
+      }
+    }"""
+    kernel = SizedKernel.of(parse_ir(text))
+    for n in (1, 64, 65, 1000):
+        x, y = np.arange(1001, dtype=np.float32), np.full(1001, -1, np.float32)
+        kernel(Launch((-(-n // 64), 1, 1), (64, 1, 1)), [x, y, n])
+        np.testing.assert_array_equal(y, np.where(np.arange(1001) < n, x, -1))
+
+
+def test_a_program_that_stopped_before_has_no_kernels() -> None:
+    text = (programs()["halves"].folder / "halves.mlir").read_text()
+    made = compile_program(parse_stablehlo(text), CompileOptions(stage="fused"))
+    with pytest.raises(UsageError, match="up to 'fused' only"):
+        _ = made.kernels
+    assert EXECUTED[0] not in made.stages

@@ -1,0 +1,117 @@
+"""What a stitched fusion computes when, and which sources it keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
+from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
+from xla_emitters.loops.stitch_graph import StitchGraph
+from xla_emitters.loops.stitch_schedule import SHORT_ROW, forms_of
+
+MATRIX, ROW, WIDE = 'memref<?x?xf32, "gpu">', 'memref<?xf32, "gpu">', 'memref<?x?xf64, "gpu">'
+BUFFERS = {
+    **dict.fromkeys(("x", "mask", "t", "mb", "d", "e", "sb", "y"), MATRIX),
+    **dict.fromkeys(("m", "s", "l"), ROW),
+}
+
+
+def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
+    """The fusion of these ops over buffers of r x c or r elements; the root is what writes %y.
+
+    wide   buffers of f64
+    """
+    types = {name: WIDE if name in wide else given for name, given in BUFFERS.items()}
+    sizes = {MATRIX: '["r", "c"]', WIDE: '["r", "c"]', ROW: '["r"]'}
+    arguments = ", ".join(f"%{name}: {given} {{disc.sizes = {sizes[given]}}}" for name, given in types.items())
+    body = list[str]()
+    for op in ops:
+        what, _, output = op.partition(" -> ")
+        opcode, *inputs = what.split()
+        given = [*inputs, *(("i",) if opcode == "reduce" else ())]
+        more = {
+            "reduce": "dimensions = array<i64: 1>, to_apply = @add, ",
+            "broadcast": "dimensions = array<i64: 0>, ",
+        }.get(opcode, "")
+        ins = ", ".join('memref<f32, "gpu">' if name == "i" else types[name] for name in given)
+        names = ", ".join(f"%{name}" for name in given)
+        body.append(f'lmhlo.{opcode} {names} -> %{output} {{{more}name = "{output}"}} : ({ins}) -> {types[output]}')
+    text = f"""
+    hlo.computation @add {{
+      %a = hlo.parameter 0 {{name = "a"}} : tensor<f32>
+      %b = hlo.parameter 1 {{name = "b"}} : tensor<f32>
+      %r = hlo.add %a, %b {{name = "r"}} : tensor<f32>
+      hlo.return %r : tensor<f32>
+    }}
+    func.func @main(%i: memref<f32, "gpu">, {arguments}) {{
+      "lmhlo.fusion"() ({{
+        {chr(10).join(body)}
+        lmhlo.terminator
+      }}) : () -> ()
+      func.return
+    }}"""
+    (fusion,) = [op for op in parse_ir(text).walk() if isinstance(op, FusionOp)]
+    found = [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+    return StitchGraph(fusion, found[-1:])
+
+
+def names(values: object) -> list[str]:
+    return [value.name_hint for value in values]  # pyright: ignore
+
+
+SOFTMAX = (
+    "reduce {0} -> m",
+    "broadcast m -> mb",
+    "subtract {0} mb -> d",
+    "exponential d -> e",
+    "reduce e -> s",
+    "broadcast s -> sb",
+)
+
+
+def test_softmax_reads_its_input_in_each_of_three_rounds() -> None:
+    found = graph(*(op.format("x") for op in SOFTMAX), "divide e sb -> y")
+    assert [names(op.outputs[0] for op in found.reduced_in(number)) for number in found.rounds] == [["m"], ["s"], []]
+    assert [names(read) for read in found.sources] == [["x"], ["x"], ["x"]]
+    assert {value.name_hint: first for value, first in found.kept.items()} == {"x": 0}
+    assert StitchGraph.kept_bytes(found.kept) == 4
+
+
+def test_a_sum_of_two_inputs_is_kept_and_not_both() -> None:
+    found = graph("add x mask -> t", *(op.format("t") for op in SOFTMAX), "divide e sb -> y")
+    assert names(found.kept) == ["t"]
+
+
+def test_an_input_is_kept_and_not_two_arrays_that_are_computed_from_it() -> None:
+    """Kept are neither |x|, which round 0 reads, nor -x, which the last does, but x: it is read once."""
+    found = graph("abs x -> t", "negate x -> d", "reduce t -> m", "broadcast m -> mb", "divide d mb -> y")
+    assert names(found.kept) == ["x"]
+    assert [names(read) for read in found.sources] == [["x"], ["x"]]
+
+
+def test_what_one_round_reads_is_not_kept() -> None:
+    found = graph("reduce x -> m", "broadcast m -> mb", "multiply mask mb -> y")
+    assert names(found.kept) == []
+
+
+def test_one_number_a_row_is_computed_between_rounds() -> None:
+    found = graph("reduce x -> m", "negate m -> l", "broadcast l -> mb", "multiply x mb -> y")
+    assert [names(op.outputs[0] for op in found.row_ops(number)) for number in found.rounds] == [[], ["l"]]
+
+
+@pytest.mark.parametrize(
+    ("bytes_a_column", "hint", "wanted"),
+    [
+        (4, None, [(WARP_A_ROW, True, SHORT_ROW), (BLOCK_A_ROW, True, 10240), (BLOCK_A_ROW, False, None)]),
+        (16, None, [(WARP_A_ROW, True, 320), (BLOCK_A_ROW, True, 2560), (BLOCK_A_ROW, False, None)]),
+        (4, 1, [(BLOCK_A_ROW, True, 10240), (BLOCK_A_ROW, False, None)]),
+        (4, 2, [(WARP_A_ROW, True, 1280), (WARP_A_ROW, False, None)]),
+        (0, None, [(WARP_A_ROW, False, SHORT_ROW), (BLOCK_A_ROW, False, None)]),
+        (0, 2, [(WARP_A_ROW, False, None)]),
+    ],
+)
+def test_the_forms_of_a_fusion(bytes_a_column: int, hint: int | None, wanted: object) -> None:
+    """40 KiB hold 10240 columns of f32, or eight rows of 1280."""
+    assert [form[1:] for form in forms_of(bytes_a_column, 40 * 1024, hint)] == wanted

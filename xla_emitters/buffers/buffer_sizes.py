@@ -1,0 +1,168 @@
+"""Sizes of buffers as values: whether two buffers have one shape, or as many elements, before a program runs.
+
+    %x = memref.alloc(%b, %s) {disc.sizes = ["b", "s", "32"]} : memref<?x?x32xf32, "gpu">       b x s x 32
+    %y = memref.alloc(%n)     {disc.sizes = ["b*s", "32"]}    : memref<?x32xf32, "gpu">         as many elements as %x
+    func.func @main(%a: memref<?xf32, "gpu"> {disc.sizes = ["b"]})
+    lmhlo.while ... {disc.sizes = [["b"], ["?"]]}                                               of each buffer that it carries
+
+The attribute is attached by `disc-legalize-to-lhlo`, which knows the sizes of tensors over the program's symbols; its texts are those of
+`shapes`. A size that it does not say ("?"), and every size of IR without it, is the SSA value with which the buffer was allocated: two
+sizes are then equal if they are sums and products of the same values.
+Source: docs/reference/4 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.lmhlo import tensor_of
+from xla_emitters.shapes import Size, parse_size
+
+SIZES = "disc.sizes"
+UNSAID = "?"
+
+
+def sizes_attribute(sizes: Sequence[str | None]) -> ArrayAttr[StringAttr]:
+    """The attribute for these sizes as text; None: not said."""
+    return ArrayAttr([StringAttr(UNSAID if size is None else size) for size in sizes])
+
+
+class BufferSizes:
+    """The sizes of the buffers of a function. Sizes of SSA values get names that hold as long as this object."""
+
+    def __init__(self) -> None:
+        self._unnamed = dict[tuple[SSAValue, int], Size]()
+        self._found = dict[SSAValue, tuple[Size, ...]]()
+        self._elements = dict[SSAValue, Size]()
+
+    def of(self, buffer: SSAValue) -> tuple[Size, ...]:
+        """The size along each dimension."""
+        if buffer not in self._found:
+            said, shape = said_of(buffer), tensor_of(buffer.type).get_shape()
+            texts = [text.data for text in said] if said is not None else [UNSAID] * len(shape)
+            self._found[buffer] = tuple(
+                Size.constant(static) if static >= 0 else self._unknown(buffer, dim, text)
+                for dim, (static, text) in enumerate(zip(shape, texts, strict=True))
+            )
+        return self._found[buffer]
+
+    def elements(self, buffer: SSAValue) -> Size:
+        """The number of elements."""
+        if buffer not in self._elements:
+            self._elements[buffer] = product(self.of(buffer))
+        return self._elements[buffer]
+
+    def same_shape(self, a: SSAValue, b: SSAValue) -> bool:
+        """Whether two buffers are known to have one shape."""
+        return self.of(a) == self.of(b)
+
+    def same_count(self, a: SSAValue, b: SSAValue) -> bool:
+        """Whether two buffers are known to have as many elements."""
+        return self.elements(a) == self.elements(b)
+
+    def text(self, buffer: SSAValue) -> str:
+        """The shape as text, such as `b,s,32`; a size that has no name is `?`."""
+        found = self.of(buffer)
+        unnamed = set[str]().union(*(size.symbols for size in self._unnamed.values()))
+        return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in found)
+
+    def number(self, value: SSAValue) -> Size:
+        """An `index` value as a size: what a buffer that was allocated with it says, else what it is computed from."""
+        match value.owner:
+            case arith.ConstantOp(value=IntegerAttr() as number):
+                return Size.constant(number.value.data)
+            case _ if (said := _said_of_number(value)) is not None:
+                return _parsed(said)
+            case arith.AddiOp() as op:
+                return self.number(op.lhs) + self.number(op.rhs)
+            case arith.SubiOp() as op:
+                return self.number(op.lhs) - self.number(op.rhs)
+            case arith.MuliOp() as op:
+                return self.number(op.lhs) * self.number(op.rhs)
+            case arith.IndexCastOp() as op:
+                return self.number(op.input)
+            case memref.DimOp() as op:
+                dim = self.number(op.index).value
+                return self._symbol(value) if dim is None else self.of(op.source)[dim]
+            case _:
+                return self._symbol(value)
+
+    def _unknown(self, buffer: SSAValue, dim: int, text: str) -> Size:
+        """A size that the type leaves open."""
+        if text != UNSAID:
+            return _parsed(text)
+        op = buffer.owner
+        if isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
+            shape = tensor_of(buffer.type).get_shape()
+            return self.number(op.dynamic_sizes[sum(size < 0 for size in shape[:dim])])
+        return self._symbol(buffer, dim)
+
+    def _symbol(self, value: SSAValue, dim: int = 0) -> Size:
+        """A name for an `index` value, or for the size of a buffer that is not allocated here."""
+        return self._unnamed.setdefault((value, dim), Size.symbol(f"__{len(self._unnamed)}"))
+
+
+def same_shape(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two buffers are known to have one shape."""
+    return BufferSizes().same_shape(a, b)
+
+
+def same_count(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two buffers are known to have as many elements."""
+    return BufferSizes().same_count(a, b)
+
+
+def product(sizes: Sequence[Size]) -> Size:
+    """All sizes multiplied; 1 for none."""
+    found = Size.constant(1)
+    for size in sizes:
+        found = found * size
+    return found
+
+
+_parsed = lru_cache(parse_size)
+
+
+def said_of(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
+    """What `disc.sizes` says of a buffer; None where nothing does."""
+    said: Attribute | None = None
+    if isinstance(buffer, OpResult):
+        said = buffer.op.attributes.get(SIZES)
+        if isinstance(buffer.op, lmhlo.WhileOp | lmhlo.CaseOp):
+            said = _entry(said, buffer.index)
+    elif isinstance(buffer, BlockArgument):
+        said = _of_argument(buffer.block.parent_op(), buffer.index)
+    return said if isa(said, ArrayAttr[StringAttr]) and len(said) else None
+
+
+def _said_of_number(value: SSAValue) -> str | None:
+    """What a buffer that was allocated with a number says of that size; None where none says anything."""
+    for use in value.uses:
+        op = use.operation
+        if not isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
+            continue
+        shape, said = tensor_of(op.results[0].type).get_shape(), said_of(op.results[0])
+        unknown = [dim for dim, size in enumerate(shape) if size < 0]
+        number = use.index - (1 if isinstance(op, lmhlo.IncRefOp) else 0)
+        if said is not None and number < len(unknown) and (text := said.data[unknown[number]].data) != UNSAID:
+            return text
+    return None
+
+
+def _of_argument(holder: Operation | None, number: int) -> Attribute | None:
+    if isinstance(holder, lmhlo.WhileOp):
+        return _entry(holder.attributes.get(SIZES), number)
+    if isinstance(holder, func.FuncOp) and holder.arg_attrs is not None:
+        return holder.arg_attrs.data[number].data.get(SIZES)
+    return None
+
+
+def _entry(said: Attribute | None, number: int) -> Attribute | None:
+    return said.data[number] if isa(said, ArrayAttr[Attribute]) and number < len(said) else None

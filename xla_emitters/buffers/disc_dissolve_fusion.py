@@ -1,0 +1,34 @@
+"""Fusions become their ops again, for a host that computes op by op.
+
+    "lmhlo.fusion"() ({ lmhlo.abs %x -> %t; lmhlo.negate %t -> %y; lmhlo.terminator })        ->      lmhlo.abs %x -> %t
+                                                                                                     lmhlo.negate %t -> %y
+
+NumPy has no kernels: a buffer between two ops of a fusion lives from one to the other (`disc-buffer-optimization`, behind this), and not
+as long as the fusion; its constants are those of the program. Not one of the seed's passes, and not on the road to kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscDissolveFusionPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-dissolve-fusion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
+            *ops, _ = fusion.body.block.ops
+            for inner in ops:
+                inner.detach()
+            Rewriter.insert_op(ops, InsertPoint.before(fusion))
+            Rewriter.erase_op(fusion)

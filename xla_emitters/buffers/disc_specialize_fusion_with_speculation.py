@@ -1,0 +1,207 @@
+"""Variants of a fusion for sizes that make it faster; the host takes one when the sizes are known.
+
+    lmhlo.fusion F {kLoop}           %fits = n % 4 == 0
+                               ->    scf.if %fits { lmhlo.fusion F_vec4 {disc.vector = 4} } else { lmhlo.fusion F }
+
+In this order, each on all variants that the ones before made:
+  * broadcasts: where operand and result of a broadcast agree in all that their types say, and run time may make them equal, the first
+    variant is without it, for the case that all such sizes of the fusion are equal. The results of a fusion, and kStitch, keep theirs.
+  * rows: a reduction of many columns takes a block for each row (`disc.row_schedule = 1`), of few a warp (2).
+  * vectors: a kLoop whose elements are a multiple of the number that fit into one access computes as many at once (`disc.vector`).
+    Concatenations are left out: neighbours may be of different operands.
+What the sizes decide before the program runs (`disc.sizes`: 32*b elements are a multiple of 4) needs no variant: the fusion gets
+the attribute.
+
+The numbers are in one table, `LIMITS`: the simple rule of the source. They were never measured.
+Not here: variants of column reductions and kStitch, whose schedules look at the sizes themselves.
+Source: seed document, "DhloSpecializeFusionWithSpeculation"; docs/reference/4 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.buffers.buffer_sizes import BufferSizes
+from xla_emitters.buffers.fusion_rules import LOOP, ROW, Group, Part
+from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.shapes import mod
+
+VECTOR = "disc.vector"
+"""Of a fusion: how many elements a thread computes at once; it divides the number of elements."""
+ROW_SCHEDULE = "disc.row_schedule"
+"""Of a fusion: 1, a block for each row, or 2, a warp."""
+
+
+class Limits(NamedTuple):
+    """What decides between variants.
+
+    row_columns  above as many columns a row gets a block
+    vector_bits  of one access
+    element_bits a narrower element counts as one of these
+    """
+
+    row_columns: int = 512
+    vector_bits: int = 128
+    element_bits: int = 16
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class DiscSpecializeFusionWithSpeculationPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-specialize-fusion-with-speculation"
+
+    broadcasts: bool = True
+    rows: bool = True
+    vectors: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rules: list[tuple[bool, Callable[[_Choice], str | None]]] = [
+            (self.broadcasts, _without_broadcasts),
+            (self.rows, _by_columns),
+            (self.vectors, _by_vectors),
+        ]
+        for rule in (rule for is_wanted, rule in rules if is_wanted):
+            for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
+                if (reason := rule(_Choice(fusion))) is not None:
+                    self.skip(fusion, reason)
+
+
+class _Choice:
+    """A fusion, and code before it that looks at sizes."""
+
+    def __init__(self, fusion: FusionOp) -> None:
+        self.fusion = fusion
+        self.kind = fusion.kind.data if fusion.kind is not None else ""
+        self.sizes = BufferSizes()
+        self.parts = [Part(op) for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+        self.group = Group(self.parts, self.sizes)
+        self.code = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
+
+    def size(self, buffer: SSAValue, dim: int) -> Number:
+        """The size of a buffer: what it was allocated with, or asked of it."""
+        shape = tensor_of(buffer.type).get_shape()
+        if shape[dim] < 0 and isinstance(buffer.owner, memref.AllocOp):
+            return buffer.owner.dynamic_sizes[sum(size < 0 for size in shape[:dim])]
+        return self.code.dim(buffer, dim)
+
+    def elements(self, buffer: SSAValue) -> Number:
+        return self.code.product([self.size(buffer, dim) for dim in range(tensor_of(buffer.type).get_num_dims())])
+
+    def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
+        return self.code.insert(arith.CmpiOp(self.code.value(a), self.code.value(b), predicate))
+
+    def variants(self, condition: SSAValue, then: FusionOp, otherwise: FusionOp) -> None:
+        """Puts a choice in the place of the fusion."""
+        made = scf.IfOp(condition, [], [then, scf.YieldOp()], [otherwise, scf.YieldOp()])
+        made.location = self.fusion.location
+        Rewriter.replace_op(self.fusion, made)
+
+    def variant(self, suffix: str, attribute: str = "", value: int = 0) -> FusionOp:
+        """A copy of the fusion under another name."""
+        made = self.fusion.clone()
+        if suffix and made.fusion_name is not None:
+            made.fusion_name = StringAttr(f"{made.fusion_name.data}_{suffix}")
+        if attribute:
+            made.attributes[attribute] = IntegerAttr(value, i64)
+        return made
+
+    def say(self, attribute: str, value: int) -> None:
+        self.fusion.attributes[attribute] = IntegerAttr(value, i64)
+
+
+# ------------------------------------------------------------------------------------- rules: why not, None where something was done
+
+
+def _without_broadcasts(choice: _Choice) -> str | None:
+    """Removes all broadcasts that run time may make copies, where it does."""
+    if choice.kind == "kStitch":
+        return "a stitched fusion keeps its broadcasts"
+    found = [part for part in choice.parts if part not in choice.group.results and _may_be_a_copy(choice, part)]
+    if not found:
+        return "it has no broadcast between sizes that may be equal"
+    equal = [
+        choice.compare("eq", choice.size(part.reads[0], dim), choice.size(part.writes[0], dim))
+        for part in found
+        for dim, size in enumerate(tensor_of(part.writes[0].type).get_shape())
+        if size < 0
+    ]
+    holds = reduce(lambda a, b: choice.code.insert(arith.AndIOp(a, b)), equal)
+    then = choice.variant("same_sizes")
+    ops = list(then.body.block.ops)
+    numbers = {op: number for number, op in enumerate(choice.fusion.body.block.ops)}
+    for part in found:
+        copy = ops[numbers[part.op]]
+        assert isinstance(copy, BufferOp)
+        source, result = copy.inputs[0], copy.outputs[0]
+        Rewriter.erase_op(copy)
+        result.replace_uses_with_if(source, lambda use: use.operation.parent_op() is then)
+    choice.variants(holds, then, choice.variant(""))
+    return None
+
+
+def _may_be_a_copy(choice: _Choice, part: Part) -> bool:
+    """Whether a broadcast keeps its operand's type and order, and not surely its sizes."""
+    if part.opcode != "dynamic-broadcast-in-dim" or part.reads[0].type != part.writes[0].type:
+        return False
+    is_in_order = part.dimensions == tuple(range(tensor_of(part.writes[0].type).get_num_dims()))
+    return is_in_order and not choice.sizes.same_shape(part.reads[0], part.writes[0])
+
+
+def _by_columns(choice: _Choice) -> str | None:
+    """A block or a warp for each row."""
+    if choice.kind != ROW:
+        return "it is no reduction of rows alone"
+    matrix = choice.group.dominant().reads[0]
+    last = tensor_of(matrix.type).get_num_dims() - 1
+    columns = choice.sizes.of(matrix)[last].value
+    if columns is not None:
+        choice.say(ROW_SCHEDULE, 1 if columns > LIMITS.row_columns else 2)
+        return None
+    is_wide = choice.compare("sgt", choice.size(matrix, last), LIMITS.row_columns)
+    choice.variants(is_wide, choice.variant("row1", ROW_SCHEDULE, 1), choice.variant("row2", ROW_SCHEDULE, 2))
+    return None
+
+
+def _by_vectors(choice: _Choice) -> str | None:
+    """Several elements at once."""
+    if choice.kind != LOOP:
+        return "only kLoop has variants by vectors"
+    if any(part.opcode == "concatenate" for part in choice.parts):
+        return "it concatenates: neighbours may be of different operands"
+    results = [buffer for part in choice.group.results for buffer in part.writes]
+    if not results:
+        return "it has no result"
+    width = LIMITS.vector_bits // max(LIMITS.element_bits, _narrowest(results))
+    if width < 2:
+        return "one element fills an access"
+    rest = mod(choice.sizes.elements(results[0]), width).value
+    if rest is not None:
+        if rest:
+            return f"its elements are no multiple of {width}"
+        choice.say(VECTOR, width)
+        return None
+    left = choice.code.insert(arith.RemSIOp(choice.code.value(choice.elements(results[0])), choice.code.value(width)))
+    fits = choice.compare("eq", left, 0)
+    choice.variants(fits, choice.variant(f"vec{width}", VECTOR, width), choice.variant(""))
+    return None
+
+
+def _narrowest(buffers: Sequence[SSAValue]) -> int:
+    return min(dtype_of(tensor_of(buffer.type).element_type).bits for buffer in buffers)

@@ -1,0 +1,240 @@
+"""Which ops on buffers can be in a kernel with others, and which of them can be in one together.
+
+    kLoop             elementwise ops and moves of elements, one element of each result a thread
+    kRowReduction     some result is a reduction of the rows of a matrix, and each element is read once
+    kColReduction     the same for columns
+    kStitch           as kRowReduction, and what a row gave is read again in its block: `stitch_rules`
+
+A set of ops is a fusion if
+  * it takes and makes at most 64 arrays of the device together: parameters of a kernel are limited;
+  * its results, the arrays that are used outside, have as many elements each, where a reduction counts as what it reads, and two
+    reductions read matrices of one shape;
+  * no op in it reads what a reduction in it gives (but see kStitch);
+  * it does not reduce rows and columns (option `mix_reductions`: the columns then by atomic additions, as the seed's table has it);
+  * no result of it is a transpose where it reduces columns.
+
+An op whose value is one number everywhere (`is_splat`: a constant of equal elements, a single element from the host, and what is computed
+from these alone) is copied into each fusion that reads it, and is never a result of one that has others. Transposes of matrices, and of
+three dimensions, are kernels of their own (option `transposes`): they need tiles. Ops on the host are in no fusion.
+Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TypeAlias
+
+from xdsl.dialects import memref
+from xdsl.ir import SSAValue, Use
+
+from xla_emitters.buffers.buffer_sizes import BufferSizes, product
+from xla_emitters.buffers.buffer_uses import asks_size, frees
+from xla_emitters.dialects.hlo.base import integers, opcode_of
+from xla_emitters.dialects.hlo.constant import is_dense, undense
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.placement import GPU, HOST
+from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.graph.disc_placer import SHAPE_OPERANDS
+from xla_emitters.shapes import Size
+
+LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
+MOST_BUFFERS = 64
+
+RESHAPES = frozenset(("copy", "reshape", "dynamic-reshape"))
+"""Moves that keep the row-major order of all elements: alone they need no kernel."""
+BROADCASTS = frozenset(("broadcast", "dynamic-broadcast-in-dim"))
+MOVES = frozenset(
+    (
+        *RESHAPES,
+        *BROADCASTS,
+        *("concatenate", "dynamic-gather", "dynamic-iota", "dynamic-pad", "dynamic-slice", "dynamic-update-slice"),
+        *("gather", "iota", "pad", "real-dynamic-slice", "reverse", "slice", "transpose"),
+    )
+)
+"""Ops whose elements are elements of operands, or numbers of places."""
+
+
+class Part:
+    """An op that can be in a fusion, and what the rules ask of it.
+
+    opcode   of `hlo`
+    reads    buffers whose elements it needs: not those that hold sizes
+    reduces  ROW or COLUMN for a reduction
+    """
+
+    def __init__(self, op: BufferOp) -> None:
+        self.op = op
+        self.opcode = opcode_of(op.HLO)
+        count = len(op.inputs)
+        sizes = range(count)[SHAPE_OPERANDS.get(self.opcode, slice(0, 0))]
+        self.reads: tuple[SSAValue, ...] = tuple(op.inputs[i] for i in range(count) if i not in sizes)
+        self.writes: tuple[SSAValue, ...] = tuple(op.outputs)
+
+    @property
+    def uses(self) -> list[Use]:
+        """What needs the elements that it writes."""
+        return [use for buffer in self.writes for use in uses_of_elements(buffer)]
+
+    @property
+    def name(self) -> str:
+        return self.op.instruction_name
+
+    @cached_property
+    def is_elementwise(self) -> bool:
+        return self.opcode not in RESHAPES and is_elementwise(self.op.as_hlo())
+
+    @cached_property
+    def reduces(self) -> str | None:
+        if self.opcode != "reduce":
+            return None
+        reduced = integers(self.op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+        return COLUMN if reduced == (0,) and tensor_of(self.reads[0].type).get_num_dims() == 2 else ROW
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Of a broadcast or a transpose."""
+        return integers(self.op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+
+    @property
+    def lead(self) -> SSAValue:
+        """The array whose elements a thread each computes: what a reduction reads, or the result."""
+        return self.reads[0] if self.reduces else self.writes[0]
+
+
+def uses_of_elements(buffer: SSAValue) -> list[Use]:
+    """The uses that need a buffer's elements, or pass it on."""
+    return [use for use in buffer.uses if not frees(use) and not asks_size(use)]
+
+
+def why_not_fusible(op: BufferOp) -> str | None:
+    """Why no kernel of ours computes an op; None where one does."""
+    opcode = opcode_of(op.HLO)
+    if any(space_of(output.type) != GPU for output in op.outputs) or not op.outputs:
+        return "it runs on the host"
+    if not all(isinstance(output.owner, memref.AllocOp) for output in op.outputs):
+        return "its result is not allocated here"
+    if opcode == "copy" and space_of(op.inputs[0].type) != GPU:
+        return "it moves data between memories"
+    if opcode == "reduce":
+        rank = tensor_of(op.inputs[0].type).get_num_dims()
+        reduced = integers(op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+        is_matrix = rank == 2 and len(reduced) == 1
+        return None if is_matrix or (rank, reduced) == (1, (0,)) else "it reduces neither rows nor columns of a matrix"
+    if opcode in MOVES or is_elementwise(op.as_hlo()):
+        return None
+    return "no kernel of ours computes it"
+
+
+def is_splat_source(op: BufferOp) -> bool:
+    """Whether an op is a constant of equal elements, or one element of the host's memory."""
+    opcode = opcode_of(op.HLO)
+    if opcode == "h2d":
+        return prod(tensor_of(op.outputs[0].type).get_shape()) == 1 and space_of(op.inputs[0].type) == HOST
+    if opcode != "constant" or space_of(op.outputs[0].type) != GPU:
+        return False
+    value = op.properties["value"]
+    if not is_dense(value):
+        return False
+    flat = undense(value).reshape(-1)
+    return flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size
+
+
+def spreads(part: Part) -> bool:
+    """Whether an op gives one number everywhere where its operands do."""
+    return part.is_elementwise or part.opcode in RESHAPES or part.opcode in BROADCASTS
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A set of ops that can be one kernel.
+
+    kind    LOOP, ROW, COLUMN or STITCH
+    shared  names of the reductions that are read again in their block
+    """
+
+    kind: str
+    shared: tuple[str, ...] = ()
+
+
+Verdict: TypeAlias = Fusion | str
+"""A fusion, or why there is none."""
+
+Judge: TypeAlias = Callable[["Group"], Verdict]
+
+
+class Group:
+    """Ops that may become a fusion, in program order.
+
+    inside    the ops that write what others in the group read
+    results   the ops with an array that is used outside
+    """
+
+    def __init__(self, parts: Sequence[Part], sizes: BufferSizes) -> None:
+        self.parts = parts
+        self.sizes = sizes
+        self.writer = {buffer: part for part in parts for buffer in part.writes}
+        inside = {part.op for part in parts}
+        self.results = [part for part in parts if any(use.operation not in inside for use in part.uses)]
+        self.reductions = [part for part in parts if part.reduces]
+
+    @cached_property
+    def reads_inside(self) -> dict[Part, list[Part]]:
+        """For each op, those of the group whose results it reads."""
+        return {part: [self.writer[b] for b in part.reads if b in self.writer] for part in self.parts}
+
+    @cached_property
+    def buffers(self) -> int:
+        """How many arrays of the device the group reads from outside, or writes for it."""
+        read = {buffer for part in self.parts for buffer in part.reads if buffer not in self.writer}
+        return len(read) + sum(len(part.writes) for part in self.results)
+
+    def rereads(self) -> list[Part]:
+        """The reductions whose results an op of the group reads."""
+        read = {other for found in self.reads_inside.values() for other in found}
+        return [part for part in self.reductions if part in read]
+
+    def count(self, part: Part) -> Size:
+        return self.sizes.elements(part.lead)
+
+    def shape(self, part: Part) -> tuple[Size, ...]:
+        return self.sizes.of(part.lead)
+
+    def dominant(self) -> Part:
+        """The last reduction of rows, else of columns, else the last op: it names the kernel."""
+        by_kind = [[part for part in self.parts if part.reduces == kind] for kind in (ROW, COLUMN)]
+        return next((found for found in by_kind if found), list(self.parts))[-1]
+
+
+def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verdict:
+    """The rules of the file's head, without kStitch."""
+    rows = [part for part in group.reductions if part.reduces == ROW]
+    columns = [part for part in group.reductions if part.reduces == COLUMN]
+    if (why := too_many_buffers(group, most_buffers)) is not None:
+        return why
+    if rows and columns and not mix_reductions:
+        return "one kernel does not reduce rows and columns"
+    if read := group.rereads():
+        return f"the reduction {read[0].name} would have a reader inside"
+    if columns and any(part.opcode == "transpose" for part in group.results):
+        return "a reduction of columns has no transpose beside it"
+    results = group.results or list(group.parts[-1:])
+    for part in results:
+        other = results[0]
+        if part.reduces and other.reduces and group.shape(part) != group.shape(other):
+            return f"the reductions {other.name} and {part.name} read matrices that are not known to have one shape"
+        if group.count(part) != group.count(other):
+            return f"the results {other.name} and {part.name} are not known to have as many elements"
+    return Fusion(ROW if rows else COLUMN if columns else LOOP)
+
+
+def too_many_buffers(group: Group, most: int) -> str | None:
+    return f"it would take {group.buffers} arrays, a kernel has at most {most}" if group.buffers > most else None
+
+
+def matrix_of(group: Group, part: Part) -> tuple[Size, Size]:
+    """Rows and columns of what a reduction of rows reads."""
+    shape = group.shape(part)
+    return product(shape[:-1]), shape[-1]

@@ -1,0 +1,40 @@
+"""What the region of an op takes from outside: what becomes a kernel's arguments.
+
+%n = memref.dim %x, %c0
+lmhlo.fusion ({ scf.parallel (%i) = (%c0) to (%n) ... memref.load %x[%i] ... memref.store %v, %y[%i] })      captures %c0, %n, %x, %y
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref, scf, vector
+from xdsl.ir import Operation, SSAValue
+
+from xla_emitters.dialects.lmhlo import FusionOp
+
+KERNEL_NAME = "disc.name"
+"""Attribute of a launch: the name of its kernel."""
+
+
+def captured_by(op: Operation) -> tuple[SSAValue, ...]:
+    """The values of the outside that the regions of `op` use, in the order of their first uses."""
+    found = dict[SSAValue, None]()
+    for inner in op.walk():
+        if inner is not op:
+            found |= {value: None for value in inner.operands if not op.is_ancestor(value.owner)}
+    return tuple(found)
+
+
+def loops_of(fusion: FusionOp) -> tuple[scf.ParallelOp, ...]:
+    """The parallel loops that a fusion is made of, one launch each; none while it is made of buffer ops."""
+    return tuple(op for op in fusion.body.block.ops if isinstance(op, scf.ParallelOp))
+
+
+def written_buffer(op: Operation) -> SSAValue | None:
+    """The buffer that an access writes, or updates; None for other ops."""
+    match op:
+        case memref.StoreOp() | memref.AtomicRMWOp():
+            return op.memref
+        case vector.StoreOp():
+            return op.base
+        case _:
+            return None

@@ -1,0 +1,216 @@
+"""Whether a kernel of a program can compute its indices with 32 bits, at the sizes of a launch.
+
+    bounds = IndexBounds(function)
+    bounds.exceed_32_bits(Launch((8388608, 1, 1), (256, 1, 1)), [x, y, 2**31])      -> True: %i = block * 256 + thread, to 2**31 - 1 + 255
+
+An interval for every `index` value, from what the launch passes: block ids are below the number of blocks, a number that is an argument is
+itself. A value whose operation has no rule here may be anything, and so may what is carried around a loop: then the answer is yes, which
+costs time and is never wrong. A number that is loaded has the range of its type; kernels clamp it before they use it as an index.
+Source: docs/reference/4 3.6, trap 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+from xdsl.dialects import arith, gpu, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.mlir.gpu import FuncOp
+from xla_emitters.kernels.kernel_entry import DIMENSIONS
+from xla_emitters.program import Launch
+
+Bounds: TypeAlias = tuple[int, int]
+"""The least and the greatest value."""
+LIMIT = 1 << 31
+MOST_ANSWERS = 1024
+ANYTHING: Bounds = (-(1 << 200), 1 << 200)
+
+
+class IndexBounds:
+    """The index arithmetic of one kernel."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self._function = function
+        self._answers = dict[tuple[Launch, tuple[int, ...]], bool]()
+
+    def exceed_32_bits(self, launch: Launch, values: Sequence[Any]) -> bool:
+        """Whether an index may be outside of 32 bits with a sign. values: of the arguments, arrays for buffers"""
+        key = launch, tuple(value if isinstance(value, int) else getattr(value, "size", 0) for value in values)
+        if (answer := self._answers.get(key)) is None:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            answer = self._answers[key] = self._exceed(*key)
+        return answer
+
+    def _exceed(self, launch: Launch, numbers: Sequence[int]) -> bool:
+        if max(numbers, default=0) >= LIMIT:
+            return True
+        arguments = zip(self._function.body.blocks[0].args, numbers, strict=False)
+        visit = _Visit(launch, {argument: (number, number) for argument, number in arguments})
+        for block in self._function.body.blocks:
+            for op in block.ops:
+                visit.op(op)
+        return any(
+            isinstance(value.type, IndexType) and not (-LIMIT <= low and high < LIMIT)
+            for value, (low, high) in visit.known.items()
+        )
+
+
+@dataclass
+class _Visit:
+    """Finds the bounds of each value, operands first."""
+
+    launch: Launch
+    known: dict[SSAValue, Bounds]
+
+    def of(self, value: SSAValue) -> Bounds:
+        return self.known.get(value) or _of_type(value.type)
+
+    def op(self, op: Operation) -> None:
+        match op:
+            case scf.ForOp():
+                low, high, step = map(self.of, (op.lb, op.ub, op.step))
+                last = max(low[0], high[1] - 1)
+                self.known[op.body.block.args[0]] = (low[0], last + step[1])
+                for carried in (*op.body.block.args[1:], *op.results):
+                    self.known[carried] = _of_type(carried.type)
+                self.inside(op)
+            case scf.IfOp():
+                self.inside(op)
+                for number, result in enumerate(op.results):
+                    ends = [region.block.last_op for region in op.regions if region.blocks]
+                    found = [self.of(end.operands[number]) for end in ends if end is not None]
+                    self.known[result] = (min(low for low, _ in found), max(high for _, high in found))
+            case arith.IndexCastOp() if (width := _width(op.input.type)) is not None:
+                low, high = self.of(op.input)
+                half = 1 << width - 1
+                self.known[op.result] = (low, high) if -half <= low and high < half else (-half, half - 1)
+            case DelinearizeIndexOp():
+                self.coordinates(op)
+            case LinearizeIndexOp():
+                self.known[op.linear_index] = self.number(op)
+            case gpu.BlockIdOp() | gpu.ThreadIdOp() | gpu.BlockDimOp() | gpu.GridDimOp():
+                is_grid = isinstance(op, gpu.BlockIdOp | gpu.GridDimOp)
+                axis = DIMENSIONS.index(op.dimension.data)
+                extent = (self.launch.grid if is_grid else self.launch.block)[axis]
+                self.known[op.result] = (0, max(extent, 1))
+            case _:
+                self.inside(op)
+                rule = RULES.get(type(op))
+                for result in op.results:
+                    is_number = isinstance(result.type, IndexType | IntegerType)
+                    found = rule(*map(self.of, op.operands)) if rule and is_number else None
+                    self.known[result] = _constant(op) or found or _of_type(result.type)
+
+    def inside(self, op: Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    self.known.setdefault(argument, _of_type(argument.type))
+                for inner in block.ops:
+                    self.op(inner)
+
+    def sizes(self, op: DelinearizeIndexOp | LinearizeIndexOp) -> list[Bounds]:
+        """The sizes of all dimensions but the first."""
+        inner = op.basis[len(op.basis) - len(op.multi_index) + 1 :]
+        return [(size, size) if isinstance(size, int) else self.of(size) for size in inner]
+
+    def coordinates(self, op: DelinearizeIndexOp) -> None:
+        number = self.of(op.linear_index)
+        sizes = self.sizes(op)
+        for value, size in zip(reversed(op.multi_index[1:]), reversed(sizes), strict=True):
+            self.known[value] = (0, max(0, min(size[1] - 1, number[1])))
+            number = _quotient(number, size)
+        self.known[op.multi_index[0]] = number
+
+    def number(self, op: LinearizeIndexOp) -> Bounds:
+        first, *rest = map(self.of, op.multi_index)
+        for coordinate, size in zip(rest, self.sizes(op), strict=True):
+            first = _sum(_product(first, size), coordinate)
+        return first
+
+
+def _of_type(ir_type: Attribute) -> Bounds:
+    """What a value that is not computed here may be: what its type holds, with a sign or without."""
+    width = _width(ir_type)
+    return ANYTHING if width is None else (-(1 << width - 1), (1 << width) - 1)
+
+
+def _width(ir_type: Attribute) -> int | None:
+    """Bits of an integer type; None of another."""
+    return ir_type.width.data if isa(ir_type, IntegerType) else None
+
+
+def _constant(op: Operation) -> Bounds | None:
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data, op.value.value.data
+    return None
+
+
+def _sum(a: Bounds, b: Bounds) -> Bounds:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _product(a: Bounds, b: Bounds) -> Bounds:
+    ends = [x * y for x, y in product(a, b)]
+    return min(ends), max(ends)
+
+
+def _quotient(a: Bounds, b: Bounds) -> Bounds:
+    """Of numbers that are not negative; anything for others, as an unsigned division sees them."""
+    return (a[0] // max(b[1], 1), a[1] // max(b[0], 1)) if a[0] >= 0 and b[0] >= 0 else ANYTHING
+
+
+def _remainder(a: Bounds, b: Bounds) -> Bounds:
+    return (0, max(0, min(a[1], b[1] - 1))) if a[0] >= 0 and b[0] >= 0 else ANYTHING
+
+
+def _same(a: Bounds) -> Bounds:
+    return a
+
+
+def _larger(a: Bounds, b: Bounds) -> Bounds:
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _smaller(a: Bounds, b: Bounds) -> Bounds:
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _smaller_unsigned(a: Bounds, b: Bounds) -> Bounds:
+    return (0, min(a[1], b[1])) if min(a[0], b[0]) >= 0 else ANYTHING
+
+
+def _either(_: Bounds, a: Bounds, b: Bounds) -> Bounds:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _difference(a: Bounds, b: Bounds) -> Bounds:
+    return a[0] - b[1], a[1] - b[0]
+
+
+RULES: Mapping[type[Operation], Callable[..., Bounds]] = {
+    arith.AddiOp: _sum,
+    arith.DivSIOp: _quotient,
+    arith.DivUIOp: _quotient,
+    arith.FloorDivSIOp: _quotient,
+    arith.IndexCastOp: _same,
+    IndexCastUIOp: _same,
+    arith.MaxSIOp: _larger,
+    arith.MinSIOp: _smaller,
+    arith.MinUIOp: _smaller_unsigned,
+    arith.MuliOp: _product,
+    arith.RemSIOp: _remainder,
+    arith.RemUIOp: _remainder,
+    arith.SelectOp: _either,
+    arith.SubiOp: _difference,
+}
+"""Op -> the bounds of its result from those of its operands."""

@@ -1,0 +1,130 @@
+"""The numbers that a kernel needs and the host knows: sizes of buffers, and elements of lists on the host.
+
+    numbers.sizes(%x)          -> (%n, %m, 32)     of memref<?x?x32xf32, "gpu">
+    numbers.count(%x)          -> %c = %n * %m * 32
+    numbers.held(%low, 1)      -> memref.load %low[%c1] : memref<2xi32, "cpu">, or a number where %low is a constant
+
+All code is put before the fusion, so a kernel gets values that it only has to read. Sizes that are known to be equal (`buffer_sizes`) are
+one SSA value, for whatever buffer of the fusion they are asked: that with which a buffer was allocated, or that `memref.dim` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import is_side_effect_free
+
+from xla_emitters.buffers.buffer_sizes import BufferSizes
+from xla_emitters.buffers.buffer_uses import writes
+from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.shapes import Size
+
+
+class HostCode(IndexCode):
+    """Arithmetic before a fusion: each result once."""
+
+    def __init__(self, fusion: FusionOp) -> None:
+        super().__init__(Builder(InsertPoint.before(fusion)), fusion.location)
+        self._made = dict[tuple[object, ...], SSAValue]()
+
+    def insert(self, op: Operation) -> SSAValue:
+        if not is_side_effect_free(op):
+            return super().insert(op)
+        key = (op.name, *op.operands, *sorted(op.properties.items()))
+        if key in self._made:
+            op.erase()
+        else:
+            self._made[key] = super().insert(op)
+        return self._made[key]
+
+
+class BufferNumbers:
+    """The numbers for one fusion; see the file's head."""
+
+    def __init__(self, fusion: FusionOp) -> None:
+        self.code = HostCode(fusion)
+        self._known = BufferSizes()
+        self._values = dict[Size, Number]()
+        self._sizes = dict[SSAValue, tuple[Number, ...]]()
+        self._held = dict[tuple[SSAValue, tuple[int, ...]], Number]()
+        self._raw = dict[tuple[SSAValue, tuple[int, ...]], SSAValue]()
+
+    def shape(self, buffer: SSAValue) -> tuple[Size, ...]:
+        """All sizes of a buffer, as sums and products of names."""
+        return self._known.of(buffer)
+
+    def sizes(self, buffer: SSAValue) -> tuple[Number, ...]:
+        """All sizes of a buffer."""
+        if buffer not in self._sizes:
+            self._sizes[buffer] = tuple(self._value(buffer, dim, size) for dim, size in enumerate(self.shape(buffer)))
+        return self._sizes[buffer]
+
+    def count(self, buffer: SSAValue) -> Number:
+        """The number of elements of a buffer."""
+        return self.code.product(self.sizes(buffer))
+
+    def held(self, buffer: SSAValue, *indices: int) -> Number:
+        """An element of a buffer of integers in the host's memory."""
+        key = (buffer, indices)
+        if key not in self._held:
+            known = _constant_in(buffer)
+            self._held[key] = self.code.element(buffer, indices) if known is None else int(known.array()[indices])
+        return self._held[key]
+
+    def raw(self, buffer: SSAValue, indices: Sequence[int]) -> SSAValue:
+        """An element of a buffer in the host's memory, in its own type."""
+        key = (buffer, tuple(indices))
+        if key not in self._raw:
+            places = [self.code.value(index) for index in indices]
+            self._raw[key] = self.code.insert(memref.LoadOp.get(buffer, places))
+        return self._raw[key]
+
+    def _value(self, buffer: SSAValue, dim: int, size: Size) -> Number:
+        if size.value is not None:
+            return size.value
+        if size not in self._values:
+            self._values[size] = self._asked(buffer, dim)
+        return self._values[size]
+
+    def _asked(self, buffer: SSAValue, dim: int) -> Number:
+        """What a buffer made here was allocated with; what `memref.dim` says of another one."""
+        owner = buffer.owner
+        if isinstance(owner, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
+            return owner.dynamic_sizes[sum(size < 0 for size in tensor_of(buffer.type).get_shape()[:dim])]
+        for use in buffer.uses:
+            found = use.operation
+            if isinstance(found, memref.DimOp) and number_of(found.index) == dim and self._is_before(found):
+                return found.result
+        return self.code.dim(buffer, dim)
+
+    def _is_before(self, op: Operation) -> bool:
+        """Whether an op is executed before the fusion."""
+        holder: Operation | None = self.code.builder.insertion_point.insert_before
+        while holder is not None and holder.parent is not op.parent:
+            holder = holder.parent_op()
+        return holder is not None and op.is_before_in_block(holder)
+
+
+def number_of(value: SSAValue) -> int | None:
+    """The number that a constant is."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _constant_in(buffer: SSAValue) -> ConstantOp | None:
+    """The constant that a buffer holds: the one op that writes it."""
+    writers = [use.operation for use in buffer.uses if writes(use)]
+    if len(writers) != 1 or not isinstance(writers[0], BufferOp):
+        return None
+    op = writers[0].as_hlo() if writers[0].name == "lmhlo.constant" else None
+    return op if isinstance(op, ConstantOp) and not op.is_elided else None

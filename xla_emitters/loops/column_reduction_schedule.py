@@ -1,0 +1,337 @@
+"""ColReductionSchedule: sums along columns, in one order (two passes) or by atomic updates.
+
+    lmhlo.reduce %x, %zero -> %y {dimensions = 0}                   32 columns by 8 rows of threads, a tile of 256 rows or more:
+
+      ┌── 32 columns ──┐
+      │ thread (r, c)  │ row r, r + 8, ... of column c, from coalesced loads                           %p
+      │    ...         │ 8 partial results a column, combined through shared memory: 4, 2, 1           %q
+      └────────────────┘
+
+    two passes   memref.store %q, %partials[%tile, %column]         scf.parallel {disc.schedule = "column"}
+                 the same over the rows of %partials                scf.parallel {disc.schedule = "column"}      -> %y
+    atomics      memref.store %zero, %y[%column]                    scf.parallel {disc.schedule = "loop"}
+                 memref.atomic_rmw addf %q, %y[%column]             scf.parallel {disc.schedule = "column"}
+
+Two passes are the default: the order is fixed, so equal inputs give equal bits. They cost a buffer of at most 1024 rows, allocated on the
+host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. `disc.atomics` on the
+fusion asks for atomic updates where one instruction has the reduction's meaning; others keep two passes. A matrix of few columns, known
+when it is compiled, has narrower and taller tiles: one column, 256 rows of threads.
+
+Partial results begin without an element, so that the initial value counts once: it is added by the second pass, or written by the loop
+that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, gpu, memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.hlo.placement import GPU
+from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
+from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.loops.combine import (
+    Reducer,
+    by_shape,
+    parts_of,
+    reduces_columns,
+    starts_of,
+    store_results,
+    with_elements,
+)
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.matrix_roots import write_root
+from xla_emitters.loops.row_rounds import THREADS, WARP, shared_array
+from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.rewrite.kernel_pass import refusal
+
+NAME = "column"
+START = "loop"
+"""The schedule of the loop that writes initial values: one iteration per element."""
+ATOMICS = "disc.atomics"
+"""Attribute of a fusion: column reductions by atomic updates, where there is an instruction."""
+ROWS_A_THREAD = 32
+"""A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
+MOST_TILES = 1024
+
+Update = Callable[[KernelCode, SSAValue, SSAValue], None]
+"""(code, row, column): adds an element of the arrays to the result of its column."""
+
+
+def emit_column_reduction_schedule(fusion: FusionLoops) -> None:
+    """The loops of a fusion with roots that reduce columns and none that reduces rows."""
+    reducers = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    if not reducers:
+        why = f"'{fusion.roots[0].name}' (%{fusion.roots[0].instruction_name}) reduces neither rows nor columns of a matrix"
+        raise refusal("loops", fusion.roots[0], why, "run disc-canonicalize-reduction before")
+    emit_columns(fusion, reducers, [root for root in fusion.roots if not reduces_columns(root)])
+
+
+def emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequence[BufferOp]) -> None:
+    """Loops for reductions of columns.
+
+    others   roots with as many elements as the first one's matrix
+    """
+    first, *rest = by_shape(fusion.numbers, reducers)
+    _emit_columns(fusion, first, others)
+    for group in rest:
+        _emit_columns(fusion, group, ())
+
+
+def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequence[BufferOp]) -> None:
+    """Loops for reductions of the columns of matrices of one shape; others are written where the first pass reads."""
+    atomic = [reducer for reducer in reducers if is_atomic(fusion, reducer)]
+    ordered = [reducer for reducer in reducers if reducer not in atomic]
+    emit_starts(fusion, atomic)
+    sizes = reducers[0].shape(fusion.numbers)
+    tiles = Tiles.of(fusion, sizes)
+    partials = [_partial_buffers(fusion, reducer, tiles) for reducer in ordered]
+    together = [*atomic, *ordered]
+
+    def element(code: KernelCode, carried: Sequence[SSAValue], row: SSAValue, column: SSAValue) -> list[SSAValue]:
+        for root in others:
+            write_root(fusion, code, root, (row, column), sizes)
+        return with_elements(code, together, carried, (row, column))
+
+    def store(code: KernelCode, totals: Sequence[Sequence[SSAValue]], tile: SSAValue, column: SSAValue) -> None:
+        for reducer, total in zip(atomic, totals, strict=False):
+            _update(code, reducer, total, column)
+        for buffers, total in zip(partials, totals[len(atomic) :], strict=True):
+            for buffer, value in zip(buffers, total, strict=False):  # a flag is set in each of them
+                code.store(value, buffer, [tile, column])
+
+    tiles.emit(fusion, together, element, store)
+    if not ordered:
+        return
+
+    def partial(code: KernelCode, carried: Sequence[SSAValue], row: SSAValue, column: SSAValue) -> list[SSAValue]:
+        found = list[SSAValue]()
+        for reducer, buffers, so_far in zip(ordered, partials, parts_of(ordered, carried), strict=True):
+            found += reducer.with_partial(code, so_far, [code.load(buffer, [row, column]) for buffer in buffers])
+        return found
+
+    def finish(code: KernelCode, totals: Sequence[Sequence[SSAValue]], tile: SSAValue, column: SSAValue) -> None:
+        store_results(code, ordered, totals, column)
+
+    last = Tiles(tiles.columns, fusion.numbers.code.maximum(tiles.count, 1), (tiles.count, sizes[1]), 1)
+    last.emit(fusion, ordered, partial, finish)
+
+
+Element = Callable[[KernelCode, Sequence[SSAValue], SSAValue, SSAValue], Sequence[SSAValue]]
+"""(code, carried, row, column) -> the partial results after one more row"""
+Store = Callable[[KernelCode, Sequence[Sequence[SSAValue]], SSAValue, SSAValue], None]
+"""(code, partial results of a tile's column, number of the tile, column)"""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A matrix in tiles, a block each.
+
+    columns   of a tile, a power of two up to 32; threads are THREADS / columns rows of them
+    height    rows of a tile
+    shape     of the matrix
+    count     tiles above each other
+    """
+
+    columns: int
+    height: Number
+    shape: tuple[Number, Number]
+    count: Number
+
+    @staticmethod
+    def of(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
+        """Tiles for the first pass over a matrix."""
+        host, (rows, cols) = fusion.numbers.code, sizes
+        columns = WARP if not isinstance(cols, int) else min(WARP, 1 << max(0, cols - 1).bit_length())
+        least = THREADS // columns * ROWS_A_THREAD
+        height = host.maximum(least, _over(fusion, rows, MOST_TILES))
+        return Tiles(columns, height, (rows, cols), _over(fusion, rows, height))
+
+    @property
+    def lanes(self) -> int:
+        """Rows of threads."""
+        return THREADS // self.columns
+
+    def emit(self, fusion: FusionLoops, reducers: Sequence[Reducer], element: Element, store: Store) -> None:
+        """A parallel loop that reduces each column of each tile."""
+        across = _over(fusion, self.shape[1], self.columns)
+
+        def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+            block, thread = variables
+            block.name_hint, thread.name_hint = "block", "thread"
+            self._reduce(code, block, thread, across, reducers, element, store)
+
+        fusion.parallel(NAME, [fusion.numbers.code.multiply(self.count, across), THREADS], [1, 1], body)
+
+    def _reduce(
+        self,
+        code: KernelCode,
+        block: SSAValue,
+        thread: SSAValue,
+        across: Number,
+        reducers: Sequence[Reducer],
+        element: Element,
+        store: Store,
+    ) -> None:
+        index, (rows, cols) = code.index, self.shape
+        tile, left = (index.value(0), block) if self.count == 1 else index.delinearize(block, (self.count, across))
+        lane, place = (
+            index.delinearize(thread, (self.lanes, self.columns)) if self.columns > 1 else (thread, index.value(0))
+        )
+        column = index.value(index.add(index.multiply(left, self.columns), place))
+        first = index.multiply(tile, self.height)
+        is_column = code.insert(arith.CmpiOp(column, index.value(cols), "ult")).result
+        end = code.insert(arith.MinUIOp(index.value(index.add(first, self.height)), index.value(rows))).result
+        # A thread beyond the last column has no rows, but takes part in what follows.
+        end = code.insert(arith.SelectOp(is_column, end, index.value(0))).result
+
+        def step(inner: KernelCode, row: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return element(inner, carried, row, column)
+
+        found = code.loop(index.add(first, lane), end, self.lanes, starts_of(code, reducers), step)
+        totals = self._combined(code, thread, reducers, found)
+
+        def write(inner: KernelCode) -> Sequence[SSAValue]:
+            store(inner, parts_of(reducers, totals), tile, column)
+            return ()
+
+        is_first = code.insert(arith.CmpiOp(thread, index.value(self.columns), "ult")).result
+        code.branch(code.insert(arith.AndIOp(is_first, is_column)).result, (), write)
+
+    def _combined(
+        self, code: KernelCode, thread: SSAValue, reducers: Sequence[Reducer], values: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """The partial results of each column, in the first row of threads: halves of the rows are combined until one is left."""
+        arrays = [shared_array(code, THREADS, value.type) for value in values]
+        for value, array in zip(values, arrays, strict=True):
+            code.store(value, array, [thread])
+        lanes = self.lanes
+        while lanes > 1:
+            lanes //= 2
+            code.insert(gpu.BarrierOp())
+            values = self._halved(code, thread, reducers, values, arrays, lanes)
+        return values
+
+    def _halved(
+        self,
+        code: KernelCode,
+        thread: SSAValue,
+        reducers: Sequence[Reducer],
+        values: Sequence[SSAValue],
+        arrays: Sequence[SSAValue],
+        lanes: int,
+    ) -> Sequence[SSAValue]:
+        distance = lanes * self.columns
+
+        def combine(inner: KernelCode) -> Sequence[SSAValue]:
+            there = inner.index.value(inner.index.add(thread, distance))
+            others = [inner.load(array, [there]) for array in arrays]
+            both = zip(reducers, parts_of(reducers, values), parts_of(reducers, others), strict=True)
+            found = [value for reducer, one, other in both for value in reducer.combined(inner, one, other)]
+            if lanes > 1:
+                for value, array in zip(found, arrays, strict=True):
+                    inner.store(value, array, [thread])
+            return found
+
+        is_low = code.insert(arith.CmpiOp(thread, code.index.value(distance), "ult")).result
+        return code.branch(is_low, [value.type for value in values], combine, lambda _: values)
+
+
+def _over(fusion: FusionLoops, number: Number, by: Number) -> Number:
+    """number / by, rounded up."""
+    host = fusion.numbers.code
+    return host.divide(host.add(number, host.subtract(by, 1)), by)
+
+
+def _partial_buffers(fusion: FusionLoops, reducer: Reducer, tiles: Tiles) -> list[SSAValue]:
+    """Buffers for the partial results of each tile's columns: allocated before the fusion, freed after it."""
+    sizes, host = (tiles.count, tiles.shape[1]), fusion.numbers.code
+    dims = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    found = list[SSAValue]()
+    for carried in reducer.carried:
+        made = memref.AllocOp(
+            [size for size in sizes if not isinstance(size, int)], [], buffer_type(carried.storage_type, dims, GPU)
+        )
+        buffer = host.insert(made)
+        buffer.name_hint = "partials"
+        free = memref.DeallocOp.get(buffer)
+        free.location = fusion.op.location
+        Builder(InsertPoint.after(fusion.op)).insert(free)
+        found.append(buffer)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- atomic updates
+
+
+FLOAT_KINDS: Mapping[str, str] = {"add": "addf", "maximum": "maximumf", "minimum": "minimumf"}
+INTEGER_KINDS: Mapping[str, str] = {
+    "add": "addi",
+    "maximum": "maxs",
+    "minimum": "mins",
+    "and": "andi",
+    "or": "ori",
+    "xor": "xori",
+}
+"""Opcode of a reduction -> kind of an atomic update of s32 and s64."""
+
+
+def atomic_kind(reducer: Reducer) -> str | None:
+    """The kind of the atomic update that adds an element to a result; None where there is no such instruction."""
+    if len(reducer.op.outputs) != 1:
+        return None
+    (opcode,) = reducer.opcodes
+    match tensor_of(reducer.op.outputs[0].type).element_type:
+        case Float32Type() | Float64Type():
+            return FLOAT_KINDS.get(opcode or "")
+        case IntegerType(width=width, signedness=sign) if width.data in (32, 64):
+            return INTEGER_KINDS.get(opcode or "") if sign.data is Signedness.SIGNLESS else None
+        case _:
+            return None
+
+
+def is_atomic(fusion: FusionLoops, reducer: Reducer) -> bool:
+    return ATOMICS in fusion.op.attributes and atomic_kind(reducer) is not None
+
+
+def emit_starts(fusion: FusionLoops, reducers: Sequence[Reducer]) -> None:
+    """A loop of its own that writes the initial values where atomic updates will add to them."""
+    if not reducers:
+        return
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        for reducer in reducers:
+            for init, output in zip(reducer.inits, reducer.op.outputs, strict=True):
+                code.store(code.load(init, ()), output, reducer.result_indices(variables[0]))
+
+    fusion.parallel(START, [reducers[0].shape(fusion.numbers)[1]], [1], body)
+
+
+def _update(code: KernelCode, reducer: Reducer, value: Sequence[SSAValue], column: SSAValue) -> None:
+    kind = atomic_kind(reducer)
+    assert kind is not None
+    (output,) = reducer.op.outputs
+    code.written.add(output)
+    code.insert(
+        memref.AtomicRMWOp(
+            operands=[value[0], output, reducer.result_indices(column)],
+            properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
+            result_types=[value[0].type],
+        )
+    )
+
+
+def update_from_rows(reducer: Reducer) -> Update:
+    """One update per element, for a column reduction in a loop over rows."""
+
+    def update(code: KernelCode, row: SSAValue, column: SSAValue) -> None:
+        _update(code, reducer, reducer.loaded(code, (row, column)), column)
+
+    return update

@@ -1,0 +1,193 @@
+"""Each launch's body becomes a kernel: a function in a module of its own, which the host launches by name.
+
+    gpu.launch blocks(%b ...) in (%grid, 1, 1) threads(%t ...) in (256, 1, 1) {
+      %v = memref.load %x[%i] ...
+    } {disc.name = "main_kLoop_add_0"}
+->
+    gpu.launch_func @main_kLoop_add_0::@main_kLoop_add_0 blocks in (%grid, 1, 1) threads in (256, 1, 1) args(%x, %y, %n)
+
+    gpu.module @main_kLoop_add_0 {
+      gpu.func @main_kLoop_add_0(%x: memref<?xf32, "gpu">, %y: memref<?xf32, "gpu">, %n: index) kernel
+          attributes {known_block_size = array<i32: 256, 1, 1>} {
+        %b = gpu.block_id x
+        ...
+
+What the body takes from outside becomes arguments, buffers first, each in the order of its first use; constants are copied into the kernel.
+Memory of a block that the body allocates becomes a `workgroup` buffer of the function. Where its size is known only at run time, it stays
+an allocation in the kernel, and the launch says how many bytes all of them take, each from an address on that 16 divides. The number of
+threads of a block is part of the kernel, that of blocks is not.
+Source: seed document, "ReviseGpuKernelOutliningPass" (what is before it); MLIR's gpu-kernel-outlining.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, gpu, memref
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i32,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import ConstantLike
+from xdsl.utils.hints import isa
+
+from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
+from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.kernels.captures import KERNEL_NAME, captured_by
+from xla_emitters.kernels.kernel_entry import DIMENSIONS, SHARED
+from xla_emitters.loops.schedule import SCHEDULE
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+CONTAINER = "gpu.container_module"
+SHARED_ALIGNMENT = 16
+"""Bytes that divide the address of each allocation in shared memory."""
+
+
+@dataclass(frozen=True)
+class DiscGpuKernelOutliningPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-gpu-kernel-outlining"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        taken = {found.sym_name.data for found in op.ops if isinstance(found, GpuModuleOp)}
+        launches = [found for found in op.walk() if isinstance(found, LaunchOp)]
+        for launch in launches:
+            name = launch.attributes.get(KERNEL_NAME)
+            free = _free(name.data if isinstance(name, StringAttr) else "kernel", taken)
+            op.body.block.add_op(self.outline(launch, free))
+        if launches:
+            op.attributes[CONTAINER] = UnitAttr()
+
+    def outline(self, launch: LaunchOp, name: str) -> GpuModuleOp:
+        """Replaces the launch by one of the kernel that is returned, in its module."""
+        body = launch.body.block
+        sizes = [_constant(size) for size in (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)]
+        threads = [size for size in sizes if size is not None]
+        if len(threads) != len(sizes):
+            raise self.refuse(launch, "a launch whose number of threads is not constant")
+        _copy_constants(launch)
+        captured = sorted(captured_by(launch), key=lambda value: not isinstance(value.type, MemRefType))
+        allocations = [op for op in body.walk() if isinstance(op, memref.AllocOp | memref.AllocaOp)]
+        shared = [op for op in allocations if is_shared(op.memref.type) and not op.dynamic_sizes]
+        sized = [op for op in allocations if is_shared(op.memref.type) and op.dynamic_sizes]
+        added_bytes = self.added_bytes(launch, sized) if sized else None
+        types = [value.type for value in captured]
+        block = Block(arg_types=[*types, *(op.results[0].type for op in shared)])
+        for value, argument in zip([*captured, *(op.results[0] for op in shared)], block.args, strict=True):
+            argument.name_hint = value.name_hint
+            value.replace_uses_with_if(argument, lambda use: _is_inside(launch, use.operation))
+        for op in shared:
+            Rewriter.erase_op(op)
+        _ids(launch, block)
+        for op in list(body.ops)[:-1]:
+            op.detach()
+            block.add_op(op)
+        block.add_op(ReturnOp())
+        known = DenseArrayBase.from_list(i32, threads)
+        function = FuncOp(
+            name, FunctionType.from_lists(types, []), Region(block), True, len(shared), {"known_block_size": known}
+        )
+        function.location = launch.location
+        if (schedule := launch.attributes.get(SCHEDULE)) is not None:
+            function.attributes[SCHEDULE] = schedule
+        call = gpu.LaunchFuncOp(
+            SymbolRefAttr(name, [name]),
+            [launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ],
+            [launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ],
+            kernelOperands=captured,
+            dynamicSharedMemorySize=added_bytes,
+        )
+        call.location = launch.location
+        Rewriter.replace_op(launch, call, [])
+        made = GpuModuleOp(name, Region(Block([function])))
+        made.location = function.location
+        return made
+
+    def added_bytes(self, launch: LaunchOp, allocations: Sequence[memref.AllocOp | memref.AllocaOp]) -> SSAValue:
+        """The bytes of allocations of unknown size, each a multiple of 16, as i32 before the launch."""
+        host = IndexCode(Builder(InsertPoint.before(launch)), launch.location)
+        total: Number = 0
+        for op in allocations:
+            assert isa(op.memref.type, MemRefType[Attribute])
+            if any(launch.is_ancestor(size.owner) for size in op.dynamic_sizes):
+                raise self.refuse(op, "shared memory of a size that the host does not know")
+            known = prod(size for size in op.memref.type.get_shape() if size >= 0)
+            count = host.product([known, *op.dynamic_sizes])
+            bytes_ = host.multiply(count, dtype_of(op.memref.type.element_type).bytes)
+            parts = host.divide(host.add(bytes_, SHARED_ALIGNMENT - 1), SHARED_ALIGNMENT)
+            total = host.add(total, host.multiply(parts, SHARED_ALIGNMENT))
+        return host.insert(arith.IndexCastOp(host.value(total), i32))
+
+
+def is_shared(ir_type: Attribute) -> bool:
+    """Whether a buffer is in the memory of a block: space 3, or `#gpu.address_space<workgroup>`."""
+    if not isa(ir_type, MemRefType[Attribute]):
+        return False
+    space = ir_type.memory_space
+    return space.value.data == SHARED if isinstance(space, IntegerAttr) else "workgroup" in str(space)
+
+
+def _is_inside(launch: LaunchOp, op: Operation) -> bool:
+    return op is not launch and launch.is_ancestor(op)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    found, number = name, 0
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    taken.add(found)
+    return found
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _copy_constants(launch: LaunchOp) -> None:
+    """Puts a copy of each constant of the outside at the start of the body."""
+    for value in captured_by(launch):
+        owner = value.owner
+        if isinstance(owner, Operation) and owner.has_trait(ConstantLike):
+            copy = owner.clone()
+            Rewriter.insert_op(copy, InsertPoint.at_start(launch.body.block))
+            copy.results[0].name_hint = value.name_hint
+            value.replace_uses_with_if(copy.results[0], lambda use: _is_inside(launch, use.operation))
+
+
+def _ids(launch: LaunchOp, block: Block) -> None:
+    """Ops that read ids and sizes at the end of `block`, in the place of the launch's arguments."""
+    arguments = launch.body.block.args
+    builder = located_builder(InsertPoint.at_end(block), launch)
+    for number, argument in enumerate(arguments):
+        if argument.first_use is not None:
+            make, axis = READERS[number // len(DIMENSIONS)], DIMENSIONS[number % len(DIMENSIONS)]
+            made = builder.insert(make(gpu.DimensionAttr(gpu.DimensionEnum(axis))))
+            made.result.name_hint = argument.name_hint
+            argument.replace_all_uses_with(made.result)
+
+
+READERS: tuple[type[gpu.BlockIdOp | gpu.ThreadIdOp | gpu.GridDimOp | gpu.BlockDimOp], ...] = (
+    *(gpu.BlockIdOp, gpu.ThreadIdOp),
+    *(gpu.GridDimOp, gpu.BlockDimOp),
+)
+"""What reads each three of the arguments of a launch's body."""

@@ -1,0 +1,109 @@
+"""A fusion's roots become loops, by a schedule that its roots decide.
+
+    lmhlo.fusion {                                         lmhlo.fusion {
+      lmhlo.abs %x -> %t                                     lmhlo.abs %x -> %t
+      lmhlo.add %t, %y -> %z                        ->       scf.parallel (%i) = (0) to (%n) step (1) {
+    }                                                          %0 = memref.load %t[%i]
+                                                               %1 = memref.load %y[%i]
+                                                               %2 = arith.addf %0, %1
+                                                               memref.store %2, %z[%i]
+                                                             } {disc.schedule = "loop"}
+                                                           }
+
+    row reductions   column reductions   others   schedule
+    some             any                 any      "row1", a block for each row, or "row2", a warp: `disc.row_schedule` says which
+    none             some                any      "column"
+    none             none                some     "loop"
+    and of kind "kStitch", whatever its roots: "stitch"
+
+Loops are executed one after the other, before the fusion's terminator. A root whose elements are read elsewhere in the fusion stays until
+its readers have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 and 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.buffers.buffer_uses import reads
+from xla_emitters.dialects.hlo.placement import is_on_host
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
+from xla_emitters.loops.element_code import has_element_code
+from xla_emitters.loops.loop_schedule import emit_loop_schedule
+from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
+from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
+from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
+from xla_emitters.loops.schedule import FusionLoops, Schedule
+from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+ROW_SCHEDULE = "disc.row_schedule"
+"""Attribute of a fusion: 1 or 2, the schedule of its row reductions."""
+
+SCHEDULES: Mapping[str, Schedule] = {
+    "column": emit_column_reduction_schedule,
+    "loop": emit_loop_schedule,
+    "row1": emit_row_reduction_schedule1,
+    "row2": emit_row_reduction_schedule2,
+    "stitch": emit_stitch_schedule,
+}
+
+
+@dataclass(frozen=True)
+class DiscLhloLegalizeToLoopPass(KernelPass):
+    """See the file's head. `atomics`: columns are reduced by atomic updates where there is an instruction, in no fixed order."""
+
+    name = "disc-lhlo-legalize-to-loop"
+
+    atomics: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
+            roots = roots_of(fusion)
+            if is_on_host(fusion):
+                self.skip(fusion, "it runs on the host")
+            elif not roots:
+                self.skip(fusion, "nothing uses its results")
+            else:
+                self._legalize(fusion, roots)
+
+    def _legalize(self, fusion: FusionOp, roots: Sequence[BufferOp]) -> None:
+        name = schedule_of(fusion, roots)
+        if (emit := SCHEDULES.get(name)) is None:
+            raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
+        if self.atomics:
+            fusion.attributes[ATOMICS] = UnitAttr()
+        emit(FusionLoops(fusion, roots))
+        for root in reversed(roots):
+            if not _is_needed(root, fusion):
+                Rewriter.erase_op(root)
+
+
+def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp]) -> str:
+    """The name of a fusion's schedule: see the file's head."""
+    if fusion.kind is not None and fusion.kind.data == "kStitch":
+        return "stitch"
+    if any(map(is_row_reduction, roots)):
+        hint = fusion.attributes.get(ROW_SCHEDULE)
+        return f"row{hint.value.data}" if isinstance(hint, IntegerAttr) else "row1"
+    return "column" if any(map(is_column_reduction, roots)) else "loop"
+
+
+def _is_needed(root: BufferOp, fusion: FusionOp) -> bool:
+    """Whether a loop, or an op that is still there, reads the root's result. A reduction's own loops may read what they wrote."""
+    readers = [
+        use.operation
+        for buffer in root.outputs
+        for use in buffer.uses
+        if fusion.is_ancestor(use.operation) and reads(use)
+    ]
+    return any(
+        has_element_code(root) if isinstance(reader, memref.LoadOp) else reader is not root for reader in readers
+    )

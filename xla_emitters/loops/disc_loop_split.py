@@ -1,0 +1,157 @@
+"""The iterations of a fusion's loops are given to the blocks and threads of launches.
+
+    lmhlo.fusion {                                     %grid = (%n - %lb + 256 * %step - 1) udiv (256 * %step)
+      scf.parallel (%i) = (%lb) to (%n) step (%step)   %some = arith.cmpi ne, %grid, %c0
+    }                                                  scf.if %some {                            a grid of no blocks is no launch
+                                                  ->     gpu.launch blocks(%b ...) in (%grid, 1, 1) threads(%t ...) in (256, 1, 1) {
+                                                           %i = (%b * 256 + %t) * %step + %lb
+                                                           scf.if %i < %n { ... }
+                                                         } {disc.name = "main_kLoop_add_0"}
+                                                       }
+
+A loop of two variables says itself what its blocks and threads are: %i is the number of the block, %j, from 0 to a constant, that of the
+thread, and nothing is checked: a schedule that exchanges values within a block needs all of its threads.
+
+    scf.parallel (%i, %j) = (0, 0) to (%rows, 256) step (1, 1)      ->      blocks in (%rows, 1, 1) threads in (256, 1, 1)
+
+Several loops of a fusion become launches one after the other; what is between them computes numbers, on the host from now on. The fusion is
+gone: each launch has its name.
+Source: seed document, "LoopSplitPass", and the bounds check that its TODO asks for; docs/reference/4 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
+from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
+from xla_emitters.kernels.captures import KERNEL_NAME, loops_of
+from xla_emitters.loops.schedule import SCHEDULE
+from xla_emitters.rewrite.kernel_pass import DevicePass
+
+THREADS = 256
+"""Threads of a block where a loop does not say it."""
+
+
+@dataclass(frozen=True)
+class DiscLoopSplitPass(DevicePass):
+    """See the file's head. `device`: the GPU, which bounds the threads of a block."""
+
+    name = "disc-loop-split"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
+            if loops := loops_of(fusion):
+                self.split(fusion, loops)
+            else:
+                self.skip(fusion, "it has no loops")
+
+    def split(self, fusion: FusionOp, loops: Sequence[scf.ParallelOp]) -> None:
+        """Puts a launch for each loop, and what is between them, before the fusion, and erases it."""
+        name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
+        names = [name] if len(loops) == 1 else [f"{name}_{number}" for number in range(len(loops))]
+        made = iter(names)
+        *ops, _ = fusion.body.block.ops
+        for op in ops:
+            if isinstance(op, scf.ParallelOp):
+                self.launch(fusion, op, next(made))
+            elif is_side_effect_free(op):
+                op.detach()
+                Rewriter.insert_op(op, InsertPoint.before(fusion))
+            else:
+                raise self.refuse(op, f"'{op.name}' between the loops of a fusion")
+        Rewriter.erase_op(fusion)
+
+    def launch(self, fusion: FusionOp, loop: scf.ParallelOp, name: str) -> None:
+        bounds = list(zip(loop.lowerBound, loop.upperBound, loop.step, strict=True))
+        if len(bounds) > 2 or loop.initVals:
+            raise self.refuse(loop, f"a loop over {len(bounds)} variables with {len(loop.initVals)} results")
+        host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
+        low, high, step = map(_number, bounds[0])
+        threads = THREADS if len(bounds) == 1 else self.threads(loop, bounds[1])
+        span = host.multiply(step, threads) if len(bounds) == 1 else step
+        grid = host.value(_blocks(host, host.subtract(high, low), span))
+        zero, one = host.value(0), host.value(1)
+        some = host.insert(arith.CmpiOp(grid, zero, "ne"))
+        block = Block(arg_types=[INDEX] * 12)
+        for argument, hint in zip(block.args, IDS, strict=True):
+            argument.name_hint = hint
+        made = LaunchOp([grid, one, one], [host.value(threads), one, one], Region(block))
+        made.attributes[KERNEL_NAME] = StringAttr(name)
+        if (schedule := loop.attributes.get(SCHEDULE)) is not None:
+            made.attributes[SCHEDULE] = schedule
+        guarded = Block([made, scf.YieldOp()])
+        made.location = loop.location
+        host.builder.insert(scf.IfOp(some, [], Region(guarded))).location = loop.location
+        code = IndexCode(Builder(InsertPoint.at_end(block)), loop.location)
+        if len(bounds) == 1:
+            linear = code.add(code.multiply(block.args[0], threads), block.args[3])
+            place = code.value(code.add(code.multiply(linear, step), low))
+            inside = code.insert(arith.CmpiOp(place, code.value(high), "slt"))
+            body = Block()
+            _move(loop, body, [place])
+            body.add_op(scf.YieldOp())
+            code.builder.insert(scf.IfOp(inside, [], Region(body))).location = loop.location
+        else:
+            places = [
+                code.value(code.add(code.multiply(number, _number(by)), _number(start)))
+                for number, (start, _, by) in zip((block.args[0], block.args[3]), bounds, strict=True)
+            ]
+            _move(loop, block, places)
+        block.add_op(TerminatorOp())
+
+    def threads(self, loop: scf.ParallelOp, bounds: Sequence[SSAValue]) -> int:
+        """The threads of a block, from the bounds of the second variable."""
+        low, high, step = map(_number, bounds)
+        if not (isinstance(low, int) and isinstance(high, int) and isinstance(step, int)):
+            raise self.refuse(loop, "the number of threads of a block is not constant")
+        count = -((low - high) // step)
+        if not 0 < count <= self.device.threads_per_block_max:
+            limit = self.device.threads_per_block_max
+            raise self.refuse(loop, f"a block of {count} threads; {self.device.name} runs 1 to {limit}")
+        return count
+
+
+IDS = tuple(f"{what}_{axis}" for what in ("block", "thread", "blocks", "threads") for axis in "xyz")
+"""What a launch's body takes: ids, then sizes."""
+
+
+def _blocks(host: IndexCode, count: Number, span: Number) -> Number:
+    """How many blocks of `span` iterations `count` iterations are, rounded up; neither is negative."""
+    if isinstance(span, int) and span == 1:
+        return count
+    last = host.subtract(host.add(count, span), 1)
+    if isinstance(last, int) and isinstance(span, int):
+        return last // span
+    return host.insert(arith.DivUIOp(host.value(last), host.value(span)))
+
+
+def _number(value: SSAValue) -> Number:
+    """A constant as a number, another value as it is."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp):
+        return owner.value.value.data  # pyright: ignore
+    return value
+
+
+def _move(loop: scf.ParallelOp, target: Block, places: Sequence[SSAValue]) -> None:
+    """Moves the loop's body but for its terminator to the end of `target`, at these values of its variables."""
+    source = loop.body.block
+    for argument, place in zip(source.args, places, strict=True):
+        if place.name_hint is None or argument.name_hint:
+            place.name_hint = argument.name_hint or place.name_hint
+        argument.replace_all_uses_with(place)
+    ops: list[Operation] = list(source.ops)
+    for op in ops[:-1]:
+        op.detach()
+        target.add_op(op)

@@ -1,0 +1,120 @@
+"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1` and `2` differ only in how many threads share a row.
+
+    lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
+                                                            %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {
+                                                              %e = memref.load %x[%block, %j]
+                                                   ->         yield %a + %e
+                                                            }
+                                                            %total = ... the rounds of `row_rounds`
+                                                            if %thread == 0: memref.store %zero + %total, %y[%block]
+                                                          } {disc.schedule = "row1"}
+
+Reductions of matrices of one shape share the loop. Other roots have as many elements; each thread writes those at its places.
+No row: no block. No column: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
+own, after this one, or atomic updates from it (`column_reduction_schedule`).
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.loops.column_reduction_schedule import Update, emit_columns, emit_starts, is_atomic, update_from_rows
+from xla_emitters.loops.combine import (
+    Reducer,
+    by_shape,
+    parts_of,
+    reduces_columns,
+    reduces_rows,
+    starts_of,
+    store_results,
+    with_elements,
+)
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.matrix_roots import write_root
+from xla_emitters.loops.row_rounds import THREADS, RowPlace, RowThreads, combine_row
+from xla_emitters.loops.schedule import FusionLoops
+
+Visit = Callable[[KernelCode, RowPlace], None]
+"""Writes what a thread does for its row."""
+
+
+def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
+    """The loops of a fusion with at least one root that reduces rows. A vector is one column: no block should reduce it alone."""
+    is_row = [reduces_rows(root) and not reduces_columns(root) for root in fusion.roots]
+    rows = [Reducer.of(root, by_row=True) for root, found in zip(fusion.roots, is_row, strict=True) if found]
+    columns = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
+    reducing = {reducer.op for reducer in (*rows, *columns)}
+    others = [root for root in fusion.roots if root not in reducing]
+    if not rows:
+        return emit_columns(fusion, columns, others)
+    first, *rest = by_shape(fusion.numbers, rows)
+    shape = first[0].shape(fusion.numbers)
+    atomic = [found for found in columns if is_atomic(fusion, found) and found.shape(fusion.numbers) == shape]
+    emit_starts(fusion, atomic)
+    _emit_rows(fusion, name, threads, first, others, [update_from_rows(reducer) for reducer in atomic])
+    for group in rest:
+        _emit_rows(fusion, name, threads, group, (), ())
+    if ordered := [reducer for reducer in columns if reducer not in atomic]:
+        emit_columns(fusion, ordered, ())
+    return None
+
+
+def _emit_rows(
+    fusion: FusionLoops,
+    name: str,
+    threads: RowThreads,
+    reducers: Sequence[Reducer],
+    others: Sequence[BufferOp],
+    updates: Sequence[Update],
+) -> None:
+    """The loop of reductions of matrices of one shape."""
+    rows, cols = shape = reducers[0].shape(fusion.numbers)
+
+    def visit(code: KernelCode, place: RowPlace) -> None:
+        def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for root in others:
+                write_root(fusion, inner, root, (place.row, column), shape)
+            for update in updates:
+                update(inner, place.row, column)
+            return with_elements(inner, reducers, carried, (place.row, column))
+
+        found = code.loop(place.lane, cols, threads.per_row, starts_of(code, reducers), step)
+        totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
+
+        def write(inner: KernelCode) -> Sequence[SSAValue]:
+            store_results(inner, reducers, totals, place.row)
+            return ()
+
+        code.branch(place.is_first(code), (), write)
+
+    for_each_row(fusion, name, threads, rows, visit)
+
+
+def for_each_row(fusion: FusionLoops, name: str, threads: RowThreads, rows: Number, visit: Visit) -> None:
+    """A parallel loop whose threads visit all rows; all threads of a row do so together."""
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        block, thread = variables
+        block.name_hint, thread.name_hint = "block", "thread"
+        place = threads.place(code, block, thread)
+        if threads.rows_per_block == 1:
+            return visit(code, place)
+
+        def inside(inner: KernelCode) -> Sequence[SSAValue]:
+            visit(inner, place)
+            return ()
+
+        # The same for all threads of a warp, so its shuffles find all lanes.
+        is_row = code.insert(arith.CmpiOp(place.row, code.index.value(rows), "ult")).result
+        code.branch(is_row, (), inside)
+        return None
+
+    host, per_block = fusion.numbers.code, threads.rows_per_block
+    blocks = host.divide(host.add(rows, per_block - 1), per_block)
+    fusion.parallel(name, [blocks, THREADS], [1, 1], body)

@@ -1,0 +1,157 @@
+"""The threads that reduce a row, and the rounds in which they combine their partial results.
+
+    RowThreads(256)   a block a row        thread t takes columns t, t + 256, ...
+    RowThreads(32)    a warp a row         8 rows a block; lane l takes columns l, l + 32, ...
+
+    round 1    %a = gpu.shuffle down %p, 16, 32;  %b = combine(%p, %a);  8, 4, 2, 1         lane 0 has the warp's result
+    shared     lane 0: memref.store %b, %shared[%warp];  gpu.barrier;  memref.load %shared[%lane mod 8]
+    round 2    4, 2, 1                                                                      lane 0 has the row's
+
+A warp a row needs round 1 alone. Rounds always combine in one order, so equal inputs give equal bits. All lanes of a warp take part: a lane
+without elements has the partial result of none. With `everyone` every warp does round 2 and lane 0 hands the result to all of its lanes:
+that is one value for the whole block, because all warps compute it from the same words of shared memory.
+Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, gpu, memref, scf
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr, ShuffleMode
+from xla_emitters.dialects.shuffles import shuffled
+from xla_emitters.loops.combine import Reducer
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.rewrite.locations import locate
+
+WARP = 32
+THREADS = 256
+"""Threads of a block; 8 warps."""
+SHARED = AddressSpaceAttr(StringAttr("workgroup"))
+"""Memory of a block."""
+Partials = list[list[SSAValue]]
+"""For each reduction the values of a partial result."""
+
+
+@dataclass(frozen=True)
+class RowThreads:
+    """`per_row` threads of a block of THREADS reduce a row: all, or a warp."""
+
+    per_row: int
+
+    @property
+    def rows_per_block(self) -> int:
+        return THREADS // self.per_row
+
+    def place(self, code: KernelCode, block: SSAValue, thread: SSAValue) -> RowPlace:
+        if self.rows_per_block == 1:
+            return RowPlace(block, 0, thread, thread)
+        slot, lane = code.index.delinearize(thread, (self.rows_per_block, self.per_row))
+        first = code.index.multiply(block, self.rows_per_block)
+        return RowPlace(code.index.value(code.index.add(first, slot)), slot, lane, thread)
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """Where a thread is.
+
+    row      of the matrix
+    slot     which of the block's rows that is
+    lane     its number among the threads of its row
+    thread   its number in the block
+    """
+
+    row: SSAValue
+    slot: Number
+    lane: SSAValue
+    thread: SSAValue
+
+    def is_first(self, code: KernelCode) -> SSAValue:
+        """i1: whether it is the first thread of its row."""
+        return code.insert(arith.CmpiOp(self.lane, code.index.value(0), "eq")).result
+
+
+def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue:
+    """An array in shared memory, one for each block, made where the parallel loop begins.
+
+    size   known, or a value of the host: the launch then says how many bytes there are
+    """
+    known, sizes = (size, []) if isinstance(size, int) else (DYNAMIC_INDEX, [size])
+    made = memref.AllocOp(sizes, [], MemRefType(element, [known], memory_space=SHARED))
+    locate(made, code.location)
+    block = code.builder.insertion_point.block
+    while not isinstance(holder := block.parent_op(), scf.ParallelOp):
+        assert holder is not None
+        assert holder.parent is not None
+        block = holder.parent
+    Rewriter.insert_op(made, InsertPoint.at_start(block))
+    return made.memref
+
+
+def combine_row(
+    code: KernelCode,
+    threads: RowThreads,
+    thread: SSAValue,
+    reducers: Sequence[Reducer],
+    partials: Sequence[Sequence[SSAValue]],
+    *,
+    everyone: bool,
+) -> Partials:
+    """The row's result of each reduction: in its first thread, or in every one.
+
+    thread     its number in the block
+    """
+    totals = [over_lanes(code, reducer, own, WARP) for reducer, own in zip(reducers, partials, strict=True)]
+    if threads.rows_per_block == 1:
+        totals = _over_warps(code, thread, reducers, totals)
+    if everyone:
+        totals = [_from_first_lane(code, own) for own in totals]
+    return totals
+
+
+def over_lanes(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], lanes: int) -> list[SSAValue]:
+    """Combines the partial results of `lanes` lanes, a power of two; those of lane 0 are the whole."""
+    found, width = list(values), constant(code, WARP, i32)
+    while lanes > 1:
+        lanes //= 2
+        offset = constant(code, lanes, i32)
+        others = [shuffled(code, ShuffleMode.Down, value, offset, width) for value in found]
+        found = reducer.combined(code, found, others)
+    return found
+
+
+def _over_warps(
+    code: KernelCode, thread: SSAValue, reducers: Sequence[Reducer], partials: Sequence[Sequence[SSAValue]]
+) -> Partials:
+    """Combines the results of the block's warps, which their first lanes have; lane 0 of every warp then has the block's."""
+    warps = THREADS // WARP
+    warp, lane = code.index.delinearize(thread, (warps, WARP))
+    own = [value for values in partials for value in values]
+    arrays = [shared_array(code, warps, value.type) for value in own]
+
+    def write(inner: KernelCode) -> Sequence[SSAValue]:
+        for value, array in zip(own, arrays, strict=True):
+            inner.store(value, array, [warp])
+        return ()
+
+    is_first = code.insert(arith.CmpiOp(lane, code.index.value(0), "eq")).result
+    code.branch(is_first, (), write)
+    code.insert(gpu.BarrierOp())
+    _, slot = code.index.delinearize(lane, (WARP // warps, warps))
+    loaded, found = [code.load(array, [slot]) for array in arrays], Partials()
+    for reducer, values in zip(reducers, partials, strict=True):
+        found.append(over_lanes(code, reducer, loaded[: len(values)], warps))
+        loaded = loaded[len(values) :]
+    return found
+
+
+def _from_first_lane(code: KernelCode, values: Sequence[SSAValue]) -> list[SSAValue]:
+    zero, width = constant(code, 0, i32), constant(code, WARP, i32)
+    return [shuffled(code, ShuffleMode.Idx, value, zero, width) for value in values]

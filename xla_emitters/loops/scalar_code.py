@@ -1,0 +1,107 @@
+"""The code of a computation of scalars, which other ops call for elements: the body of a reduction, of `map`.
+
+    hlo.computation @add {                                   emit_scalars(code, @add, [%a, %b])
+      %p0 = hlo.parameter 0 ...                                  -> %s = arith.addf %a, %b : f32
+      %p1 = hlo.parameter 1 ...
+      hlo.return (hlo.add %p0, %p1)
+    }
+
+Values are in the form in which kernels compute: pred is a byte, integers have no sign. Calls are inlined. Instructions that the results
+do not need have no code.
+Source: docs/reference/1 5.5 "map", "reduce".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.ir import Operation, SSAValue
+
+from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
+from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, ParameterOp, TupleOp, find_computation
+from xla_emitters.errors import Unsupported
+from xla_emitters.indexing import IndexingMap
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.rewrite.kernel_pass import refusal
+
+Values = dict[SSAValue, Sequence[SSAValue]]
+"""For each value of a computation the code's values: one, or one for each leaf of a tuple."""
+
+
+def emit_scalars(code: KernelCode, computation: ComputationOp, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+    """The results of a computation of scalars: one value per leaf of its root.
+
+    arguments   one for each parameter
+    raises      Unsupported, with its place, for an instruction that is not one of scalars
+    """
+    values: Values = {}
+    needed = _needed(computation)
+    for op in computation.instructions:
+        if op not in needed:
+            continue
+        if isinstance(op, ParameterOp):
+            values[op.result] = (arguments[op.number.value.data],)
+        elif isinstance(op, CallOp):
+            given = [leaf for operand in op.operands for leaf in values[operand]]
+            values[op.result] = emit_scalars(code, find_computation(op, op.to_apply), given)
+        elif isinstance(op, TupleOp):
+            values[op.result] = [leaf for operand in op.operands for leaf in values[operand]]
+        else:
+            values[op.result] = op.emit_element(ScalarContext(code, op, values))
+    return list(values[computation.root])
+
+
+def _needed(computation: ComputationOp) -> set[Operation]:
+    """The instructions that the root is computed from."""
+    found, waiting = set[Operation](), [computation.root]
+    while waiting:
+        owner = waiting.pop().owner
+        if isinstance(owner, Operation) and owner not in found:
+            found.add(owner)
+            waiting += owner.operands
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarContext:
+    """The `ElementContext` of one instruction of a computation of scalars.
+
+    values   of the instructions before it
+    """
+
+    code: KernelCode
+    op: HloOp
+    values: Mapping[SSAValue, Sequence[SSAValue]]
+
+    @property
+    def builder(self) -> Builder:
+        return self.code.builder
+
+    @property
+    def indices(self) -> tuple[SSAValue, ...]:
+        return ()
+
+    def operand(self, i: int, indices: Sequence[SSAValue] | None = None) -> SSAValue:
+        (value,) = self.elements(i, indices)
+        return value
+
+    def elements(self, i: int, indices: Sequence[SSAValue] | None = None) -> Sequence[SSAValue]:
+        return self.values[self.op.operands[i]]
+
+    def insert(self, op: OperationT, /) -> OperationT:
+        return self.code.insert(op)
+
+    def branch(self, condition: SSAValue, then: Emit, otherwise: Emit) -> Sequence[SSAValue]:
+        raise self._refused()
+
+    def loop(self, index_map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
+        raise self._refused()
+
+    def _refused(self) -> Unsupported:
+        """Ops of scalars need neither branches nor loops."""
+        return refusal("loops", self.op, f"'{self.op.opcode}' is part of a computation that is called for elements")
+
+    def call(self, computation: str, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return emit_scalars(self.code, find_computation(self.op, computation), arguments)

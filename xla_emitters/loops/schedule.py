@@ -1,0 +1,81 @@
+"""What a schedule is: it writes the loops that compute what a fusion returns.
+
+    def emit_loop_schedule(fusion: FusionLoops) -> None:
+        def body(code: KernelCode, ivs: Sequence[SSAValue]) -> None:
+            for root in fusion.roots:
+                indices = code.index.delinearize(ivs[0], fusion.numbers.sizes(root.outputs[0]))
+                code.store(fusion.element(code, root, indices), root.outputs[0], indices)
+        fusion.parallel("loop", [fusion.numbers.count(fusion.roots[0].outputs[0])], [1], body)
+
+A schedule writes code for roots alone (and for what it keeps in shared memory): an element of a root loads its operands. Loads of buffers
+that other ops of the fusion write are replaced by their code in `disc-input-inline-fusion`. Afterwards a root is erased, unless another
+op of the fusion reads its buffer: then that pass does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.builder import Builder
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.buffers.index_code import INDEX, Number
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.loops.buffer_numbers import BufferNumbers
+from xla_emitters.loops.element_code import element
+from xla_emitters.loops.kernel_code import KernelCode
+
+SCHEDULE = "disc.schedule"
+"""Attribute of a parallel loop: which schedule wrote it."""
+VECTOR = "disc.vector"
+"""Attribute of a fusion: how many elements (of a row schedule: rows) an iteration computes; it divides their number."""
+Body: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], None]
+"""(code inside, induction variables)"""
+
+
+class FusionLoops:
+    """A fusion that becomes loops.
+
+    op       the fusion; its loops are put in front of its terminator
+    roots    the ops whose buffers are used outside, in order
+    numbers  sizes and the like, as values of the host
+    """
+
+    def __init__(self, op: FusionOp, roots: Sequence[BufferOp]) -> None:
+        self.op = op
+        self.roots = tuple(roots)
+        self.numbers = BufferNumbers(op)
+
+    @property
+    def vector(self) -> int:
+        """Elements (or rows) that one iteration computes."""
+        width = self.op.attributes.get(VECTOR)
+        return width.value.data if width else 1  # pyright: ignore
+
+    def element(self, code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAValue:
+        """One element of an op's result, in the form in which kernels compute. raises Unsupported for an op without code here."""
+        return element(code, op, indices)
+
+    def parallel(self, schedule: str, uppers: Sequence[Number], steps: Sequence[int], body: Body) -> scf.ParallelOp:
+        """A parallel loop from 0 to each upper bound. Several loops of one fusion run one after the other."""
+        host = self.numbers.code
+        block = Block(arg_types=[INDEX] * len(uppers))
+        terminator = self.op.body.block.last_op
+        assert terminator is not None
+        lowers = [host.value(0)] * len(uppers)
+        loop = scf.ParallelOp(lowers, list(map(host.value, uppers)), list(map(host.value, steps)), Region(block))
+        loop.attributes[SCHEDULE] = StringAttr(schedule)
+        loop.location = self.op.location
+        Builder(InsertPoint.before(terminator)).insert(loop)
+        code = KernelCode(Builder(InsertPoint.at_end(block)), self.op, self.numbers)
+        body(code, block.args)
+        code.insert(scf.ReduceOp())
+        return loop
+
+
+Schedule: TypeAlias = Callable[[FusionLoops], None]
+"""Writes the loops of a fusion."""

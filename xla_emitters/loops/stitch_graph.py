@@ -1,0 +1,195 @@
+"""What a stitched fusion computes when: the rounds between which its rows' reductions are known, and which rows it keeps.
+
+    m = reduce maximum x         level 1          round 0   reads x                  gives m
+    e = exp(x - broadcast m)     level 1          round 1   reads x, needs m         gives s
+    s = reduce add e             level 2          round 2   reads x, needs m and s   writes y
+    y = e / broadcast s          level 2
+
+The level of an op is the number of reductions, one after the other, on which it depends. What reductions and results of level n + 1 read is
+computed in round n. Ops of level 0 are computed wherever an element needs them; those that others read, or that a round writes, are the
+*sources* of the rounds: an array with an element for each place of the matrix. A source that several rounds read is *kept*, so that the
+buffers that it is computed from are read once.
+
+Two choices of sources: as late as possible (x + mask, one row to keep), or as early as possible (x, from which two others are
+computed). The one with fewer reads of memory is taken; of equal ones that which keeps fewer bytes.
+Source: docs/reference/4 3.3; Zheng et al., "AStitch: enabling a new multi-dimensional optimization space for memory-intensive ML training
+and inference on modern SIMT architectures" (ASPLOS 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.ir import SSAValue
+
+from xla_emitters.buffers.buffer_sizes import BufferSizes, product
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.loops.combine import reduces_rows
+from xla_emitters.shapes import Size
+
+SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))
+"""Ops whose elements keep their row-major order, beside elementwise ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class StitchGraph:
+    """The ops of one fusion.
+
+    roots   those whose buffers are used outside
+    """
+
+    fusion: FusionOp
+    roots: Sequence[BufferOp]
+
+    @cached_property
+    def ops(self) -> list[BufferOp]:
+        return [op for op in self.fusion.body.block.ops if isinstance(op, BufferOp)]
+
+    @cached_property
+    def reductions(self) -> list[BufferOp]:
+        return [op for op in self.ops if reduces_rows(op)]
+
+    @cached_property
+    def writer(self) -> dict[SSAValue, BufferOp]:
+        """The op of the fusion that writes a buffer."""
+        return {buffer: op for op in self.ops for buffer in op.outputs}
+
+    @cached_property
+    def levels(self) -> dict[BufferOp, int]:
+        """The level of each op."""
+        found = dict[BufferOp, int]()
+        for op in self.ops:
+            before = (found[self.writer[buffer]] for buffer in op.inputs if buffer in self.writer)
+            found[op] = max(before, default=0) + (op in self.reductions)
+        return found
+
+    def level(self, buffer: SSAValue) -> int:
+        return self.levels[self.writer[buffer]] if buffer in self.writer else 0
+
+    @property
+    def rounds(self) -> range:
+        return range(max(self.levels.values()) + 1)
+
+    # ------------------------------------------------------------------------------------------------------- shapes
+
+    @cached_property
+    def _sizes(self) -> BufferSizes:
+        return BufferSizes()
+
+    @cached_property
+    def _matrix(self) -> tuple[Size, ...]:
+        """Rows and columns; a vector is one row."""
+        sizes = self._sizes.of(self.reductions[0].inputs[0])
+        return sizes if len(sizes) > 1 else (Size.constant(1), *sizes)
+
+    def is_full(self, buffer: SSAValue) -> bool:
+        """Whether an array has an element for each place of the matrix; it is of a row, or smaller, otherwise."""
+        is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
+        return not is_reduced and self._sizes.elements(buffer) == product(self._matrix)
+
+    def why_not(self, op: BufferOp) -> str | None:
+        """Why an op is in no round; None for one that has a number a row, or one for each place, or depends on no reduction."""
+        (buffer,) = op.outputs
+        if not self.levels[op] and op not in self.roots:
+            return None
+        if self.is_full(buffer) or self._sizes.elements(buffer) == self._matrix[0]:
+            return None
+        return f"{self._sizes.text(buffer)} is not known to be one element a row, or one for each element of the rows"
+
+    # ------------------------------------------------------------------------------------------------------- rounds
+
+    def reduced_in(self, number: int) -> list[BufferOp]:
+        """The reductions whose operands are computed in a round."""
+        return [op for op in self.reductions if self.levels[op] == number + 1]
+
+    def written_in(self, number: int) -> list[BufferOp]:
+        """The results of the matrix's size that are computed in a round."""
+        return [
+            op
+            for op in self.roots
+            if op not in self.reductions and self.levels[op] == number and self.is_full(op.outputs[0])
+        ]
+
+    def row_ops(self, number: int) -> list[BufferOp]:
+        """The ops that compute one element of a row, from reductions or for a result, and are known from a round on."""
+        return [
+            op
+            for op in self.ops
+            if op not in self.reductions
+            and self.levels[op] == number
+            and (number or op in self.roots)
+            and not self.is_full(op.outputs[0])
+        ]
+
+    def _wanted(self, number: int) -> list[SSAValue]:
+        """What a round computes at each place: operands of reductions and results."""
+        reduced = [array for op in self.reduced_in(number) for array in op.inputs[: len(op.outputs)]]
+        return [*reduced, *(op.outputs[0] for op in self.written_in(number))]
+
+    # ------------------------------------------------------------------------------------------------------ sources
+
+    @cached_property
+    def sources(self) -> list[list[SSAValue]]:
+        """For each round the sources that it reads."""
+        late, early = self._sources(is_early=False), self._sources(is_early=True)
+        return min((late, early), key=self._cost)
+
+    @cached_property
+    def kept(self) -> dict[SSAValue, int]:
+        """The sources that several rounds read, with the first of these rounds."""
+        return self._kept(self.sources)
+
+    def _kept(self, sources: Sequence[Sequence[SSAValue]]) -> dict[SSAValue, int]:
+        found = dict[SSAValue, list[int]]()
+        for number, read in enumerate(sources):
+            for buffer in read:
+                found.setdefault(buffer, []).append(number)
+        # Elements of less than a byte share one with what another thread keeps.
+        return {
+            buffer: numbers[0]
+            for buffer, numbers in found.items()
+            if len(numbers) > 1 and dtype_of(tensor_of(buffer.type).element_type).bits >= 8
+        }
+
+    def _sources(self, *, is_early: bool) -> list[list[SSAValue]]:
+        return [self._read_from(self._wanted(number), is_early=is_early) for number in self.rounds]
+
+    def _read_from(self, wanted: Sequence[SSAValue], *, is_early: bool) -> list[SSAValue]:
+        """The sources that arrays of the matrix's size are computed from, in order."""
+        found, seen, waiting = dict[SSAValue, None](), set[SSAValue](), list(reversed(wanted))
+        while waiting:
+            buffer = waiting.pop()
+            if buffer in seen or not self.is_full(buffer):
+                continue
+            seen.add(buffer)
+            is_through = self.level(buffer) or (
+                is_early and buffer in self.writer and _is_in_place(self.writer[buffer])
+            )
+            if is_through:
+                waiting += reversed(self.writer[buffer].inputs)
+            else:
+                found[buffer] = None
+        order = {buffer: number for number, buffer in enumerate(self.writer)}
+        return sorted(found, key=lambda buffer: order.get(buffer, -1))
+
+    def _cost(self, sources: Sequence[Sequence[SSAValue]]) -> tuple[int, int]:
+        """Reads of arrays of the matrix's size, over all rounds; bytes kept for one column."""
+        kept, reads = self._kept(sources), 0
+        for number, read in enumerate(sources):
+            loaded = [buffer for buffer in read if kept.get(buffer, number) == number]
+            reads += len(self._read_from(loaded, is_early=True))
+        return reads, self.kept_bytes(kept)
+
+    @staticmethod
+    def kept_bytes(buffers: Sequence[SSAValue] | dict[SSAValue, int]) -> int:
+        """Bytes for one column of each of these arrays."""
+        return sum(dtype_of(tensor_of(buffer.type).element_type).bytes for buffer in buffers)
+
+
+def _is_in_place(op: BufferOp) -> bool:
+    """Whether each element is computed from the elements at its own place."""
+    return is_elementwise(op.as_hlo()) or op.HLO.name in SAME_PLACE

@@ -1,0 +1,288 @@
+"""The schedule of a stitched fusion: one block, or warp, computes all that depends on its row, and reads the row once.
+
+    m = reduce maximum x                 scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
+    e = exp(x - broadcast m)               %kept = memref.alloc(%cols) : memref<?xf32, #gpu.address_space<workgroup>>
+    s = reduce add e                       for %j: %x = memref.load %x[%block, %j]; memref.store %x, %kept[%j]; maximum
+    y = e / broadcast s           ->       %m = ... the rounds of `row_rounds`, in every thread
+                                           for %j: %x = memref.load %kept[%j]; sum of exp(%x - %m)
+                                           %s = ...
+                                           for %j: %x = memref.load %kept[%j]; memref.store exp(%x - %m) / %s, %y[%block, %j]
+                                         } {disc.schedule = "stitch"}
+
+`stitch_graph` says what is computed in which loop and what is kept. A thread keeps elements for itself alone, so a barrier is needed only
+where warps exchange what they reduced. What is one number a row is computed once in each thread, between the loops.
+
+The launch allocates as many bytes of shared memory as %kept has. How a row is computed depends on its length, which is known when the
+program is compiled, or else to the host:
+
+    columns                             form
+    up to 512, if eight rows fit        a warp a row, eight rows a block, rows are kept
+    as many as fit into 40 KiB          a block a row, the row is kept
+    more                                a block a row; each loop reads its sources again
+
+    %fits = arith.cmpi sle, %cols, 512
+    scf.if %fits { lmhlo.fusion F_warp } else { ... scf.if ... { lmhlo.fusion F_block } else { lmhlo.fusion F } }
+
+Attributes of the fusion
+    disc.row_schedule   1: always a block a row, 2: always a warp
+    disc.kept_bytes     the most bytes of rows that a block may keep
+
+Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.loops.combine import Reducer, parts_of, starts_of, with_elements
+from xla_emitters.loops.element_code import Computed
+from xla_emitters.loops.kernel_code import KernelCode, Producer
+from xla_emitters.loops.matrix_roots import indices_at
+from xla_emitters.loops.row_loop import for_each_row
+from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
+from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
+from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.loops.stitch_graph import StitchGraph
+from xla_emitters.rewrite.kernel_pass import refusal
+
+NAME = "stitch"
+SHORT_ROW = 512
+"""Columns of a row that a warp computes."""
+KEPT_BYTES = "disc.kept_bytes"
+MOST_KEPT_BYTES = 40 * 1024
+"""Of the 48 KiB that a block has on every device: 8 KiB are left for what warps exchange."""
+
+
+class Form(NamedTuple):
+    """One way to compute a stitched fusion.
+
+    name     is added to the fusion's, where there are several
+    threads  of a row
+    keeps    whether sources of several rounds are kept in shared memory
+    most     columns, where a longer row takes the next form
+    """
+
+    name: str
+    threads: RowThreads
+    keeps: bool
+    most: int | None = None
+
+
+def emit_stitch_schedule(fusion: FusionLoops) -> None:
+    """The loop of a stitched fusion; where the length of rows decides, several forms of the fusion, and branches on the host.
+
+    raises   Unsupported naming an op that is not one of rows
+    """
+    graph = StitchGraph(fusion.op, fusion.roots)
+    for op in graph.ops:
+        if op not in graph.reductions and (why := graph.why_not(op)):
+            name = f"'{op.name}' (%{op.instruction_name})"
+            raise refusal("loops", op, f"{name} cannot be computed row by row: {why}", "leave it outside of the fusion")
+    cols = fusion.numbers.sizes(graph.reductions[0].inputs[0])[-1]
+    most_bytes = _number(fusion.op, KEPT_BYTES)
+    forms = forms_of(
+        graph.kept_bytes(graph.kept),
+        MOST_KEPT_BYTES if most_bytes is None else most_bytes,
+        _number(fusion.op, ROW_SCHEDULE),
+    )
+    if isinstance(cols, int):
+        forms = [next(form for form in forms if form.most is None or cols <= form.most)]
+    for form, is_first in zip(forms, (True, *(False for _ in forms)), strict=False):
+        others = None
+        if form is not forms[-1]:
+            fusion, others = _in_branches(fusion, form)
+        _Stitch(fusion, form).emit()
+        # The pass erases the roots that it knows: those of the first form.
+        for root in () if is_first else fusion.roots:
+            Rewriter.erase_op(root)
+        fusion = others or fusion
+
+
+def forms_of(bytes_a_column: int, most_bytes: int, hint: int | None = None) -> list[Form]:
+    """The forms of a fusion that keeps so many bytes for each column of a row, shortest rows first.
+
+    hint   1: a block a row, 2: a warp, whatever the length of rows
+    """
+    warp, block = (("warp", WARP_A_ROW), ("block", BLOCK_A_ROW))
+    if not bytes_a_column:
+        short, long = Form(*warp, keeps=False, most=SHORT_ROW), Form(*block, keeps=False)
+        return [short, long] if hint is None else [short._replace(most=None) if hint == 2 else long]
+    found = [
+        Form(*threads, keeps=True, most=most_bytes // (threads[1].rows_per_block * bytes_a_column))
+        for threads in (warp, block)
+    ]
+    if hint is not None:
+        return [found[2 - hint], Form("long", found[2 - hint].threads, keeps=False)]
+    found[0] = found[0]._replace(most=min(SHORT_ROW, found[0].most or 0))
+    return [*found, Form("long", BLOCK_A_ROW, keeps=False)]
+
+
+def _number(fusion: FusionOp, name: str) -> int | None:
+    found = fusion.attributes.get(name)
+    return found.value.data if isinstance(found, IntegerAttr) else None
+
+
+def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLoops]:
+    """Moves a fusion into a branch on the host, for rows that the form is for, and a copy of it into the other."""
+    op, ops, host = fusion.op, list(fusion.op.body.block.ops), fusion.numbers.code
+    cols = fusion.numbers.sizes(StitchGraph(op, fusion.roots).reductions[0].inputs[0])[-1]
+    fits = host.insert(arith.CmpiOp(host.value(cols), host.value(form.most or 0), "sle"))
+    copy = op.clone()
+    if op.fusion_name is not None:
+        op.fusion_name = StringAttr(f"{op.fusion_name.data}_{form.name}")
+    places = {one: other for one, other in zip(ops, copy.body.block.ops, strict=True)}
+    then, otherwise = Block(), Block()
+    branch = scf.IfOp(fits, [], Region(then), Region(otherwise))
+    branch.location = op.location
+    Rewriter.insert_op(branch, InsertPoint.before(op))
+    op.detach()
+    for block, inner in ((then, op), (otherwise, copy)):
+        block.add_ops([inner, scf.YieldOp()])
+    roots = [places[root] for root in fusion.roots]
+    return FusionLoops(op, fusion.roots), FusionLoops(copy, [root for root in roots if isinstance(root, BufferOp)])
+
+
+@dataclass(eq=False)
+class _Stitch:
+    """A stitched fusion in one form.
+
+    producers   what is computed in place of a load of a buffer, by now
+    arrays      where sources are kept
+    """
+
+    fusion: FusionLoops
+    form: Form
+    producers: dict[SSAValue, Producer] = field(default_factory=dict[SSAValue, Producer])
+    arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    @cached_property
+    def graph(self) -> StitchGraph:
+        return StitchGraph(self.fusion.op, self.fusion.roots)
+
+    @property
+    def threads(self) -> RowThreads:
+        return self.form.threads
+
+    @cached_property
+    def sizes(self) -> tuple[Number, Number]:
+        """Rows and columns."""
+        return self.reducers[self.graph.reductions[0]].shape(self.fusion.numbers)
+
+    @cached_property
+    def reducers(self) -> dict[BufferOp, Reducer]:
+        return {op: Reducer.of(op, by_row=True) for op in self.graph.reductions}
+
+    def emit(self) -> None:
+        computed = (op for op in self.graph.ops if op not in self.graph.reductions)
+        self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
+        for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row)
+        # All code is in the loop: what computed intermediate buffers goes, for another form of the fusion has these too.
+        for op in reversed(self.graph.ops):
+            if op not in self.fusion.roots:
+                Rewriter.erase_op(op)
+
+    def _row(self, code: KernelCode, place: RowPlace) -> None:
+        code.producers = self.producers
+        if self.form.keeps:
+            elements = self.fusion.numbers.code.multiply(self.sizes[1], self.threads.rows_per_block)
+            for buffer in self.graph.kept:
+                self.arrays[buffer] = shared_array(code, elements, _stored(buffer))
+        for number in self.graph.rounds:
+            self._row_values(code, number, place)
+            self._round(code, number, place)
+
+    def _row_values(self, code: KernelCode, number: int, place: RowPlace) -> None:
+        """What is one number a row and is known before a round; results among them are written."""
+        for op in self.graph.row_ops(number):
+            (buffer,) = op.outputs
+            indices = code.index.delinearize(place.row, self.fusion.numbers.sizes(buffer))
+            self._is_known(code, buffer, indices, code.load(buffer, indices), place, op in self.graph.roots)
+
+    def _is_known(
+        self,
+        code: KernelCode,
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        value: SSAValue,
+        place: RowPlace,
+        is_result: bool,
+    ) -> None:
+        """From now on loads of the buffer, which has one element a row, are this value; the row's first thread writes a result."""
+        self.producers[buffer] = _Known(value)
+
+        def write(inner: KernelCode) -> Sequence[SSAValue]:
+            inner.store(value, buffer, indices)
+            return ()
+
+        if is_result:
+            code.branch(place.is_first(code), (), write)
+
+    def _round(self, code: KernelCode, number: int, place: RowPlace) -> None:
+        """The loop over a row that computes what a round reduces and writes."""
+        reducers = [self.reducers[op] for op in self.graph.reduced_in(number)]
+        written = self.graph.written_in(number)
+        if not reducers and not written:
+            return
+
+        def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self._read_sources(inner, number, place, column)
+            for root in written:
+                (buffer,) = root.outputs
+                indices = indices_at(inner, (place.row, column), self.sizes, self.fusion.numbers.sizes(buffer))
+                inner.store(inner.load(buffer, indices), buffer, indices)
+            return with_elements(inner, reducers, carried, (place.row, column))
+
+        found = code.loop(place.lane, self.sizes[1], self.threads.per_row, starts_of(code, reducers), step)
+        if not reducers:
+            return
+        totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
+        for reducer, total in zip(reducers, totals, strict=True):
+            is_result = reducer.op in self.graph.roots
+            for value, buffer in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
+                self._is_known(code, buffer, reducer.result_indices(place.row), value, place, is_result)
+
+    def _read_sources(self, code: KernelCode, number: int, place: RowPlace, column: SSAValue) -> None:
+        """What a round reads, once for each place: from memory, or as an earlier round kept it."""
+        known = dict[SSAValue, Producer]()
+        code.producers = ChainMap(known, self.producers)
+        for buffer in self.graph.sources[number]:
+            array, kept_at = (
+                self.arrays.get(buffer),
+                code.index.add(code.index.multiply(place.slot, self.sizes[1]), column),
+            )
+            if array is not None and self.graph.kept[buffer] < number:
+                value = code.load(array, [code.index.value(kept_at)])
+            else:
+                indices = indices_at(code, (place.row, column), self.sizes, self.fusion.numbers.sizes(buffer))
+                value = code.load(buffer, indices)
+                if array is not None:
+                    code.store(value, array, [code.index.value(kept_at)])
+            known[buffer] = _Known(value)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A producer of a value that is there: the buffer has one element in a row, or it is asked at one place alone."""
+
+    value: SSAValue
+
+    def __call__(self, code: KernelCode, indices: Sequence[SSAValue]) -> SSAValue:
+        return self.value
+
+
+def _stored(buffer: SSAValue) -> Attribute:
+    return dtype_of(tensor_of(buffer.type).element_type).storage_type

@@ -1,0 +1,244 @@
+"""Accesses to elements behind pointers: loads, stores, atomic updates, and variables in shared memory.
+
+    access.read(op, %p, %i, f32)           %0 = arith.index_castui %i : index to i32
+                                           %1 = llvm.getelementptr inbounds %p[%0] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+                                           %v = llvm.load %1 invariant : !llvm.ptr -> f32
+
+An element or a row of neighbouring ones, stored as `element_storage.py` says. An access has an alignment attribute where what is known of
+the pointer and the index's divisor prove less than the natural alignment of its type. Loads of buffers that nothing writes while the kernel
+runs are `invariant`. Indices have the width of the module's data layout (64 without one); they are not negative.
+Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/reference/2 3.3, 4.1 (alignment, invariance).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, VectorType, i8
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import SymbolOpInterface
+from xdsl.utils.hints import isa
+
+from xla_emitters.device import Device
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.xla_gpu import AtomicRMWOp
+from xla_emitters.kernels.accesses import subscript
+from xla_emitters.kernels.kernel_entry import SHARED
+from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_update
+from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
+from xla_emitters.rewrite.data_layout import index_width
+from xla_emitters.rewrite.locations import located_builder
+
+POINTER = llvm.LLVMPointerType()
+GLOBAL_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class PointerFacts:
+    """What is known of a pointer to a buffer.
+
+    alignment   bytes, or None: that of an element
+    invariant   nothing writes the buffer while the kernel runs
+    is_global   it points into global memory
+    """
+
+    alignment: int | None = None
+    invariant: bool = False
+    is_global: bool = False
+
+
+@dataclass
+class ElementAccess:
+    """Writes accesses in the functions of one module.
+
+    stage    the pass, for messages
+    device   the GPU, whose instructions decide how elements are updated
+    memory   what is known of each pointer that elements are accessed through
+    """
+
+    stage: str
+    module: ModuleOp
+    device: Device
+    memory: dict[SSAValue, PointerFacts] = field(default_factory=dict[SSAValue, PointerFacts])
+
+    def __post_init__(self) -> None:
+        self.index_type = IntegerType(index_width(self.module))
+
+    # Reads
+
+    def read(self, op: Operation, pointer: SSAValue, index: SSAValue | None, wanted: Attribute) -> SSAValue:
+        """The element of type `wanted` at `index`, or a vector of neighbours from there on, loaded before `op`. None: the only element."""
+        builder = located_builder(InsertPoint.before(op), op)
+        if isa(wanted, VectorType[Attribute]):
+            storage = storage_of(wanted.element_type)
+            value = self._load(builder, pointer, index, storage, VectorType(storage.memory, wanted.get_shape()))
+            return from_memory(builder, value, wanted)
+        storage = storage_of(wanted)
+        value = self._load(builder, pointer, index, storage, storage.addressed)
+        if storage.bits < 8:
+            value = self._unpack(builder, value, index, storage)
+        return from_memory(builder, value, wanted)
+
+    def _load(
+        self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage, loaded: Attribute
+    ) -> SSAValue:
+        address = self._address(builder, pointer, index, storage)
+        alignment = self._alignment(pointer, index, storage, loaded)
+        load = llvm.LoadOp(address, loaded, alignment=alignment, invariant=self.memory[pointer].invariant)
+        return builder.insert(load).dereferenced_value
+
+    def _unpack(self, builder: Builder, byte: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
+        """Extracts the element at `index` from the byte that holds it; None: the only element, in the low bits."""
+        if index is not None:
+            byte = builder.insert(arith.ShRUIOp(byte, self._shift(builder, index, storage))).result
+        return builder.insert(arith.TruncIOp(byte, IntegerType(storage.bits))).result
+
+    def _shift(self, builder: Builder, index: SSAValue, storage: Storage) -> SSAValue:
+        """The lowest bit of the element at `index` in its byte."""
+        number = builder.insert(IndexCastUIOp(index, self.index_type)).result
+        place = builder.insert(arith.AndIOp(number, self._integer(builder, 8 // storage.bits - 1))).result
+        shift = builder.insert(arith.MuliOp(place, self._integer(builder, storage.bits))).result
+        return builder.insert(arith.TruncIOp(shift, i8)).result
+
+    # Writes
+
+    def write(self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None) -> None:
+        """Stores an element, or a vector of neighbours, before `op`."""
+        row = value.type if isa(value.type, VectorType[Attribute]) else None
+        storage = storage_of(value.type if row is None else row.element_type)
+        builder = located_builder(InsertPoint.before(op), op)
+        if storage.bits < 8 and row is None:
+            return self._store_part(builder, value, pointer, index, storage)
+        address = self._address(builder, pointer, index, storage)
+        stored = to_memory(builder, value)
+        alignment = self._alignment(pointer, index, storage, stored.type)
+        builder.insert(llvm.StoreOp(stored, address, alignment=alignment))
+        return None
+
+    def _store_part(
+        self, builder: Builder, value: SSAValue, pointer: SSAValue, index: SSAValue | None, storage: Storage
+    ) -> None:
+        """Clears an element's bits, then sets them: each step is atomic, and no other thread touches these bits in between.
+
+        Both are instructions on words, so no compare-and-swap loop is needed.
+        """
+        address = self._address(builder, pointer, index, storage)
+        own = (1 << storage.bits) - 1
+        mask = builder.insert(arith.ConstantOp(IntegerAttr(own, i8))).result
+        bits = builder.insert(arith.ExtUIOp(to_memory(builder, value), i8)).result
+        if index is not None:
+            shift = self._shift(builder, index, storage)
+            mask, bits = (builder.insert(arith.ShLIOp(part, shift)).result for part in (mask, bits))
+        others = builder.insert(arith.XOrIOp(mask, builder.insert(arith.ConstantOp(IntegerAttr(-1, i8))).result)).result
+        builder.insert(llvm.AtomicRMWOp("_and", address, others))
+        builder.insert(llvm.AtomicRMWOp("_or", address, bits))
+
+    def update(self, op: AtomicRMWOp, pointer: SSAValue, index: SSAValue | None) -> None:
+        """Inserts the atomic update that the body of `op` describes before it, and empties the body. raises as `lower_atomic_update`."""
+        builder = located_builder(InsertPoint.before(op), op)
+        element = op.current.type
+        storage = storage_of(element.element_type if isa(element, VectorType) else element)
+        shift = None if index is None or storage.bits >= 8 else self._shift(builder, index, storage)
+        is_aligned = self._alignment(pointer, index, storage, element) is None
+        is_for_vectors = self.memory[pointer].is_global and is_aligned
+        place = ElementAddress(self._address(builder, pointer, index, storage), storage, shift, is_for_vectors)
+        lower_atomic_update(op, place, self.device, self.stage)
+
+    # Addresses
+
+    def _address(self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage) -> SSAValue:
+        """The address of the element at `index`, or of the byte that holds it; None: the only element."""
+        if index is None:
+            return pointer
+        number: SSAValue = builder.insert(IndexCastUIOp(index, self.index_type)).result
+        if storage.bits < 8:
+            per_byte = self._integer(builder, (8 // storage.bits).bit_length() - 1)
+            number = builder.insert(arith.ShRUIOp(number, per_byte)).result
+        gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
+        return builder.insert(gep).result
+
+    def _integer(self, builder: Builder, value: int) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result
+
+    def _alignment(
+        self, pointer: SSAValue, index: SSAValue | None, storage: Storage, accessed: Attribute
+    ) -> int | None:
+        """The alignment to state on an access, in bytes, if less than the natural alignment of `accessed` is proved; else None."""
+        elements = accessed.get_shape()[0] if isa(accessed, VectorType) and accessed != storage.memory else 1
+        natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
+        base = self.memory[pointer].alignment or storage.addressed_bits // 8
+        offset = 0 if index is None else subscript(index).divisor() * storage.bits // 8
+        known = math.gcd(base, offset)
+        proved = known & -known
+        return proved if proved < natural else None
+
+    # Variables
+
+    def shared_variable(self, op: Operation, element: Attribute, elements: int) -> SSAValue:
+        """A pointer to a global in the block's shared memory, not initialised, made before `op`.
+
+        Its address is cast to a generic one: LLVM infers the address space.
+        """
+        storage = storage_of(element)
+        units = -(-elements * storage.bits // storage.addressed_bits)
+        name = self.free_name("shared")
+        variable = llvm.LLVMArrayType(units, storage.addressed)
+        self.add_global(op, llvm.GlobalOp(variable, name, "private", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
+        builder = located_builder(InsertPoint.before(op), op)
+        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
+        pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
+        self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
+        return pointer
+
+    def launch_memory(self, op: Operation) -> SSAValue:
+        """A pointer to the shared memory that a launch adds to a block's own, made before `op`."""
+        name = self.free_name("launch_shared")
+        made = llvm.GlobalOp(llvm.LLVMArrayType(0, i8), name, "external", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT)
+        self.add_global(op, made)
+        builder = located_builder(InsertPoint.before(op), op)
+        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
+        return builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
+
+    def part_of(self, op: Operation, base: SSAValue, start: SSAValue | None) -> SSAValue:
+        """A pointer to what begins `start` bytes behind `base`, a multiple of GLOBAL_ALIGNMENT; None: at `base`."""
+        pointer = base
+        if start is not None:
+            builder = located_builder(InsertPoint.before(op), op)
+            number = builder.insert(IndexCastUIOp(start, self.index_type)).result
+            pointer = builder.insert(llvm.GEPOp.from_mixed_indices(base, [number], i8, inbounds=True)).result
+        self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
+        return pointer
+
+    def rounded_end(self, op: Operation, start: SSAValue | None, elements: SSAValue, bytes_: int) -> SSAValue:
+        """Where the next part may begin, as an `index`: behind so many elements from `start` on, a multiple of GLOBAL_ALIGNMENT."""
+        builder = located_builder(InsertPoint.before(op), op)
+
+        def constant(value: int) -> SSAValue:
+            return builder.insert(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
+
+        size = builder.insert(arith.MuliOp(elements, constant(bytes_))).result
+        reach = builder.insert(arith.AddiOp(size, constant(GLOBAL_ALIGNMENT - 1))).result
+        parts = builder.insert(arith.DivUIOp(reach, constant(GLOBAL_ALIGNMENT))).result
+        rounded = builder.insert(arith.MuliOp(parts, constant(GLOBAL_ALIGNMENT))).result
+        return rounded if start is None else builder.insert(arith.AddiOp(start, rounded)).result
+
+    def free_name(self, stem: str) -> str:
+        """`stem` and a number: a name that no symbol of the module has."""
+        taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
+        return next(name for number in range(len(taken) + 1) if (name := f"{stem}_{number}") not in taken)
+
+    def add_global(self, op: Operation, made: llvm.GlobalOp) -> None:
+        """Puts `made`, which stands for `op`, before the functions."""
+        made.location = op.location
+        others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
+        Rewriter.insert_op(made, InsertPoint.before(next(others)))
+
+
+def _symbol(op: Operation) -> StringAttr | None:
+    found = op.get_trait(SymbolOpInterface)
+    return found.get_sym_attr_name(op) if found else None

@@ -1,0 +1,242 @@
+"""A kernel on one-dimensional buffers becomes one on pointers.
+
+    gpu.module @k {
+      gpu.func @k(%x: memref<?xf32, "gpu"> {llvm.noalias}, %y: memref<?xf32, "gpu"> {llvm.noalias}, %n: index)
+          workgroup(%s: memref<32xf32, 3>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+        %v = memref.load %x[%i] : memref<?xf32, "gpu">
+        memref.store %v, %s[%t] : memref<32xf32, 3>
+        ...
+->
+    llvm.mlir.global private @shared_0() {addr_space = 3 : i32} : !llvm.array<32 x f32>
+    func.func @k(%x: !llvm.ptr {llvm.align = 16, llvm.noalias, xla.invariant}, %y: !llvm.ptr {...}, %n: index) attributes {
+        xla.entry, gpu.known_block_size = array<i32: 256, 1, 1>} {
+      %0 = arith.index_castui %i : index to i32
+      %1 = llvm.getelementptr inbounds %x[%0] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+      %v = llvm.load %1 invariant : !llvm.ptr -> f32
+      ...
+
+Accesses are those of `element_access.py`, which tensors share: how elements are stored, atomic updates, alignments. A buffer begins at an
+address that 16 bytes divide: the runtime's allocators give 64 bytes or more (a context allocates, never a part of an allocation), and
+arguments that are not aligned are copied before a launch. A load is `invariant` where the kernel writes no buffer that may be the loaded
+one: no argument but marked ones (`llvm.noalias`) is written. An integer with a sign in its type is stored as one without; casts between
+the two are gone. Memory of a block whose size is an argument is a part of what the launch adds, a shared global without elements:
+allocations follow one another, each from the next address on that 16 divides. An update of one element (`memref.atomic_rmw`) whose old
+value is used is refused: no kernel needs it.
+Source: seed document, "Conversion to LLVM"; docs/reference/4 3.7 (arguments); docs/reference/2 3.3, 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import arith, func, memref, vector
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    UnitAttr,
+    UnrealizedConversionCastOp,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir.gpu import FuncOp, ReturnOp
+from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
+from xla_emitters.kernels.captures import written_buffer
+from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, INVARIANT
+from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts
+from xla_emitters.lowering.element_storage import storage_of
+from xla_emitters.rewrite.kernel_pass import DevicePass
+
+ALIGNMENT = 16
+"""Bytes that divide the address of every buffer."""
+NO_ALIAS = "llvm.noalias"
+COMBINED: dict[str, type[Operation]] = {
+    "addf": arith.AddfOp,
+    "addi": arith.AddiOp,
+    "andi": arith.AndIOp,
+    "maximumf": arith.MaximumfOp,
+    "maxnumf": arith.MaxnumfOp,
+    "maxs": arith.MaxSIOp,
+    "maxu": arith.MaxUIOp,
+    "minimumf": arith.MinimumfOp,
+    "minnumf": arith.MinnumfOp,
+    "mins": arith.MinSIOp,
+    "minu": arith.MinUIOp,
+    "mulf": arith.MulfOp,
+    "muli": arith.MuliOp,
+    "ori": arith.OrIOp,
+    "xori": arith.XOrIOp,
+}
+"""Kind of an atomic update -> the op of the old value and the new one; `assign` takes the new one."""
+Access: TypeAlias = memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp | vector.LoadOp | vector.StoreOp
+
+
+@dataclass(frozen=True)
+class LowerMemrefsPass(DevicePass):
+    """See the file's head. `device`: the GPU; its atomic instructions decide how elements are updated."""
+
+    name = "disc-lower-memrefs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for module in [found for found in op.ops if isinstance(found, GpuModuleOp)]:
+            for inner in list(module.body.ops):
+                inner.detach()
+                Rewriter.insert_op(inner, InsertPoint.before(module))
+            Rewriter.erase_op(module)
+        access = ElementAccess(self.name, op, self.device)
+        for function in [found for found in op.ops if isinstance(found, FuncOp)]:
+            self.function(access, function)
+
+    def function(self, access: ElementAccess, function: FuncOp) -> None:
+        """Lowers the body, then the signature."""
+        _erase_sign_casts(function)
+        block, count = function.body.block, len(function.function_type.inputs)
+        written = {target for op in function.walk() if (target := written_buffer(op)) is not None}
+        given: list[dict[str, Attribute]] = [{} for _ in range(count)]
+        for number, said in enumerate(function.arg_attrs or ()):
+            given[number] |= said.data
+        is_apart = all(NO_ALIAS in given[value.index] for value in block.args[:count] if value in written)
+        attributes, accesses = list[DictionaryAttr](), [op for op in function.walk() if isinstance(op, Access)]
+        for number, facts in enumerate(given):
+            argument = block.args[number]
+            if isinstance(argument.type, MemRefType):
+                is_invariant = is_apart and argument not in written
+                facts["llvm.align"] = IntegerAttr(ALIGNMENT, IndexType())
+                if is_invariant:
+                    facts[INVARIANT] = UnitAttr()
+                access.memory[self.pointer(block, argument)] = PointerFacts(ALIGNMENT, is_invariant, is_global=True)
+            attributes.append(DictionaryAttr(facts))
+        for buffer in list(block.args[count:]):
+            self.shared(access, block, buffer)
+        self.launch_memory(access, function)
+        for op in accesses:
+            self.access(access, op)
+        for op in function.walk():
+            if written_buffer(op) is not None or any(isinstance(value.type, MemRefType) for value in op.operands):
+                raise self.refuse(op, f"'{op.name}' has no lowering")
+        self.signature(function, attributes)
+
+    def pointer(self, block: Block, argument: SSAValue) -> SSAValue:
+        """The argument as a pointer, in its place."""
+        made = block.insert_arg(POINTER, argument.index)  # pyright: ignore
+        made.name_hint = argument.name_hint
+        argument.replace_all_uses_with(made)
+        block.erase_arg(argument)  # pyright: ignore
+        return made
+
+    def shared(self, access: ElementAccess, block: Block, buffer: SSAValue) -> None:
+        """A workgroup buffer becomes a variable in shared memory."""
+        assert isa(buffer.type, MemRefType[Attribute])
+        first = block.first_op
+        assert first is not None
+        elements = math.prod(buffer.type.get_shape())
+        variable = access.shared_variable(first, signless(buffer.type.element_type), elements)
+        variable.name_hint = buffer.name_hint
+        buffer.replace_all_uses_with(variable)
+        block.erase_arg(buffer)  # pyright: ignore
+
+    def launch_memory(self, access: ElementAccess, function: FuncOp) -> None:
+        """Allocations of unknown size in shared memory become parts of what the launch adds."""
+        allocations = [op for op in function.walk() if isinstance(op, memref.AllocOp | memref.AllocaOp)]
+        if not allocations:
+            return
+        start: SSAValue | None = None
+        base = access.launch_memory(allocations[0])
+        for op in allocations:
+            assert isa(op.memref.type, MemRefType[Attribute])
+            if len(op.dynamic_sizes) != 1 or op.memref.type.get_num_dims() != 1 or op.parent is not function.body.block:
+                raise self.refuse(op, f"'{op.name}' of {op.memref.type} in a kernel")
+            pointer = access.part_of(op, base, start)
+            pointer.name_hint = op.memref.name_hint
+            bytes_ = storage_of(signless(op.memref.type.element_type)).bits // 8
+            start = access.rounded_end(op, start, op.dynamic_sizes[0], bytes_)
+            op.memref.replace_all_uses_with(pointer)
+            Rewriter.erase_op(op)
+
+    def access(self, access: ElementAccess, op: Access) -> None:
+        match op:
+            case memref.LoadOp() | vector.LoadOp():
+                pointer = op.memref if isinstance(op, memref.LoadOp) else op.base
+                value = access.read(op, pointer, self.index(op), signless(op.results[0].type))
+                value.name_hint = value.name_hint or op.results[0].name_hint
+                Rewriter.replace_op(op, [], [value])
+            case memref.StoreOp():
+                access.write(op, op.value, op.memref, self.index(op))
+                Rewriter.erase_op(op)
+            case vector.StoreOp():
+                access.write(op, op.vector, op.base, self.index(op))
+                Rewriter.erase_op(op)
+            case memref.AtomicRMWOp():
+                self.update(access, op)
+
+    def index(self, op: Access) -> SSAValue | None:
+        """The index of an access; None: of the only element. raises Unsupported for several"""
+        indices = op.indices
+        if len(indices) > 1:
+            raise self.refuse(op, f"'{op.name}' of several dimensions", "run disc-flatten-memref first")
+        return indices[0] if indices else None
+
+    def update(self, access: ElementAccess, op: memref.AtomicRMWOp) -> None:
+        if op.result.first_use is not None:
+            raise self.refuse(op, "the old value of an atomic update is used")
+        kind = ATOMIC_KINDS[op.kind.value.data]
+        body = Block(arg_types=[op.value.type])
+        new = op.value
+        if kind != "assign":
+            combined = COMBINED[kind](body.args[0], op.value)  # pyright: ignore
+            body.add_op(combined)
+            new = combined.results[0]
+        body.add_op(YieldOp(new))
+        index = self.index(op)
+        made = AtomicRMWOp.create(
+            operands=[op.memref, *([] if index is None else [index])],
+            result_types=[POINTER],
+            regions=[Region(body)],
+            location=op.location,
+        )
+        Rewriter.insert_op(made, InsertPoint.before(op))
+        access.update(made, op.memref, index)
+        Rewriter.erase_op(made)
+        Rewriter.erase_op(op)
+
+    def signature(self, function: FuncOp, attributes: list[DictionaryAttr]) -> None:
+        """Replaces the function by an entry on pointers."""
+        for op in list(function.walk()):
+            if isinstance(op, ReturnOp):
+                Rewriter.replace_op(op, func.ReturnOp(), [])
+        types = function.body.block.arg_types
+        made = func.FuncOp(function.sym_name.data, FunctionType.from_lists(types, []), function.detach_region(0))  # pyright: ignore
+        made.arg_attrs = ArrayAttr(attributes)
+        made.attributes[ENTRY] = UnitAttr()
+        if function.known_block_size is not None:
+            made.attributes[BLOCK] = function.known_block_size
+        made.location = function.location
+        Rewriter.replace_op(function, made, [])
+
+
+def signless(ir_type: Attribute) -> Attribute:
+    """An integer type without its sign; other types as they are."""
+    return IntegerType(ir_type.width.data) if isa(ir_type, IntegerType) else ir_type
+
+
+def _erase_sign_casts(function: FuncOp) -> None:
+    """Casts between integers of one width: what computes knows no sign."""
+    for op in list(function.walk()):
+        if (
+            isinstance(op, UnrealizedConversionCastOp)
+            and len(op.inputs) == len(op.outputs) == 1
+            and signless(op.inputs[0].type) == signless(op.outputs[0].type)
+        ):
+            Rewriter.replace_op(op, [], [op.inputs[0]])

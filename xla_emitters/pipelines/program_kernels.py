@@ -1,0 +1,221 @@
+"""The kernels of a program with unknown sizes, and the host program that launches them: what is made on demand.
+
+    road = KernelRoad(fused, options)                  buffers and fusions, as the stage `fused` leaves them
+    road.at("loops"), road.at("host"), ...             each stage's module
+    road.run(arrays, "llvm-dialect")                   host program in Python, kernels on the CPU executor
+    road.kernels, road.ptx                             for a GPU
+
+A kernel computes indices with 32 bits. Where that is too few for the sizes of a launch (`kernels/index_bounds`), the host takes the same
+kernel with 64 bits, which is compiled when it is needed first. All kernels of one width are one PTX module.
+Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dtypes import Array
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.python_program import python_program
+from xla_emitters.kernels.index_bounds import IndexBounds
+from xla_emitters.kernels.kernel_entry import shared_bytes
+from xla_emitters.loops.schedule import SCHEDULE
+from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import FOR_TOOLS, rows_of
+from xla_emitters.rewrite.merge import merge_modules
+from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+from xla_emitters.trace import Trace
+
+NO_KERNELS = "// no kernels\n"
+
+
+@dataclass(frozen=True)
+class SizedKernel:
+    """One kernel of a program.
+
+    name          of its entry
+    schedule      which of the ways to write a fusion's loops: "loop", "row1", "column" ...
+    block         threads of a block in x, y, z; how many blocks there are, the host computes
+    parameters    the types of what it takes, in order: buffers, then numbers
+    shared_bytes  static shared memory of one block
+    architecture  what its code is for, e.g. "sm_90"
+    """
+
+    name: str
+    schedule: str
+    block: tuple[int, int, int]
+    parameters: tuple[str, ...]
+    shared_bytes: int
+    architecture: str
+    road: KernelRoad = field(repr=False, compare=False)
+
+    @property
+    def ptx(self) -> str:
+        """The module with this and the program's other kernels. raises as `KernelRoad.ptx`"""
+        return self.road.ptx
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.schedule} schedule, blocks of {'x'.join(map(str, self.block))} threads, {self.architecture}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says; without code."""
+        return {
+            "name": self.name,
+            "schedule": self.schedule,
+            "block": list(self.block),
+            "parameters": list(self.parameters),
+            "shared_bytes": self.shared_bytes,
+            "architecture": self.architecture,
+        }
+
+
+class KernelRoad:
+    """See the file's head.
+
+    fused    the module at the stage `fused`, which is left as it was
+    options  of the compilation
+    observe  is called after each pass on the whole program
+    raises   Unsupported for what no kernel computes
+    """
+
+    def __init__(self, name: str, fused: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
+        self.options = options
+        self._recorder = Recorder(name, options.record, options.verify, observe)
+        self._stages = dict[str, ModuleOp]()
+        self._loaded = dict[str, LoadedProgram]()
+        context, module = make_context(), fused.clone()
+        for row in (*rows_of("program-loops"), *rows_of("program-host")):
+            self._recorder.run(row.make(options), row.stage, context, module)
+            if row.stage:
+                self._stages[row.stage] = module.clone()
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What each pass did, with all kernels together at the last stage."""
+        self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
+        return self._recorder.trace
+
+    # -------------------------------------------------------------------------------------------------- kernels
+
+    @cached_property
+    def _functions(self) -> dict[str, gpu.FuncOp]:
+        """The kernels on buffers, in the order of first launches."""
+        found = (op for op in self._stages["kernels"].walk() if isinstance(op, gpu.FuncOp))
+        return {function.sym_name.data: function for function in found}
+
+    @cached_property
+    def kernels(self) -> tuple[SizedKernel, ...]:
+        """All kernels, in the order of first launches."""
+        return tuple(self._kernel(name, function) for name, function in self._functions.items())
+
+    def _kernel(self, name: str, function: gpu.FuncOp) -> SizedKernel:
+        x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
+        parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
+        shared = shared_bytes(self._lowered(name))
+        schedule = function.attributes.get(SCHEDULE)
+        how = schedule.data if isinstance(schedule, StringAttr) else ""
+        return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
+
+    def _on_buffers(self, name: str) -> ModuleOp:
+        return ModuleOp([self._functions[name].parent_op().clone()])  # pyright: ignore
+
+    @cached_property
+    def _bounds(self) -> dict[str, IndexBounds]:
+        return {name: IndexBounds(function) for name, function in self._functions.items()}
+
+    @cached_property
+    def _code(self) -> dict[tuple[str, bool], ModuleOp]:
+        return {}
+
+    def _lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
+        """A kernel in the LLVM dialect."""
+        if (name, is_wide) not in self._code:
+            module, context = self._on_buffers(name), make_context()
+            if not is_wide:
+                module.attributes["dlti.dl_spec"] = NARROW
+            recorder = Recorder(name, "none", self.options.verify, None)
+            for row in rows_of("program-kernel"):
+                recorder.run(row.make(self.options), row.stage, context, module)
+            self._code[name, is_wide] = module
+        return self._code[name, is_wide]
+
+    def _together(self, *, is_wide: bool = False) -> ModuleOp:
+        """All kernels in the LLVM dialect as one module."""
+        modules = [self._lowered(name, is_wide=is_wide).clone() for name in self._functions]
+        return merge_modules(modules)[0] if modules else ModuleOp([])
+
+    @cached_property
+    def ptx(self) -> str:
+        """All kernels as one PTX module, with indices of 32 bits. raises ToolError as `compile_to_ptx`"""
+        return self._ptx(is_wide=False)
+
+    @cached_property
+    def wide_ptx(self) -> str:
+        """The same with indices of 64 bits: for launches whose sizes need them."""
+        return self._ptx(is_wide=True)
+
+    def _ptx(self, *, is_wide: bool) -> str:
+        if not self._functions:
+            return NO_KERNELS
+        module, context = self._together(is_wide=is_wide), make_context()
+        for row in FOR_TOOLS:
+            row.make(self.options).apply(context, module)
+        return compile_to_ptx(module, self.options.device.architecture)
+
+    # --------------------------------------------------------------------------------------------------- stages
+
+    def at(self, stage: str) -> ModuleOp:
+        """The module of a stage, from "loops" to "llvm-dialect"."""
+        if stage not in self._stages:
+            self._stages[stage] = self._together()
+        return self._stages[stage]
+
+    def code(self, stage: str) -> str:
+        """What is printed at a stage: IR, Python for "host", PTX."""
+        match stage:
+            case "ptx":
+                return self.ptx
+            case "host":
+                return python_program(self.at("host")).source
+            case _:
+                return print_ir(self.at(stage))
+
+    def loaded(self, stage: str) -> LoadedProgram:
+        """The host program with its context: kernels as that stage has them."""
+        if stage not in self._loaded:
+            host = self.at(stage if stage in ("loops", "kernels") else "host")
+            made = python_program(host)
+            constants = Constants(constants_of(host))
+            self._loaded[stage] = LoadedProgram(
+                made.source, made.functions, made.dtypes, constants, self._simt_kernels(stage)
+            )
+        return self._loaded[stage]
+
+    def _simt_kernels(self, stage: str) -> SimtKernels:
+        if stage != "llvm-dialect":
+            return SimtKernels(lambda name, _: self._on_buffers(name))
+        return SimtKernels(
+            lambda name, is_wide: self._lowered(name, is_wide=is_wide),
+            lambda name, launch, values: self._bounds[name].exceed_32_bits(launch, values),
+        )
+
+    def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
+        """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
+        return self.loaded(stage).run(arrays)
+
+
+NARROW = DataLayoutSpecAttr(ArrayAttr([DataLayoutEntryAttr(IndexType(), IntegerAttr(32, i32))]))
+"""An index of 32 bits."""

@@ -1,0 +1,109 @@
+"""Kernels of a program on the CPU: arrays of any size and numbers go in, the launch says how many blocks run.
+
+    kernel = SizedKernel.of(module)                     a `gpu.func` on buffers, or an entry on pointers
+    kernel(Launch((5, 1, 1), (256, 1, 1)), [x, y, 1200])
+
+Of a kernel on buffers, an array is the memory of its buffer; of one on pointers, its bytes are, as in `execute`: elements below eight bits
+are packed for the launch, and what is written is padded to a whole word. Memory of a block is there for each block anew.
+Source: docs/reference/4 3.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError
+from xla_emitters.kernels.kernel_entry import entry_of_kernel
+from xla_emitters.program import Launch
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.code import Body, Compiler, Graph, Scope
+from xla_emitters.runtime.simt.execute import RULES, Argument, chunks, memory_of
+from xla_emitters.runtime.simt.loops import ALIGNMENT, bind
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.memory import Memory, Space, Watcher, row_major_strides
+from xla_emitters.runtime.simt.scalars import INDEX, form_of
+
+
+@dataclass(frozen=True)
+class SizedKernel:
+    """A kernel, compiled for the executor.
+
+    types    of its arguments
+    shared   the types of its blocks' own buffers, which its code takes last
+    """
+
+    name: str
+    types: tuple[Attribute, ...]
+    shared: tuple[Attribute, ...]
+    code: Body | Graph = field(repr=False)
+    slots: int = field(repr=False)
+
+    @staticmethod
+    def of(module: ModuleOp) -> SizedKernel:
+        """The one kernel of a module. raises VerifyError where there is not one, Unsupported for an op without a rule"""
+        found = [op for op in module.walk() if isinstance(op, gpu.FuncOp) and op.kernel is not None]
+        function = found[0] if len(found) == 1 else entry_of_kernel(module)
+        types = tuple(function.function_type.inputs.data)
+        scope = Scope(Compiler.of(module, RULES))
+        code = scope.region(function.body)
+        shared = function.body.blocks[0].arg_types[len(types) :]
+        return SizedKernel(function.sym_name.data, types, tuple(shared), code, scope.count)
+
+    def __call__(
+        self,
+        launch: Launch,
+        values: Sequence[Array | complex],
+        shared_bytes: int = 0,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        """Runs all blocks. raises DataError for values that do not fit, ExecutionError as `execute`.
+
+        shared_bytes  what the launch adds to a block's memory
+        """
+        if len(values) != len(self.types):
+            raise DataError(f"kernel @{self.name} takes {len(self.types)} values, not {len(values)}", stage="simt")
+        packed, padded = dict[int, Array](), dict[int, Array]()
+        memories = [
+            memory_of(value, packed, padded)
+            if isinstance(ir_type, llvm.LLVMPointerType) and isinstance(value, np.ndarray)
+            else None
+            for value, ir_type in zip(values, self.types, strict=True)
+        ]
+        with np.errstate(all="ignore"):
+            for chunk in chunks(launch):
+                memory = Memory(launch, chunk, watchers, launch_shared_bytes=shared_bytes)
+                machine = Machine(launch, chunk, memory)
+                inputs = [
+                    bind(machine, value, ir_type, f"argument {number}")
+                    if data is None
+                    else _pointer(memory, number, data)
+                    for number, (value, ir_type, data) in enumerate(zip(values, self.types, memories, strict=True))
+                ]
+                inputs += [_shared(machine, ir_type) for ir_type in self.shared]
+                for watcher in watchers:
+                    watcher.begin(memory)
+                self.code.run(machine, [None] * self.slots, inputs)
+        for data in memories:
+            if data is not None:
+                data.unpack()
+
+
+def _pointer(memory: Memory, number: int, argument: Argument) -> Value:
+    buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)
+    return scalars.constant(INDEX, buffer.base)
+
+
+def _shared(machine: Machine, ir_type: Attribute) -> Value:
+    assert isa(ir_type, MemRefType[Attribute])
+    form, shape = form_of(ir_type.element_type), ir_type.get_shape()
+    size = int(np.prod(shape)) * form.size
+    buffer = machine.memory.allocate("shared memory", Space.SHARED, size, ALIGNMENT)
+    return machine.tensor(buffer, form, shape, row_major_strides(shape))
