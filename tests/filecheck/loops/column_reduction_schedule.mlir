@@ -22,8 +22,10 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK-NOT:  atomic
 // CHECK:      scf.parallel (%block, %thread)
 // CHECK:        affine.delinearize_index %thread into (8, 32)
-// CHECK:        scf.for %[[ROW:.*]] = {{.*}} iter_args({{.*}} = %{{.*}}) -> (f32) {
-// CHECK-NEXT:     memref.load %x[%[[ROW]], %[[COLUMN:.*]]]
+// CHECK:        scf.for {{.*}} step %c32{{.*}} -> (f32) {
+// CHECK:          memref.load %x[%{{.*}}, %[[COLUMN:.*]]]
+// CHECK:        scf.for %[[ROW:.*]] = {{.*}} step %c8{{.*}} -> (f32) {
+// CHECK-NEXT:     memref.load %x[%[[ROW]], %[[COLUMN]]]
 // CHECK:        memref.store %{{.*}}, %[[TILE:.*]][%thread] : memref<256xf32, #gpu.address_space<workgroup>>
 // CHECK:        gpu.barrier
 // CHECK:        memref.load %[[TILE]]

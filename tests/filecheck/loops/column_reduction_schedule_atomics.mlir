@@ -46,10 +46,9 @@ func.func @both(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK-LABEL: func.func @both
 // CHECK:        memref.store %{{.*}}, %z[
 // CHECK:      } {disc.schedule = "loop"}
-// CHECK:        scf.for %[[J:.*]] = %thread
-// CHECK-NEXT:     %[[X:.*]] = memref.load %x[%block, %[[J]]]
-// CHECK-NEXT:     memref.atomic_rmw addf %[[X]], %z[%[[J]]]
-// CHECK-NEXT:     arith.addf %{{.*}}, %[[X]]
+// CHECK:        %[[X:.*]] = memref.load %x[%block, %[[J:.*]]]
+// CHECK-NEXT:   memref.atomic_rmw addf %[[X]], %z[%[[J]]]
+// CHECK-NEXT:   arith.addf %{{.*}}, %[[X]]
 // CHECK:      } {disc.schedule = "row1"}
 
 // -----

@@ -19,10 +19,13 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK:      scf.parallel (%block, %thread) = (%{{.*}}, %{{.*}}) to (%[[ROWS]], %c256) step (%{{.*}}, %{{.*}}) {
 // CHECK:        %[[SHARED:.*]] = memref.alloc() : memref<8xf32, #gpu.address_space<workgroup>>
 // CHECK:        %[[NONE:.*]] = arith.constant -0.000000e+00 : f32
-// CHECK:        %[[OWN:.*]] = scf.for %[[J:.*]] = %thread to %[[COLUMNS]] step %{{.*}} iter_args(%[[SUM:.*]] = %[[NONE]]) -> (f32) {
-// CHECK:          %[[X:.*]] = memref.load %x[%block, %[[J]]]
-// CHECK-NEXT:     %[[NEXT:.*]] = arith.addf %[[SUM]], %[[X]] : f32
-// CHECK-NEXT:     scf.yield %[[NEXT]] : f32
+// Four elements at a time, as long as there are four; then one at a time.
+// CHECK:        %[[FOURS:.*]] = scf.for %[[J:.*]] = %thread to %{{.*}} step %c1024{{.*}} iter_args(%{{.*}} = %[[NONE]]) -> (f32) {
+// CHECK:          scf.for %[[K:.*]] = %c0{{.*}} to %c4{{.*}} step %c1{{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (f32) {
+// CHECK:            %[[X:.*]] = memref.load %x[%block, %{{.*}}]
+// CHECK-NEXT:       %[[NEXT:.*]] = arith.addf %[[SUM]], %[[X]] : f32
+// CHECK-NEXT:       scf.yield %[[NEXT]] : f32
+// CHECK:        %[[OWN:.*]] = scf.for %{{.*}} = %{{.*}} to %[[COLUMNS]] step %c256{{.*}} iter_args(%{{.*}} = %[[FOURS]]) -> (f32) {
 // The first round, over the lanes of each warp.
 // CHECK:        gpu.shuffle down %[[OWN]], %{{.*}}, %{{.*}} : f32
 // CHECK-COUNT-4: gpu.shuffle down

@@ -24,7 +24,8 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK:        %[[IS_ROW:.*]] = arith.cmpi ult, %[[ROW]], %[[ROWS]]
 // CHECK-NEXT:   scf.if %[[IS_ROW]] {
 // CHECK:          %[[I:.*]] = memref.load %i[]
-// CHECK:          scf.for %[[J:.*]] = %[[D]]#1 to %{{.*}} step %{{.*}} iter_args(%[[MOST:.*]] = %[[I]])
+// CHECK:          %[[FOURS:.*]] = scf.for %{{.*}} = %[[D]]#1 to %{{.*}} step %c128{{.*}} iter_args(%{{.*}} = %[[I]])
+// CHECK:          scf.for {{.*}} step %c32{{.*}} iter_args(%[[MOST:.*]] = %[[FOURS]])
 // CHECK:            arith.maximumf %[[MOST]], %{{.*}} : f32
 // CHECK-COUNT-5:  gpu.shuffle down
 // CHECK-NOT:      gpu.shuffle
