@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs reduction-schedules digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -71,6 +71,9 @@ modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optim
 
 programs: install $(TESTS_STAMP)  ## 77 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
+
+reduction-schedules: install $(TESTS_STAMP)  ## each schedule of reductions at 2,709 sizes, under the sanitizer: starts, races, bounds (SCHEDULES="row1 10")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.reduction_schedules $(SCHEDULES)
 
 bounds: install $(TESTS_STAMP)  ## are right kernels within the bounds, and wrong ones not? 1,000 random chains (BOUNDS="--chains 100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.bounds $(BOUNDS)
