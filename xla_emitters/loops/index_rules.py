@@ -153,15 +153,18 @@ def _gather(e: BufferElement) -> Indices:
     rank = len(e.sizes(1))
     batch = [e.indices[dim] for dim in range(len(e.indices)) if dim not in offsets]
     row_of = dict(zip((dim for dim in range(rank) if dim != along), batch, strict=True))
-    places = iter(offsets)
+    window = iter(offsets)
     indices_type = element_of(e.hlo.operands[1])
     found = list[Number]()
     for dim, whole in enumerate(e.sizes(0)):
-        at: Number = 0 if dim in dropped else e.indices[next(places)]
+        at: Number = 0
+        size: Number = 1
+        if dim not in dropped:
+            in_result = next(window)
+            at, size = e.indices[in_result], e.result_sizes[in_result]
         if dim in batching:
             at = row_of[of_rows[batching.index(dim)]]
         if dim in mapped:
-            size = 1 if dim in dropped else _slice_size(e, dim)
             last = 0 if whole == size else e.index.subtract(whole, size)
             if last != 0:
                 number = e.index.value(mapped.index(dim))
@@ -169,11 +172,6 @@ def _gather(e: BufferElement) -> Indices:
                 at = e.index.add(at, e.index.clamp(e.operand(1, row), indices_type, last))
         found.append(at)
     return found
-
-
-def _slice_size(e: BufferElement, dim: int) -> Number:
-    sizes = e.lists("slice_sizes")
-    return sizes[dim] if sizes else e.held(2, dim)
 
 
 MOVES: Mapping[str, Move] = {
@@ -221,11 +219,13 @@ def _constant(e: BufferElement) -> SSAValue:
 
 
 def _iota(e: BufferElement) -> SSAValue:
-    """The index in 64 bits, for the size may need them, in the result's type."""
+    """The index as an integer of the result's width, which wraps; for other types in 64 bits first, for the size may need them."""
     assert isinstance(e.hlo, IotaOp | DynamicIotaOp)
-    held = dtype("s64")
+    element = element_of(e.hlo.result)
+    is_integer = element.is_integer and element.significant_bits >= 8
+    held = element if is_integer else dtype("s64")
     index = e.insert(IndexCastUIOp(e.indices[e.hlo.iota_dimension.value.data], held.storage_type)).results[0]
-    return emit_convert(e, index, held, element_of(e.hlo.result))
+    return emit_convert(e, index, held, element)
 
 
 def _concatenate(e: BufferElement) -> SSAValue:
@@ -255,13 +255,14 @@ def _pad(e: BufferElement) -> SSAValue:
     for index, size, (low, high, interior) in zip(e.indices, e.sizes(0), edges, strict=True):
         place = e.index.subtract(index, low)
         step = e.index.add(interior, 1)
-        if not (isinstance(low, int) and low <= 0):
-            checks.append(e.index.compare("sge", index, low))
+        begins_inside, ends_inside = (isinstance(edge, int) and edge <= 0 for edge in (low, high))
         if step != 1:
+            if not begins_inside:
+                checks.append(e.index.compare("sge", index, low))
             checks.append(e.index.compare("eq", e.index.remainder(place, step), 0))
             place = e.index.quotient(place, step)
-        if not (isinstance(high, int) and high <= 0):
-            checks.append(e.index.compare("ult", place, size))
+        if not ends_inside or (step == 1 and not begins_inside):
+            checks.append(e.index.compare("ult", place, size))  # of a place before the first element too
         places.append(place)
     if not checks:
         return read(e, 0, places)

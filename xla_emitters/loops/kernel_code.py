@@ -105,12 +105,16 @@ class KernelIndex(IndexCode):
             first = self.insert(arith.AndIOp(first, other))
         return first
 
-    def clamp(self, value: SSAValue, element: DType, high: Number) -> SSAValue:
+    def clamp(self, value: SSAValue, element: DType, high: Number) -> Number:
         """An integer of that type as an index in [0, high], where `high` is not negative.
 
         What an index of 32 bits may not hold is clamped before it becomes one.
         """
         is_unsigned, is_wide = element.kind is Kind.UNSIGNED, element.bits > 32
+        if (known := number_of(value)) is not None:
+            known = known % (1 << element.bits) if is_unsigned else known
+            if known <= 0 or isinstance(high, int):
+                return 0 if known <= 0 or not isinstance(high, int) else min(known, high)
         limit = self.value(high)
         if is_wide:
             limit = self.insert(arith.IndexCastOp(limit, value.type))

@@ -81,6 +81,24 @@ func.func @main(%x: memref<?xf32, "gpu"> {disc.sizes = ["4*b"]}, %y: memref<?xf3
 
 // -----
 
+// Sizes that are known to be equal are one value, for buffers of different makers too.
+func.func @main(%x: memref<?x3xf32, "gpu"> {disc.sizes = ["b", "3"]}, %n: index, %m: index) -> (memref<?x3xf32, "gpu">, memref<?x3xf32, "gpu">) {
+  %y = memref.alloc(%n) {disc.sizes = ["b", "3"]} : memref<?x3xf32, "gpu">
+  %z = memref.alloc(%m) {disc.sizes = ["b", "3"]} : memref<?x3xf32, "gpu">
+  "lmhlo.fusion"() <{kind = "kLoop", fusion_name = "f"}> ({
+    lmhlo.abs %x -> %y {name = "y"} : (memref<?x3xf32, "gpu">) -> memref<?x3xf32, "gpu">
+    lmhlo.negate %x -> %z {name = "z"} : (memref<?x3xf32, "gpu">) -> memref<?x3xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  return %y, %z : memref<?x3xf32, "gpu">, memref<?x3xf32, "gpu">
+}
+// CHECK-LABEL: func.func @main
+// CHECK:         affine.delinearize_index %{{.*}} into (%n, 3)
+// CHECK-NOT:     affine.delinearize_index
+// CHECK:         scf.reduce
+
+// -----
+
 // Truth values are bytes 0 and 1 in kernels, and integers have no sign.
 func.func @main(%x: memref<?xui32, "gpu">, %y: memref<?xui32, "gpu">, %n: index) -> (memref<?xi1, "gpu">, memref<?xui32, "gpu">) {
   %z = memref.alloc(%n) : memref<?xi1, "gpu">

@@ -179,6 +179,18 @@ CASES: dict[str, tuple[Sequence[str], str, str, Sequence[Sequence[Any]]]] = {
         F,
         [[(3, 4), ()], [(0, 1), ()], [(1, 3), ()]],
     ),
+    "pad before and between alone": (
+        ["tensor<?xf32>", "tensor<f32>"],
+        'hlo.pad %0, %1 {padding = [array<i64: 2, -1, 1>], name = "y"}',
+        "tensor<?xf32>",
+        [[(4,), ()], [(1,), ()]],
+    ),
+    "pad before alone": (
+        ["tensor<?xf32>", "tensor<f32>"],
+        'hlo.pad %0, %1 {padding = [array<i64: 2, 0, 0>], name = "y"}',
+        "tensor<?xf32>",
+        [[(4,), ()], [(0,), ()]],
+    ),
     "pad, elements cut off": (
         ["tensor<?x4xf32>", "tensor<f32>"],
         'hlo.pad %0, %1 {padding = [array<i64: -1, 3, 1>, array<i64: 0, 0, 0>], name = "y"}',
