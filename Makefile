@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs kernels digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs kernels reduction-schedules digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -74,6 +74,8 @@ programs: install $(TESTS_STAMP)  ## 77 programs with unknown sizes, compiled on
 
 kernels: install $(TESTS_STAMP)  ## the kernels of the 77 programs at every stage, assembled for four chips; ten minutes (KERNELS="rope --no-ptx")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.kernels_table $(KERNELS)
+reduction-schedules: install $(TESTS_STAMP)  ## each schedule of reductions at 2,709 sizes, under the sanitizer: starts, races, bounds (SCHEDULES="row1 10")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.reduction_schedules $(SCHEDULES)
 
 bounds: install $(TESTS_STAMP)  ## are right kernels within the bounds, and wrong ones not? 1,000 random chains (BOUNDS="--chains 100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.bounds $(BOUNDS)

@@ -50,6 +50,7 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
 from xla_emitters.loops.row_rounds import THREADS, WARP, shared_array
 from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.loops.strided_loop import strided_loop
 from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "column"
@@ -195,7 +196,9 @@ class Tiles:
         def step(inner: KernelCode, row: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return element(inner, carried, row, column)
 
-        found = code.loop(index.add(first, lane), end, self.lanes, starts_of(code, reducers), step)
+        found = strided_loop(
+            code, index.value(index.add(first, lane)), end, self.lanes, starts_of(code, reducers), step
+        )
         totals = self._combined(code, thread, reducers, found)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:

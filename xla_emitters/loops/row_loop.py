@@ -39,6 +39,7 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
 from xla_emitters.loops.row_rounds import THREADS, RowPlace, RowThreads, combine_row
 from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.loops.strided_loop import strided_loop
 
 Visit = Callable[[KernelCode, RowPlace], None]
 """Writes what a thread does for its row."""
@@ -84,7 +85,7 @@ def _emit_rows(
                 update(inner, place.row, column)
             return with_elements(inner, reducers, carried, (place.row, column))
 
-        found = code.loop(place.lane, cols, threads.per_row, starts_of(code, reducers), step)
+        found = strided_loop(code, place.lane, cols, threads.per_row, starts_of(code, reducers), step)
         totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:

@@ -57,6 +57,7 @@ from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
 from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row, shared_array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
+from xla_emitters.loops.strided_loop import strided_loop
 from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
@@ -246,7 +247,7 @@ class _Stitch:
                 inner.store(inner.load(buffer, indices), buffer, indices)
             return with_elements(inner, reducers, carried, (place.row, column))
 
-        found = code.loop(place.lane, self.sizes[1], self.threads.per_row, starts_of(code, reducers), step)
+        found = strided_loop(code, place.lane, self.sizes[1], self.threads.per_row, starts_of(code, reducers), step)
         if not reducers:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)

@@ -1,0 +1,117 @@
+// RUN: xla-emitters-opt -p disc-lhlo-legalize-to-loop --split-input-file %s | filecheck %s
+
+// Three forms by the length of rows. A block that keeps its row loads it in the first of three loops alone.
+hlo.computation @add {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %r = hlo.add %a, %b {name = "r"} : tensor<f32>
+  hlo.return %r : tensor<f32>
+}
+hlo.computation @max {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %r = hlo.maximum %a, %b {name = "r"} : tensor<f32>
+  hlo.return %r : tensor<f32>
+}
+func.func @softmax(%x: memref<?x?xf32, "gpu"> {disc.sizes = ["r", "c"]}, %low: memref<f32, "gpu">, %zero: memref<f32, "gpu">) -> memref<?x?xf32, "gpu"> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = memref.dim %x, %c0 : memref<?x?xf32, "gpu">
+  %c = memref.dim %x, %c1 : memref<?x?xf32, "gpu">
+  %m = memref.alloc(%r) {disc.sizes = ["r"]} : memref<?xf32, "gpu">
+  %s = memref.alloc(%r) {disc.sizes = ["r"]} : memref<?xf32, "gpu">
+  %mb = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %sb = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %d = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %e = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %y = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  "lmhlo.fusion"() <{kind = "kStitch", fusion_name = "f"}> ({
+    lmhlo.reduce %x, %low -> %m {dimensions = array<i64: 1>, name = "m", to_apply = @max} : (memref<?x?xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.broadcast %m -> %mb {dimensions = array<i64: 0>, name = "mb"} : (memref<?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.subtract %x, %mb -> %d {name = "d"} : (memref<?x?xf32, "gpu">, memref<?x?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.exponential %d -> %e {name = "e"} : (memref<?x?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.reduce %e, %zero -> %s {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (memref<?x?xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.broadcast %s -> %sb {dimensions = array<i64: 0>, name = "sb"} : (memref<?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.divide %e, %sb -> %y {name = "y"} : (memref<?x?xf32, "gpu">, memref<?x?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  return %y : memref<?x?xf32, "gpu">
+}
+// CHECK:      %[[SHORT:.*]] = arith.cmpi sle, %c, %c512 : index
+// CHECK:      scf.if %[[SHORT]] {
+// CHECK:        %[[EIGHT:.*]] = arith.muli %c, %c8 : index
+// CHECK:        fusion_name = "f_warp"
+// CHECK:          memref.alloc(%[[EIGHT]]) : memref<?xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:      gpu.barrier
+// CHECK:      } else {
+// CHECK:        %[[FITS:.*]] = arith.cmpi sle, %c, %c10240 : index
+// CHECK:        scf.if %[[FITS]] {
+// CHECK:          fusion_name = "f_block"
+// CHECK-NOT:      lmhlo.reduce
+// CHECK:          scf.parallel (%[[ROW:.*]], %[[THREAD:.*]]) = {{.*}} to (%r, %{{.*}})
+// CHECK:            %[[KEPT:.*]] = memref.alloc(%c) : memref<?xf32, #gpu.address_space<workgroup>>
+// CHECK:            %[[X:.*]] = memref.load %x[%[[ROW]], %[[J:.*]]]
+// CHECK-NEXT:       memref.store %[[X]], %[[KEPT]][%[[J]]]
+// CHECK-NEXT:       arith.maximumf
+// CHECK:            gpu.barrier
+// CHECK-NOT:        memref.load %x[
+// CHECK:            %[[M:.*]]:2 = gpu.shuffle idx
+// CHECK-NOT:        memref.load %x[
+// CHECK:            %[[X:.*]] = memref.load %[[KEPT]]
+// CHECK-NEXT:       %[[D:.*]] = arith.subf %[[X]], %[[M]]#0
+// CHECK-NEXT:       math.exp %[[D]]
+// CHECK:            gpu.barrier
+// CHECK-NOT:        memref.load %x[
+// CHECK:            memref.load %[[KEPT]]
+// CHECK:              memref.store %{{.*}}, %y[%[[ROW]], %{{.*}}]
+// CHECK:          } {disc.schedule = "stitch"}
+// CHECK:        } else {
+// CHECK-NOT:      memref.alloc(%
+// CHECK-COUNT-6:  memref.load %x[
+// CHECK-NOT:      memref.load %x[
+
+// -----
+
+// Room for nothing: the first form is for rows of no column, and a hint leaves out warps.
+hlo.computation @add {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %r = hlo.add %a, %b {name = "r"} : tensor<f32>
+  hlo.return %r : tensor<f32>
+}
+hlo.computation @max {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %r = hlo.maximum %a, %b {name = "r"} : tensor<f32>
+  hlo.return %r : tensor<f32>
+}
+func.func @hints(%x: memref<?x?xf32, "gpu"> {disc.sizes = ["r", "c"]}, %low: memref<f32, "gpu">, %zero: memref<f32, "gpu">) -> memref<?x?xf32, "gpu"> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = memref.dim %x, %c0 : memref<?x?xf32, "gpu">
+  %c = memref.dim %x, %c1 : memref<?x?xf32, "gpu">
+  %m = memref.alloc(%r) {disc.sizes = ["r"]} : memref<?xf32, "gpu">
+  %s = memref.alloc(%r) {disc.sizes = ["r"]} : memref<?xf32, "gpu">
+  %mb = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %sb = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %d = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %e = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  %y = memref.alloc(%r, %c) {disc.sizes = ["r", "c"]} : memref<?x?xf32, "gpu">
+  "lmhlo.fusion"() <{kind = "kStitch", fusion_name = "f"}> ({
+    lmhlo.reduce %x, %low -> %m {dimensions = array<i64: 1>, name = "m", to_apply = @max} : (memref<?x?xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.broadcast %m -> %mb {dimensions = array<i64: 0>, name = "mb"} : (memref<?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.subtract %x, %mb -> %d {name = "d"} : (memref<?x?xf32, "gpu">, memref<?x?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.exponential %d -> %e {name = "e"} : (memref<?x?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.reduce %e, %zero -> %s {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (memref<?x?xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.broadcast %s -> %sb {dimensions = array<i64: 0>, name = "sb"} : (memref<?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.divide %e, %sb -> %y {name = "y"} : (memref<?x?xf32, "gpu">, memref<?x?xf32, "gpu">) -> memref<?x?xf32, "gpu">
+    lmhlo.terminator
+  }) {disc.row_schedule = 1 : i64, disc.kept_bytes = 3 : i64} : () -> ()
+  return %y : memref<?x?xf32, "gpu">
+}
+// CHECK-LABEL: func.func @hints
+// CHECK-NOT:  f_warp
+// CHECK:      arith.cmpi sle, %c, %c0
+// CHECK:      fusion_name = "f_block"
+// CHECK:      fusion_name = "f"
+// CHECK-NOT:  fusion_name
