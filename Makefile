@@ -10,7 +10,6 @@ TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: help run install tools test tiny bounds corpus modules programs kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
-.PHONY: help run install tools test tiny bounds corpus modules programs reduction-schedules digests toolchains fuzz mutants lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -70,10 +69,10 @@ corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at eve
 modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optimizes them, whole: steps, bytes, peak memory, numbers (MODULES="softmax rnn")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.modules_table $(MODULES) --jobs 2
 
-programs: install $(TESTS_STAMP)  ## 77 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
+programs: install $(TESTS_STAMP)  ## 82 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
 
-kernels: install $(TESTS_STAMP)  ## the kernels of the 77 programs at every stage, assembled for four chips; ten minutes (KERNELS="rope --no-ptx")
+kernels: install $(TESTS_STAMP)  ## the kernels of the 82 programs at every stage, assembled for four chips; ten minutes (KERNELS="rope --no-ptx")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.kernels_table $(KERNELS)
 reduction-schedules: install $(TESTS_STAMP)  ## each schedule of reductions at 2,709 sizes, under the sanitizer: starts, races, bounds (SCHEDULES="row1 10")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.reduction_schedules $(SCHEDULES)
