@@ -74,6 +74,7 @@ programs: install $(TESTS_STAMP)  ## 82 programs with unknown sizes, compiled on
 
 kernels: install $(TESTS_STAMP)  ## the kernels of the 82 programs at every stage, assembled for four chips; ten minutes (KERNELS="rope --no-ptx")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.kernels_table $(KERNELS)
+
 reduction-schedules: install $(TESTS_STAMP)  ## each schedule of reductions at 2,709 sizes, under the sanitizer: starts, races, bounds (SCHEDULES="row1 10")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.reduction_schedules $(SCHEDULES)
 

@@ -34,7 +34,7 @@ def compiled(folder: Path) -> tuple[DynamicProgram, Path]:
 
 def test_a_run_reads_it_when_it_needs_it_and_once(tmp_path: Path) -> None:
     program, path = compiled(tmp_path)
-    assert "256" not in program.code
+    assert "256" not in program.host_program
     np.testing.assert_array_equal(program(X), X @ W)
     path.unlink()
     np.testing.assert_array_equal(program(2 * X), 2 * X @ W)
@@ -45,7 +45,7 @@ def test_it_holds_bytes_under_the_names_that_the_program_says(tmp_path: Path) ->
     with np.load(path, allow_pickle=False) as archive:
         (name,) = archive.files
         assert archive[name].tobytes() == W.tobytes()
-    assert repr(name) in program.code
+    assert repr(name) in program.host_program
 
 
 def test_a_missing_file_is_named_with_the_constant(tmp_path: Path) -> None:

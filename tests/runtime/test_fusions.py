@@ -16,7 +16,7 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM
+from xla_emitters.pipelines.passes import PROGRAM_FUSED, PROGRAM_HOST
 from xla_emitters.pipelines.programs import compile_program, load
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
@@ -50,10 +50,8 @@ def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
     """At stage "fused", where choices have regions, and at "host", where they are branches."""
     program = programs()[name]
     module, made = parse_stablehlo(program.text(), name), list[LoadedProgram]()
-    for row in PROGRAM:
+    for row in (*PROGRAM_FUSED, *PROGRAM_HOST):
         row_pass = row.make(CompileOptions())
-        if row_pass.name == "disc-dissolve-fusion":
-            continue  # on the road to kernels fusions stay
         run_pass(row_pass, make_context(), module, verify=True)
         if row_pass.name == "disc-localize-small-cpu-buffer":
             run_pass(DiscSpecializeFusionWithSpeculationPass(), make_context(), module, verify=True)

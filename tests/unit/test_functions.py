@@ -34,6 +34,8 @@ NAMED_ELSEWHERE = {
     "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
     "graph/disc_loop_invariant.py": {"divide", "remainder"},
     "sizes/numbers.py": {"abs", "divide", "remainder"},
+    # A machine instruction.
+    "lowering/sass_lines.py": {"fma"},
     # LLVM's own names of conversions and of an intrinsic on integers.
     "lowering/llvm_ir/instructions.py": {"abs", "trunc"},
     # Formulas of the executor, and kernels that round in a way of their own.

@@ -24,6 +24,7 @@ from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmal
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
 from xla_emitters.buffers.disc_unify_sizes import DiscUnifySizesPass
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
@@ -242,6 +243,10 @@ PROGRAM_FUSED: tuple[Row, ...] = (
 
 # Fusions to kernels. The host program of the CPU's fast road goes without: there a fusion is its ops, each by NumPy.
 PROGRAM_LOOPS: tuple[Row, ...] = (
+    _row(
+        DiscSpecializeFusionWithSpeculationPass,
+        "fusions are final, and in none of their variants are there loops yet; NumPy has no use for them",
+    ),
     _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
     _row(DiscLhloLegalizeToLoopPass, "which ops return something is final: what is fused stays fused"),
     _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),

@@ -151,6 +151,11 @@ class DynamicProgram:
         return self.road.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
+    def host_program(self) -> str:
+        """What `run` runs where no stage is asked for: Python that calls NumPy for each op. raises UsageError at a stage on tensors"""
+        return python_program(self.module).source
+
+    @property
     def trace(self) -> Trace:
         """What each pass did, with the IR of each stage; with the road of kernels where compilation goes that far. raises as `road`"""
         if self.stage not in ON_KERNELS:

@@ -78,7 +78,7 @@ def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
 def _quietly(work: Callable[[], Any]) -> Any:
     # Ctrl-C is for the process that waits: it ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stdout = sys.stderr = open(os.devnull, "w")
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
     try:
         return work()
     except Exception as error:

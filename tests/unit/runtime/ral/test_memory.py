@@ -57,7 +57,7 @@ def test_its_peak_is_the_one_that_the_context_counts(program: DynamicProgram) ->
 
 
 def test_the_statements_are_those_of_the_host_program(program: DynamicProgram) -> None:
-    lines = program.code.splitlines()
+    lines = program.host_program.splitlines()
     for event in program.memory([np.ones((4, 2), np.float32), np.int32(0)]).events:
         assert event.buffer.name in lines[event.line - 1]
 
