@@ -291,6 +291,7 @@ def test_an_installed_package_is_known_to_the_tools(tmp_path: Path) -> None:
     environment = installed(tmp_path)
     hypot = "ENTRY f { p = f32[2] parameter(0)\n ROOT h = f32[2] hypot(p, p) }"
     scalar = "ENTRY f { p = f32[] parameter(0)\n ROOT h = f32[] negate(p) }"
+    (tmp_path / "x.mlir").write_text("module {}")
     done = run_python(
         f"""
 import sys, numpy as np, xla_emitters as xe
@@ -300,11 +301,10 @@ program = xe.compile({hypot!r}, stage="llvm-dialect", target="half_h200")
 print(program.target, program.run_cpu(np.array([3, 5], np.float32)).tolist())
 print(["__nv_hypotf" in program.code], [step.name for step in program.trace.steps].count("count-ops"))
 print([d.data["name"] for d in xe.compile({scalar!r}, stage="xla_gpu").trace.decisions if d.topic == "emitter"])
-open("x.mlir", "w").write("module {{}}")
-assert opt(["x.mlir", "-p", "count-ops"]) == 0
+assert opt([{str(tmp_path / "x.mlir")!r}, "-p", "count-ops"]) == 0
 main(["doctor"])
 """,
-        environment | {"PWD": str(tmp_path)},
+        environment,
     )
     assert done.returncode == 0, done.stderr
     first, second, third, *rest = done.stdout.splitlines()

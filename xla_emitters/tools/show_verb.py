@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import check
+    from xla_emitters.explore.cost import cost
     from xla_emitters.explore.listing import LeftOut, compilable
     from xla_emitters.page.data import Chunks, dynamic_data, program_data
     from xla_emitters.page.write import page_html
@@ -58,16 +59,14 @@ def run(options: argparse.Namespace) -> int:
     verdict = None
     if options.check:
         with progress(f"checking {options.file}"):
-            verdict = check(
-                source,
-                target=how.target,
-                fusion=how.fusion,
-                hero_rules=how.hero_rules,
-                triton=how.triton,
-                blocks=CHECKED_BLOCKS,
-                keep_going=options.keep_going,
-            )
-    _write(options.output, page_html(program_data(program, chunks, verdict=verdict), chunks.texts))
+            keywords = replace(how, verify=True, record="none", line_info=False).as_keywords()
+            verdict = check(source, blocks=CHECKED_BLOCKS, keep_going=options.keep_going, **keywords)
+    costs = None
+    if how.stage == "sass":
+        with progress(f"pricing {options.file}"):
+            priced = cost(module, targets=[how.target], fusion=how.fusion, hero_rules=how.hero_rules, triton=how.triton)
+        costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
+    _write(options.output, page_html(program_data(program, chunks, verdict=verdict, costs=costs), chunks.texts))
     return print_left_out(left_out)
 
 
