@@ -6,9 +6,13 @@ import argparse
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import mkdocs_gen_files
+
+sys.path.insert(0, str(Path(__file__).parent))
+import drawings
 
 import xla_emitters as xe
 from xla_emitters.device import DEVICES
@@ -18,6 +22,7 @@ from xla_emitters.dtypes import DTYPES, Kind
 from xla_emitters.emitters.emit import EMITTERS, opcodes_with_code
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES
+from xla_emitters.program import Program
 from xla_emitters.tools.main import VERBS, build_parser
 from xla_emitters.trace.html import diff_html
 from xla_emitters.universe import all_passes
@@ -34,8 +39,8 @@ def fenced(text: str, language: str) -> str:
     return f"```{language}\n{text.rstrip()}\n```\n"
 
 
-def tour(file: str, title: str, before_all: str = "") -> str:
-    """Each stage of a fusion, and how it differs from the one before."""
+def tour(file: str, title: str, draw: Callable[[Program], str], before_all: str = "") -> str:
+    """Each stage of a fusion, and how it differs from the one before; drawings after the reasons."""
     os.chdir(ROOT)  # so that places in the page are the repository's
     program = xe.compile(file, stage="ptx", record="passes", cache=False)
     trace = program.trace
@@ -46,6 +51,7 @@ def tour(file: str, title: str, before_all: str = "") -> str:
         f"{trace._repr_html_()}\n",
         "## Why this code\n",
         fenced(program.explain(), "text"),
+        draw(program),
     ]
     stages = [stage for stage in trace.stages if stage not in ("hlo", "partition")]
     reasons = {row.stage: row for row in KERNEL if row.stage}
@@ -64,15 +70,45 @@ def tour(file: str, title: str, before_all: str = "") -> str:
     return "\n".join(parts)
 
 
+def tour_of_any_size() -> str:
+    """A program with unknown sizes: its sizes, the ops after each pass, the buffers of runs, and its text at every stage."""
+    program, before = drawings.program_of_any_size(record="passes", cache=False), drawings.program_of_any_size("lmhlo")
+    trace = program.trace
+    counts = [(step.name, sum(step.op_counts.values())) for step in trace.steps]
+    widest = max(count for _, count in counts)
+    rows = [f"{name:34} {count:4} {'#' * (60 * count // widest)}" for name, count in counts]
+    parts = [
+        "# The tour: attention at any size\n",
+        ANY_SIZE,
+        "## What every size is\n",
+        fenced(program.sizes.report(), "text"),
+        "## Ops after each pass\n",
+        fenced("\n".join(rows), "text"),
+        "## Buffers over time\n",
+        "A rectangle is a buffer: from the step that makes it to the step that frees it, as high as its bytes. Those that make the peak "
+        "are orange; the line is the sum of what lives then. A buffer is drawn where it fits beside others, which is not its address. "
+        "Scores are `s` by `s`, so with more tokens they are nearly all of the memory. Put the mouse on a buffer for its name.\n",
+        drawings.buffers(program, before, {"b": 2, "s": 16}, {"b": 2, "s": 64}),
+    ]
+    for stage in trace.stages:
+        language = {"hlo": "hlo", "graph": "hlo", "host": "python"}.get(stage, "mlir")
+        parts += [f"## {stage}\n", fenced(trace[stage].ir or "", language)]
+    return "\n".join(parts)
+
+
+ANY_SIZE = """\
+`examples/causal_attention.mlir` is one head of causal attention over `f32[b,s,8]`, exported by JAX with a batch of `b` and `s` tokens, and
+compiled once for all sizes. [Programs with unknown sizes](programs.md) explains the steps; this page was made by compiling the file.
+"""
 TRANSPOSE = """\
 A warp reads 32 neighbours of a row and puts them below each other into a tile of shared memory; after the barrier it takes a row of the
 tile and writes it to a row of the result. Watch the tile: `tensor<32x1x33xf32>` at `xla_gpu`, 1056 elements at `flat`, a global of address
-space 3 in the LLVM dialect. `notebooks/02_transpose_through_shared_memory.py` draws who touches what.
+space 3 in the LLVM dialect. `notebooks/02_transpose_through_shared_memory.py` draws the same with sliders.
 """
 REDUCTION = """\
 A residual is added, the sum is a result of its own, and its squares are summed by rows. 128 threads share a row: each sums sixteen
 elements, the lanes of a warp meet by shuffles, the four warps in shared memory, and one thread writes. Watch `xla_gpu.shuffle_reduce`:
-five `gpu.shuffle` at `inlined`, `shfl.sync` in PTX. `notebooks/03_reduction_in_a_warp.py` draws who meets whom.
+five `gpu.shuffle` at `inlined`, `shfl.sync` in PTX. `notebooks/03_reduction_in_a_warp.py` has other shapes to choose from.
 """
 
 
@@ -192,9 +228,16 @@ def supported() -> str:
 
 
 sys.setrecursionlimit(10_000)
-write("tour.md", tour("examples/gelu.hlo", "The tour: GELU at every stage"))
-write("tour_transpose.md", tour("examples/transpose.hlo", "The tour: a transpose at every stage", TRANSPOSE))
-write("tour_reduction.md", tour("examples/row_sum.hlo", "The tour: a reduction at every stage", REDUCTION))
+write("tour.md", tour("examples/gelu.hlo", "The tour: GELU at every stage", drawings.gelu))
+write(
+    "tour_transpose.md",
+    tour("examples/transpose.hlo", "The tour: a transpose at every stage", drawings.transpose, TRANSPOSE),
+)
+write(
+    "tour_reduction.md",
+    tour("examples/row_sum.hlo", "The tour: a reduction at every stage", drawings.reduction, REDUCTION),
+)
+write("tour_program.md", tour_of_any_size())
 write("passes.md", passes())
 write("commands.md", commands())
 write("supported.md", supported())

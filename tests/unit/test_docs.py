@@ -5,18 +5,25 @@ The two tools are called in process; with `XLA_EMITTERS_TEST_SUBPROCESS=1` a she
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from in_process import call_main
+from runtime.mutations import Mutation
+from runtime.wrong_passes import wrong_op
 from tools_here import PTX, needs
+
+from xla_emitters.explore.bisect import bisect
+from xla_emitters.tools.bisect_verb import told
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -111,11 +118,19 @@ def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> No
 
 
 TOURS = {
-    "tour": ("24576x1x1 blocks of 128x1x1 threads", "__nv_tanhf"),
-    "tour_transpose": ("960x1x1 blocks of 128x1x1 threads", "tensor&lt;1056xf32&gt;", "shared_0"),
+    "tour": ("24576x1x1 blocks of 128x1x1 threads", "__nv_tanhf", "8 sectors of 32 bytes"),
+    "tour_transpose": (
+        "960x1x1 blocks of 128x1x1 threads",
+        "tensor&lt;1056xf32&gt;",
+        "shared_0",
+        "rows of 33 words: 1 cycle",
+        "rows of 32 words: one bank, 32 cycles",
+    ),
     "tour_reduction": ("256x1x1 blocks of 256x1x1 threads", "gpu.shuffle down", "nvvm.shfl.sync"),
+    "tour_program": ("argument 0 (p0)", "buffers over time", "disc-buffer-optimization"),
 }
-"""Page -> what stands in it: launches that follow from the shapes, and what becomes of tiles and shuffles."""
+"""Page -> what is in it: launches that follow from the shapes, what becomes of tiles and shuffles, what accesses cost."""
+DRAWINGS = {"tour": 3, "tour_transpose": 6, "tour_reduction": 6, "tour_program": 3}
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
@@ -130,8 +145,33 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     for page, telling in TOURS.items():
         tour = (tmp_path / page / "index.html").read_text()
-        assert all(text in tour for text in telling), page
+        assert all(text.lower() in tour.lower() for text in telling), page
+        assert tour.count('<figure class="drawing"') == DRAWINGS[page]
         assert str(ROOT) not in tour
+
+
+def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortened: every line, and every value, of the page is in what bisect says where xla-flatten-tensors leaves an addition."""
+
+    def choose(mutations: Sequence[Mutation]) -> Mutation:
+        return [one for one in mutations if one.what == "arith.mulf -> arith.addf"][-1]
+
+    monkeypatch.chdir(ROOT)
+    with wrong_op(12, choose) as done:
+        search = bisect(Path("examples/gelu.hlo"), blocks=16)
+    assert done == ["xla-flatten-tensors: arith.mulf -> arith.addf"]
+    assert search.culprit is not None
+    page = (ROOT / "docs/miscompiles.md").read_text()
+    shown = page.split("$ xla-emitters bisect examples/gelu.hlo --blocks 16\n")[1].split("```")[0]
+    printed = told(search.culprit)
+    assert [line for line in shown.splitlines() if line != "..." and line not in printed] == []
+
+    section = (ROOT / "docs/json.md").read_text().split("## bisect --json")[1]
+    documented = json.loads(section.split("```json\n")[1].split("```")[0])
+    assert documented["found"]["blame"].pop("diff")[-1] == "..."
+    found = json.loads(json.dumps(search.culprit.to_json()))
+    del found["blame"]["diff"]
+    assert documented == {"found": found, "executed": search.executed, "kernels": search.kernels}
 
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))

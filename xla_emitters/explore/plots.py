@@ -282,10 +282,11 @@ def _colour(number: int) -> str:
 
 def _square(column: int, row: int, fill: str, text: str, title: str) -> str:
     x, y, size = column * _SQUARE + _GAP, row * _SQUARE + _GAP, _SQUARE - _GAP
+    font = 11 if len(text) < 3 else 9  # three digits of 11 are as wide as the square
     return (
         f'<g><title>{escape(title)}</title><rect x="{x}" y="{y}" width="{size}" height="{size}" rx="3" fill="{fill}" '
         f'stroke="#888" stroke-width="0.5"/><text x="{x + size / 2}" y="{y + size * 0.7}" text-anchor="middle" '
-        f'font-size="11" fill="#222" font-family="sans-serif">{text}</text></g>'
+        f'font-size="{font}" fill="#222" font-family="sans-serif">{text}</text></g>'
     )
 
 

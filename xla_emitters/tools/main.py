@@ -119,9 +119,9 @@ def build_parser(*asked: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--print-completion",
         action=PrintCompletion,
-        choices=("bash", "zsh", "tcsh"),
+        choices=("bash", "zsh", "fish", "tcsh"),
         metavar="SHELL",
-        help="print the completion script for bash, zsh or tcsh and stop",
+        help="print the completion script for bash, zsh, fish or tcsh and stop",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, (summary, example) in VERBS.items():

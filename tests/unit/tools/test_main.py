@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -49,18 +50,34 @@ def test_help_of_a_verb_has_an_example_that_works(
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The script names the verbs and their options, and bash takes it."""
+    """The script names the verbs and their options, and bash and fish take it."""
     with pytest.raises(SystemExit) as stopped:
         main(["--print-completion", shell])
     assert stopped.value.code == 0
     script = capsys.readouterr().out
     assert all(verb in script for verb in VERBS)
-    assert "--print-ir-tree-dir" in script
-    if shell == "bash":
+    assert "print-ir-tree-dir" in script
+    if shell in ("bash", "fish") and which(shell):
         (tmp_path / "script").write_text(script)
-        assert subprocess.run(["bash", "-n", str(tmp_path / "script")], check=False).returncode == 0
+        assert subprocess.run([shell, "-n", str(tmp_path / "script")], check=False).returncode == 0
+
+
+@pytest.mark.skipif(which("fish") is None, reason="fish is not installed")
+def test_fish_completes_verbs_options_and_their_values(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["--print-completion", "fish"])
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+
+    def completed(words: str) -> list[str]:
+        line = f"source {tmp_path}/script; complete -C '{words}'"
+        done = subprocess.run(["fish", "--no-config", "-c", line], capture_output=True, text=True, check=True)
+        return [found.partition("\t")[0] for found in done.stdout.splitlines()]
+
+    assert set(completed("xla-emitters b")) == {"bisect", "bundle"}
+    assert "--stage" in completed("xla-emitters compile --sta")
+    assert set(completed("xla-emitters run --platform c")) == {"cpu", "cuda"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""`xla-emitters-gui`: xDSL's terminal program for building pipelines, with our dialects and passes and HLO text as input.
+
+    xla-emitters-gui examples/gelu.hlo                                    # the `hlo` dialect; choose passes in the tree
+    xla-emitters-gui kernel.mlir -p xla-flatten-tensors,canonicalize      # with passes that are already chosen
+
+Stock `xdsl-gui` starts from the same extra, `[notebook]`, but lists only xDSL's own passes: it does not read the entry points by which
+other packages add theirs. Here the lists are those of `xla-emitters-opt`. xDSL prints the IR and runs the passes, without our printer and
+without remarks; for those, use `xla-emitters-opt`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.universe import Universe
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.errors import ToolError
+from xla_emitters.extras import install_command
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.tools.common import decoded
+from xla_emitters.tools.failures import reported
+from xla_emitters.tools.pass_list import parse_passes, passes_of
+from xla_emitters.universe import all_passes
+
+
+def make_app(file: str | None, passes: str = "") -> Any:
+    """The Textual application, not yet running. raises ToolError without the extra, ParseError and VerifyError for a wrong input."""
+    try:
+        from xdsl.interactive.app import InputApp
+    except ImportError as error:
+        raise ToolError(
+            f"the extra [notebook] is not installed: {error}", stage="gui", help=install_command(extras="notebook")
+        ) from error
+    universe = Universe.get_multiverse()
+    factories = dict(universe.all_passes) | all_passes()
+    # The tree of passes needs each as a class.
+    kinds: list[tuple[str, type[ModulePass]]] = sorted((name, factory()) for name, factory in factories.items())
+    chosen = PassPipeline(passes_of(parse_passes(passes), factories)).passes
+    text = None if file is None else text_of(file)
+    return InputApp(tuple(universe.all_dialects.items()), tuple(kinds), file, text, tuple(chosen))
+
+
+def text_of(file: str) -> str:
+    """MLIR text of the file, verified; of HLO text the `hlo` dialect."""
+    path = Path(file)
+    read = parse_hlo if path.suffix == ".hlo" else parse_ir
+    return print_ir(read(decoded(path.read_bytes(), file), file))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs until `q`; returns the exit code of docs/reference/contracts."""
+    parser = argparse.ArgumentParser(prog="xla-emitters-gui", description="Build a pipeline of passes in the terminal.")
+    parser.add_argument("file", nargs="?", help="MLIR text, or HLO text in a file with the ending .hlo")
+    parser.add_argument("-p", "--passes", default="", help="comma-separated passes that are chosen at the start")
+    options = parser.parse_args(args)
+
+    def run() -> int:
+        make_app(options.file, options.passes).run()
+        return 0
+
+    return reported(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
