@@ -58,6 +58,10 @@ VERBS = {
         "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
         "xla-emitters cost examples/gelu.hlo --target h200,a6000",
     ),
+    "compare": (
+        "compare with the real XLA, without a GPU: passes one by one, launch, registers, PTX (extras [xla,ptxas])",
+        "xla-emitters compare examples/gelu.hlo",
+    ),
     "optimize": (
         "print a module as the real XLA:GPU optimizes it, without a GPU (extras [xla,ptxas])",
         "xla-emitters optimize examples/softmax.mlir --flag xla_gpu_enable_triton_gemm=false",
