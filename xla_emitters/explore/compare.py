@@ -3,9 +3,11 @@
     FILE.hlo -XLA-> *.mlir-passes.log, *.ptx, thunk_sequence.txt ─┐
     FILE.hlo -ours, each pass observed-> IR, PTX ─────────────────┴─ passes aligned by name, states compared, PTX through one ptxas
 
-Passes are aligned as two sequences of names (XLA's `cse` is our `xla-cse`). A pass that only one side has is a row of its own, in which its state is
-compared with the newest of the other side. `ir_difference.py` says what the verdicts are.
-Both PTX texts are assembled by one ptxas for the architecture that XLA's text names, and counted alike (`pricing/sass.py`).
+Passes are aligned as two sequences of names (XLA's `cse` is our `xla-cse`). A pass that only one side has is a row of its own, in which
+its state is compared with the newest of the other side. `ir_difference.py` says what the verdicts are. Both PTX texts are assembled by one
+ptxas for the architecture that XLA's text names, and counted alike (`pricing/sass.py`).
+Not compared: kernels that only one side has, and XLA's own choice of kernels, which it made before.
+Source: XLA's dumps for `--xla_dump_to` and `--xla_dump_emitter_re`.
 """
 
 from __future__ import annotations

@@ -26,11 +26,14 @@ _SHOWN_OPS = 3
 def report_text(found: Comparison) -> str:
     """All kernels, each with its tables."""
     parts = [kernel_text(kernel, found.target) for kernel in found.kernels]
-    if found.only_ours:
-        parts.append(f"only ours: {', '.join(found.only_ours)}")
-    if found.only_xla:
-        parts.append(f"only XLA's: {', '.join(found.only_xla)}")
+    if alone := _one_sided(found):
+        parts.append("\n".join(alone))
     return "\n\n".join(parts) or "no kernels"
+
+
+def _one_sided(found: Comparison) -> list[str]:
+    sides = ("only ours", found.only_ours), ("only XLA's", found.only_xla)
+    return [f"{side}: {', '.join(names)}" for side, names in sides if names]
 
 
 def kernel_text(kernel: KernelComparison, target: str) -> str:
@@ -57,7 +60,7 @@ def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
 def _verdict(found: Difference | None, before: Difference | None) -> str:
     if found is None:
         return "not in XLA's log"
-    cited = ", ".join(dict.fromkeys(file[:2] for file, _ in found.decisions))
+    cited = ", ".join(sorted({file[:2] for file, _ in found.decisions}))
     text = found.verdict + (f" [{cited}]" if cited else "")
     if found.verdict != "differs":
         return text
@@ -140,8 +143,8 @@ def files_text(rows: Sequence[FileRow]) -> str:
     for row in rows:
         if row.found is None:
             lines.append(f"{row.file}: {row.error}")
-        elif row.found.only_ours or row.found.only_xla:
-            lines.append(f"{row.file}: only ours {list(row.found.only_ours)}, only XLA's {list(row.found.only_xla)}")
+        else:
+            lines += [f"{row.file}: {each}" for each in _one_sided(row.found)]
     if len(cells) > 1:
         lines.append(
             "passes by what is between the IR after them; then ours/XLA's where they differ; '?': a loop of unknown length"

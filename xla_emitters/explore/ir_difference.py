@@ -19,20 +19,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i32
-from xdsl.dialects.llvm import LLVMArrayType
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, VectorType, i32, i64
+from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType
+from xdsl.dialects.vector import ExtractOp, InsertOp, TransferReadOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.indexing import IndexingMap, Variable
+from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
@@ -53,6 +59,20 @@ _INLINED = frozenset(
         "gpu.block_id",
         "nvvm.read.ptx.sreg.tid.x",
         "nvvm.read.ptx.sreg.ctaid.x",
+    )
+)
+
+
+# Ops whose last operand is a position, of any integer type.
+_POSITION = frozenset(("llvm.extractelement", "llvm.insertelement"))
+_OTHER_NAMES = {"nvvm.barrier0": "nvvm.barrier"}
+# What an op means without the property.
+_DEFAULTS = frozenset(
+    (
+        ("overflowFlags", "0"),
+        ("overflowFlags", "#arith.overflow<none>"),
+        ("fastmath", "#arith.fastmath<none>"),
+        ("operandSegmentSizes", "array<i32: 0, 0, 0>"),
     )
 )
 
@@ -130,7 +150,8 @@ class KernelIr:
     @cached_property
     def counts(self) -> Counter[str]:
         """Ops of the folded form, those that are written where they are used left out."""
-        return Counter(op.name for op in self.folded.walk() if op.name not in _INLINED and op is not self.folded)
+        names = (op.name for op in self.folded.walk() if op.name not in _INLINED and op is not self.folded)
+        return Counter(_OTHER_NAMES.get(name, name) for name in names)
 
 
 def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
@@ -140,7 +161,7 @@ def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
     if ours.loose == theirs.loose:
         return Difference("renamed", {})
     one_sided = ours.rewritten[1] ^ theirs.rewritten[1]
-    cited = tuple((each.decision, each.what) for each in REWRITES if each in one_sided)
+    cited = tuple(dict.fromkeys((each.decision, each.what) for each in REWRITES if each in one_sided))
     if ours.taken_back == theirs.taken_back:
         return Difference("folded", {}, decisions=cited)
     if _checks(ours.rewritten[0]) != _checks(theirs.rewritten[0]) and _checks(ours.folded) == _checks(theirs.folded):
@@ -188,6 +209,7 @@ class _Lines:
     def __init__(self, names: dict[str, str], keeps_spelling: bool) -> None:
         self.names, self.keeps = names, keeps_spelling
         self.values: dict[SSAValue, str] = {}
+        self.count = 0
         self.blocks: dict[Block, str] = {}
 
     def of(self, op: Operation, depth: int = 0) -> Iterator[str]:
@@ -197,27 +219,34 @@ class _Lines:
                 self.values[result] = text
             return
         for result in op.results:
-            self.values[result] = f"%{len(self.values)}"
+            self._number(result)
         results = ", ".join(self.values[result] for result in op.results)
         yield f"{'  ' * depth}{results}{' = ' if results else ''}{text}"
         for region in op.regions:
             self.blocks |= {block: f"^{len(self.blocks) + n}" for n, block in enumerate(region.blocks)}
             for block in region.blocks:
                 for argument in block.args:
-                    self.values[argument] = f"%{len(self.values)}"
+                    self._number(argument)
                 arguments = ", ".join(f"{self.values[argument]}: {argument.type}" for argument in block.args)
                 yield f"{'  ' * depth}{self.blocks[block]}({arguments})"
                 for inner in block.ops:
                     yield from self.of(inner, depth + 1)
 
+    def _number(self, value: SSAValue) -> None:
+        self.values[value] = f"%{self.count}"
+        self.count += 1
+
     def text(self, op: Operation) -> str:
-        values = [self.values.get(operand, "%?") for operand in op.operands]
+        """The op without its results."""
+        values = [self._value(op, number) for number in range(len(op.operands))]
         operands = ", ".join(values)
         successors = "".join(f" {self.blocks[block]}" for block in op.successors)
         given = op.properties if not self.keeps else {**op.properties, **op.attributes}
         # Attributes of arguments and visibility are for later passes, as discardable attributes are.
         dropped = () if self.keeps else ("sym_name", "sym_visibility", "arg_attrs", "res_attrs", "range", "linkage")
         shown = {key: self._attribute(given[key]) for key in sorted(given) if key not in dropped}
+        if not self.keeps:
+            shown = {key: value for key, value in shown.items() if (key, value) not in _DEFAULTS}
         if not self.keeps and isinstance(op, ApplyIndexingOp | LoopOp):
             applied = op.indexing_map_attr.data
             count = applied.num_dims
@@ -226,9 +255,26 @@ class _Lines:
             operands = ", ".join(values[count:])
         attributes = " ".join(f"{key}={value}" for key, value in shown.items())
         types = ", ".join(str(result.type) for result in op.results)
-        return f"{op.name}({operands}){successors} {{{attributes}}} : {types}"
+        name = op.name if self.keeps else _OTHER_NAMES.get(op.name, op.name)
+        return f"{name}({operands}){successors} {{{attributes}}} : {types}"
+
+    def _value(self, op: Operation, number: int) -> str:
+        """An operand, as it counts."""
+        operand = op.operands[number]
+        if not self.keeps:
+            if isinstance(op, TransferReadOp) and operand is op.padding and _is_in_bounds(op):
+                return "padding that is never read"
+            if (
+                op.name in _POSITION
+                and number == len(op.operands) - 1
+                and (known := constant_integer(operand)) is not None
+            ):
+                return str(known)
+        return self.values.get(operand, "%?")
 
     def _attribute(self, value: object) -> str:
+        if not self.keeps and isinstance(value, IntegerAttr):
+            return str(value.value.data)
         text = str(value)
         return self.names.get(text, text)
 
@@ -247,6 +293,10 @@ def map_of_operands(applied: IndexingMap, operands: Sequence[str]) -> str:
     text = re.sub(r"\bv(\d+)_\b", lambda number: new[int(number[1])], str(replace(applied, **named)))
     results, _, domain = text.partition(" -> (")[2].partition("), domain: ")
     return f"{results} for {', '.join(sorted(re.findall(r'[^]]+]', domain.replace('], ', ']'))))}"
+
+
+def _is_in_bounds(op: TransferReadOp) -> bool:
+    return all(is_inside == BoolAttr.from_bool(True) for is_inside in op.in_bounds)
 
 
 def _values(module: ModuleOp) -> Counter[str]:
@@ -306,8 +356,80 @@ def _natural_alignment(module: ModuleOp) -> bool:
     return bool(stated)
 
 
+def _static_positions(module: ModuleOp) -> bool:
+    """`vector.extract %v[%c1]` of a constant -> `vector.extract %v[1]`, and `vector.insert` likewise."""
+    changed = False
+    for op in tuple(module.walk()):
+        if not isinstance(op, ExtractOp | InsertOp) or len(op.dynamic_position) != 1:
+            continue
+        if (position := constant_integer(op.dynamic_position[0])) is not None:
+            new = op.clone()
+            new.operands = [*op.operands[:-1]]
+            new.properties["static_position"] = DenseArrayBase.from_list(i64, [position])
+            Rewriter.replace_op(op, new)
+            changed = True
+    return changed
+
+
+def _elements_at_once(module: ModuleOp) -> bool:
+    """Insertions at every position of a vector, one behind the other and each used by the next alone -> `vector.from_elements`."""
+    changed = False
+    for last in tuple(module.walk()):
+        if not isinstance(last, InsertOp) or not isa(last.result.type, VectorType):
+            continue
+        chain, elements, op = list[Operation](), dict[int, SSAValue](), last
+        while len(op.static_position) == 1 and not op.dynamic_position:
+            elements.setdefault(op.static_position.get_values()[0], op.source)
+            chain.append(op)
+            below = op.dest.owner
+            if not isinstance(below, InsertOp) or not op.dest.has_one_use():
+                break
+            op = below
+        if len(elements) == prod(last.result.type.get_shape()):
+            ordered = [elements[number] for number in sorted(elements)]
+            Rewriter.replace_op(last, FromElementsOp(ordered, last.result.type))
+            for dead in chain[1:]:
+                Rewriter.erase_op(dead)
+            changed = True
+    return changed
+
+
+def _elements_at_once_of_llvm(module: ModuleOp) -> bool:
+    """`llvm.insertelement` at every position of a vector, likewise -> the same behind all of the elements, into poison."""
+    changed = False
+    for last in tuple(module.walk()):
+        if not isinstance(last, InsertElementOp) or not isa(vector := last.results[0].type, VectorType):
+            continue
+        chain: list[Operation] = [last]
+        while isinstance(below := chain[-1].operands[0].owner, InsertElementOp):
+            if not below.results[0].has_one_use() or below.parent is not last.parent:
+                break
+            chain.append(below)
+        positions = [constant_integer(op.operands[2]) for op in reversed(chain)]
+        if positions == list(range(prod(vector.get_shape()))):
+            poison = PoisonOp.create(result_types=[vector])
+            Rewriter.insert_op(poison, InsertPoint.before(last))
+            chain[-1].operands[0] = poison.results[0]
+            for op in reversed(chain[1:]):
+                op.detach()
+                Rewriter.insert_op(op, InsertPoint.before(last))
+            changed = True
+    return changed
+
+
+def _alignment_of_tiles(module: ModuleOp) -> bool:
+    stated = [op for op in module.walk() if isinstance(op, GlobalOp) and "alignment" in op.properties]
+    for op in stated:
+        del op.properties["alignment"]
+    return bool(stated)
+
+
 REWRITES = (
+    Rewrite("02-the-seed-and-the-stages.md", "positions in vectors stay values", _static_positions),
+    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
+    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),
     Rewrite("02-the-seed-and-the-stages.md", "base[i] of elements for base[0][i] of an array", _addresses_of_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _natural_alignment),
+    Rewrite("02-the-seed-and-the-stages.md", "the alignment of shared memory, for wider accesses", _alignment_of_tiles),
 )
