@@ -1,4 +1,4 @@
-"""`xla-emitters VERB ...`: compile, run, check, bisect, reduce, bundle, explain, doctor, cache, opt.
+"""`xla-emitters VERB ...`: compile, run, check, bisect, reduce, compare, bundle, explain, doctor, cache, opt.
 
 Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`. Only that of the verb that is asked for
 is imported: nobody waits for what another one needs.
