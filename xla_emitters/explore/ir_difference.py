@@ -22,6 +22,7 @@ from functools import cached_property
 from math import prod
 
 from xdsl.context import Context
+from xdsl.dialects import gpu
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, VectorType, i32, i64
 from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType
 from xdsl.dialects.vector import ExtractOp, InsertOp, TransferReadOp
@@ -65,6 +66,8 @@ _INLINED = frozenset(
 
 # Ops whose last operand is a position, of any integer type.
 _POSITION = frozenset(("llvm.extractelement", "llvm.insertelement"))
+# As maps name them.
+_IDS = {"gpu.thread_id": "th", "gpu.block_id": "bl"}
 _OTHER_NAMES = {"nvvm.barrier0": "nvvm.barrier"}
 # What an op means without the property.
 _DEFAULTS = frozenset(
@@ -215,6 +218,8 @@ class _Lines:
     def of(self, op: Operation, depth: int = 0) -> Iterator[str]:
         text = self.text(op)
         if not self.keeps and op.name in _INLINED:
+            if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp):
+                text = f"{_IDS[op.name]}_{op.dimension.data.value}"
             for result in op.results:
                 self.values[result] = text
             return
