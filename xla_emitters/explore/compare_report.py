@@ -210,5 +210,6 @@ def _diff_of(kernel: KernelComparison, point: str) -> list[str]:
                 help=f"did you mean '{near[0]}'?" if near else "a name or number in the table of passes, or 'ptx'",
             )
         ours, xla = named[-1].lines()
-    names = f"{kernel.name}: XLA after {point}", f"{kernel.name}: ours"
+    where = "PTX" if point == "ptx" else f"after {point}"
+    names = f"{kernel.name} {where}, XLA", f"{kernel.name} {where}, ours"
     return list(difflib.unified_diff(xla, ours, *names, lineterm="", n=2)) or [f"{kernel.name}: no difference"]
