@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from xla_emitters import errors
 from xla_emitters.device import DEFAULT_DEVICE, device
@@ -57,19 +58,37 @@ def optimize(
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
-        request = {"text": text, "target": target, "flags": dict(flags or {}), "directory": directory}
-        command = [sys.executable, "-c", _CHILD, *sys.path]
+        request = {
+            "work": "optimize",
+            "text": text,
+            "target": target,
+            "flags": dict(flags or {}),
+            "directory": directory,
+        }
         try:
-            answer = json.loads(run_tool(command, json.dumps(request).encode(), TIMEOUT_SECONDS).result)
-        except ToolError as error:
-            if (optimized := dumped(Path(directory))) is not None:
-                return optimized
-            raise _crash(error) from error
-        if "error" in answer:
-            raise _error(answer, text, name)
+            ask_xla(request, text, name)
+        except (DataError, ToolError):
+            # The passes are done when the text is there: only code was not made of it.
+            if dumped(Path(directory)) is None:
+                raise
         optimized = dumped(Path(directory))
         assert optimized is not None
         return optimized
+
+
+def ask_xla(request: Mapping[str, Any], text: str, name: str) -> None:
+    """Has a child process do the work of a request, as `xla.serve` takes it; its dumps are in the directory that the request names.
+
+    text, name  what XLA parses, and where it is from, for messages
+    raises      as `optimize`
+    """
+    command = [sys.executable, "-c", _CHILD, *sys.path]
+    try:
+        answer = json.loads(run_tool(command, json.dumps(request).encode(), TIMEOUT_SECONDS).result)
+    except ToolError as error:
+        raise _crash(error) from error
+    if "error" in answer:
+        raise _error(answer, text, name)
 
 
 def parse_flag(words: str) -> tuple[str, Flag]:

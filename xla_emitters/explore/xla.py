@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -266,10 +267,16 @@ def _find_below_sys_path(pattern: str) -> Path:
 
 
 def serve() -> None:
-    """One optimization for a parent process: a request on stdin, as `optimize.py` writes it; on stdout the error there was, or {}."""
+    """One work for a parent process: a request on stdin, as `optimize.py` writes it; on stdout the error there was, or {}."""
     request = json.load(sys.stdin)
+    # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it is shown the one that will assemble it.
     try:
-        XlaGpu(device(request["target"])).optimize(request["text"], Path(request["directory"]), request["flags"])
+        os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
+        xla, text, directory = XlaGpu(device(request["target"])), request["text"], Path(request["directory"])
+        if request["work"] == "compile":
+            xla.compile(text, directory)
+        else:
+            xla.optimize(text, directory, request["flags"])
     except XlaEmittersError as error:
         json.dump({"error": type(error).__name__, "message": error.message, "help": error.help}, sys.stdout)
     else:

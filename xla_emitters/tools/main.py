@@ -1,4 +1,4 @@
-"""`xla-emitters VERB ...`: compile, run, check, bisect, reduce, bundle, explain, doctor, cache, opt.
+"""`xla-emitters VERB ...`: compile, run, check, bisect, reduce, compare, bundle, explain, doctor, cache, opt.
 
 Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`. Only that of the verb that is asked for
 is imported: nobody waits for what another one needs.
@@ -57,6 +57,10 @@ VERBS = {
     "cost": (
         "say what each kernel costs, without a GPU: registers, instructions, bytes, expected time and its bound",
         "xla-emitters cost examples/gelu.hlo --target h200,a6000",
+    ),
+    "compare": (
+        "compare with the real XLA, without a GPU: passes one by one, launch, registers, PTX (extras [xla,ptxas])",
+        "xla-emitters compare examples/gelu.hlo",
     ),
     "optimize": (
         "print a module as the real XLA:GPU optimizes it, without a GPU (extras [xla,ptxas])",

@@ -1,0 +1,168 @@
+"""Our passes against XLA's recorded logs; and, where the extra [xla] is installed, against XLA itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tools_here import PTX, SASS, needs
+from xdsl.dialects.builtin import FloatAttr, ModuleOp
+
+from xla_emitters.device import device
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.compare import (
+    Code,
+    Comparison,
+    KernelComparison,
+    compare,
+    compare_passes,
+    compiled,
+    kernel_ptx,
+    our_name,
+    read_dump,
+)
+from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
+from xla_emitters.explore.ir_difference import REWRITES
+from xla_emitters.explore.xla_log import parse_log
+from xla_emitters.pipelines.compiler import read_module
+from xla_emitters.pipelines.options import CompileOptions
+
+ROOT = Path(__file__).parents[3]
+REFERENCE = ROOT / "tests" / "corpus" / "reference"
+GELU = REFERENCE / "gelu"
+
+Passes = tuple[tuple[str, ModuleOp], ...]
+
+
+def passes_of(fusion: str) -> Passes:
+    """Our IR after each pass."""
+    (kernel,) = compiled(read_module(REFERENCE / fusion / "input.hlo"), CompileOptions())
+    return kernel.passes
+
+
+@pytest.fixture(scope="module")
+def gelu() -> Passes:
+    return passes_of("gelu")
+
+
+def code_of(ptx: str) -> Code:
+    return Code((24576, 1, 1), (128, 1, 1), 23, 101, 0, 0, 0, 0, {8: 1}, {8: 1}, {}, 125, ptx)
+
+
+def comparison(passes: Passes) -> Comparison:
+    rows = compare_passes(passes, parse_log((GELU / "passes.mlir.log").read_text()))
+    return Comparison("gelu", "h200", (KernelComparison("fusion", rows, code_of("a;\nb;"), code_of("a;\nc;")),), (), ())
+
+
+@needs(*PTX)
+def test_gelu_is_xlas_from_emission_to_llvm(gelu: Passes) -> None:
+    """The listings of the seed document are XLA's: nothing but what decisions 01 and 02 say is between them.
+
+    In between, indices become integers in another order of passes, and libdevice is called a pass earlier.
+    """
+    (kernel,) = comparison(gelu).kernels
+    verdicts = {row.ours or row.xla: row.found for row in kernel.passes if row.found}
+    unequal = {name for name, found in verdicts.items() if found.verdict == "differs"}
+    assert unequal == {
+        "xla-gpu-convert-index-type",
+        "lower-affine",
+        *(
+            "xla-lower-affine",
+            "xla-loop-invariant-code-motion",
+            "symbol-dce",
+            "xla-cse",
+            "xla-gpu-convert-float-nvidia",
+        ),
+        *("xla-expand-float-ops", "xla-convert-math-to-libdevice", "xla-convert-scf-to-cf"),
+    }
+    last = verdicts["xla-lower-to-llvm-gpu"]
+    assert {file[:2] for file, _ in last.decisions} == {"01", "02"}
+
+
+@needs(*PTX)
+def test_every_pass_of_both_sides_has_one_row(gelu: Passes) -> None:
+    log = parse_log((GELU / "passes.mlir.log").read_text())
+    rows = compare_passes(gelu, log)
+    assert [row.ours for row in rows if row.ours] == [name for name, _ in gelu]
+    assert [row.xla for row in rows if row.xla] == [state.name for state in log.states]
+    assert all(our_name(row.xla, [row.ours]) == row.ours for row in rows if row.xla and row.ours)
+
+
+@needs(*PTX)
+def test_a_wrong_constant_is_seen_from_the_pass_that_makes_it(gelu: Passes) -> None:
+    """One bf16 constant is another in our IR from xla-flatten-tensors on."""
+    first = [name for name, _ in gelu].index("xla-flatten-tensors")
+    broken = [(name, ir.clone()) for name, ir in gelu]
+    for _, ir in broken[first:]:
+        for op in ir.walk():
+            value = op.properties.get("value")
+            if (
+                op.name in ("arith.constant", "llvm.mlir.constant")
+                and isinstance(value, FloatAttr)
+                and value.value.data == 0.5
+            ):
+                op.properties["value"] = FloatAttr(0.25, value.type)
+    rows = compare_passes(broken, parse_log((GELU / "passes.mlir.log").read_text()))
+    wrong = [row.found is not None and row.found.verdict == "differs" for row in rows if row.ours]
+    assert wrong == [False] * first + [True] * (len(gelu) - first)
+
+
+@needs(*PTX)
+def test_the_report_of_a_fusion_is_short_and_has_all_cited_files(gelu: Passes) -> None:
+    text = report_text(comparison(gelu))
+    assert len(text.splitlines()) < 60
+    for file in ("01-what-the-ir-carries.md", "02-the-seed-and-the-stages.md"):
+        assert f"docs/decisions/{file}" in text
+    assert "registers" in text
+    assert json.loads(json.dumps(comparison(gelu).to_json()))["kernels"][0]["passes"][0]["xla"] == "emit"
+
+
+def test_what_is_cited_is_a_file_of_this_repository() -> None:
+    assert all((ROOT / "docs" / "decisions" / rewrite.decision).is_file() for rewrite in REWRITES)
+
+
+@needs(*PTX)
+def test_one_point_as_a_diff(gelu: Passes) -> None:
+    found = comparison(gelu)
+    assert diff_text(found, "xla-vectorize-loads-stores") == "fusion: no difference"
+    assert "arith.index_castui" in diff_text(found, "xla-gpu-convert-index-type")
+    assert diff_text(found, "ptx").splitlines()[-2:] == ["-c;", "+b;"]
+    with pytest.raises(UsageError, match="no pass 'flatten'") as raised:
+        diff_text(found, "flatten")
+    assert "a name or number" in raised.value.help or "did you mean" in raised.value.help
+
+
+def test_a_file_that_is_not_compared_keeps_its_reason() -> None:
+    alone = Comparison("m", "h200", (), ("a", "b"), ("c",))
+    text = files_text([FileRow("x.hlo", None, "XLA aborted"), FileRow("y.hlo", alone)])
+    assert text.splitlines() == ["x.hlo: XLA aborted", "y.hlo: only ours: a, b", "y.hlo: only XLA's: c"]
+
+
+def test_dumps_become_kernels(tmp_path: Path) -> None:
+    """Names of files, of thunks and of PTX entries are three spellings of an instruction's name."""
+    entry = ".visible .entry loop_fusion_1(\n)\n{\n\tret;\n}\n"
+    (tmp_path / "module_0000.m.loop_fusion.1.mlir-passes.log").write_text((GELU / "passes.mlir.log").read_text())
+    (tmp_path / "module_0000.m.1.ptx").write_text(f".target sm_90a\n{entry}")
+    (tmp_path / "module_0000.m.2.ptx").write_text("")
+    thunks = (
+        "kCopy x\nkCustomKernel [source] loop_fusion.1 grid: [4, 2, 1] threads: [32, 1, 1]  shared_memory: 16 bytes\n"
+    )
+    (tmp_path / "module_0000.m.thunk_sequence.txt").write_text(thunks)
+    (kernel,) = read_dump(tmp_path)
+    assert (kernel.name, kernel.grid, kernel.block, kernel.shared_bytes) == ("loop_fusion_1", (4, 2, 1), (32, 1, 1), 16)
+    assert kernel.log is not None
+    assert kernel_ptx(kernel.ptx, kernel.name) == entry.rstrip()
+
+
+@needs(*SASS)
+def test_xla_itself() -> None:
+    """GELU on h200: launch and accesses are those that tests/corpus/reference recorded, 132 PTX instructions."""
+    pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
+    recorded = json.loads((GELU / "launch.json").read_text())["kernels"][0]
+    (kernel,) = compare(GELU / "input.hlo", CompileOptions(target=device("h200").name)).kernels
+    assert list(kernel.xla.grid) == list(kernel.ours.grid) == recorded["blocks"]
+    assert list(kernel.xla.block) == list(kernel.ours.block) == recorded["threads"]
+    assert kernel.xla.loads == kernel.xla.stores == kernel.ours.loads == {8: 1}
+    assert kernel.xla.ptx_instructions == recorded["ptx"]["instructions"]
+    assert kernel.passes

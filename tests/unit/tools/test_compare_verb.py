@@ -1,0 +1,68 @@
+"""`xla-emitters compare`: files, directories, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from xla_emitters.errors import DataError, ToolError
+from xla_emitters.explore import compare as comparing
+from xla_emitters.explore import optimize as optimizer
+from xla_emitters.explore.compare import Comparison
+from xla_emitters.tools.main import main
+
+NEGATE = "HloModule m\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n"
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison without kernels; of a file whose name begins with "bad", XLA's error."""
+
+    def compare(source: Path, options: object) -> Comparison:
+        if source.name.startswith("bad"):
+            raise DataError("XLA aborted: rank", stage="xla")
+        return Comparison(source.stem, "h200", (), (), ("sorted",))
+
+    monkeypatch.setattr(comparing, "compare", compare)
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(optimizer, "_CHILD", f"import sys; sys.modules['jaxlib'] = None; {optimizer._CHILD}")
+    (tmp_path / "m.hlo").write_text(NEGATE)
+    for file in (tmp_path / "m.hlo", tmp_path):
+        assert main(["compare", str(file)]) == ToolError.exit_code == 4
+        said = capsys.readouterr()
+        assert "[xla,ptxas]" in said.err or "ptxas was not found" in said.err
+        assert said.out == ""
+
+
+@pytest.mark.usefixtures("answered")
+def test_a_directory_is_compared_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("bad.hlo", "inner/good.hlo"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(NEGATE)
+    assert main(["compare", str(tmp_path)]) == DataError.exit_code == 1
+    assert capsys.readouterr().out.splitlines() == ["bad.hlo: XLA aborted: rank", "inner/good.hlo: only XLA's: sorted"]
+    assert main(["compare", str(tmp_path), "--json"]) == 1
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [(each["file"], each["error"]) for each in files] == [
+        ("bad.hlo", "XLA aborted: rank"),
+        ("inner/good.hlo", None),
+    ]
+    assert files[1]["only_xla"] == ["sorted"]
+
+
+@pytest.mark.usefixtures("answered")
+@pytest.mark.parametrize("words", [("--diff", "ptx"), ()])
+def test_a_directory_without_files_or_with_diff_is_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert main(["compare", str(tmp_path), *words]) == 2
+
+
+def test_a_program_is_refused_with_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[3] / "examples" / "softmax.mlir"
+    assert main(["compare", str(example)]) == 1
+    assert "xla-emitters optimize" in capsys.readouterr().err

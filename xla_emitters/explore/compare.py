@@ -1,0 +1,403 @@
+"""A module's kernels against those that the real XLA:GPU makes of it, pass by pass and in machine code, without a GPU.
+
+    FILE.hlo -XLA-> *.mlir-passes.log, *.ptx, thunk_sequence.txt ─┐
+    FILE.hlo -ours, each pass observed-> IR, PTX ─────────────────┴─ passes aligned by name, states compared, PTX through one ptxas
+
+Passes are aligned as two sequences of names (XLA's `cse` is our `xla-cse`). A pass that only one side has is a row of its own, in which
+its state is compared with the newest of the other side. `ir_difference.py` says what the verdicts are. Both PTX texts are assembled by one
+ptxas for the architecture that XLA's text names, and counted alike (`pricing/sass.py`).
+Not compared: kernels that only one side has, and XLA's own choice of kernels, which it made before.
+Source: XLA's dumps for `--xla_dump_to` and `--xla_dump_emitter_re`.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
+from xla_emitters.explore.optimize import ask_xla
+from xla_emitters.explore.xla_log import State, XlaLog, parse_log
+from xla_emitters.pipelines.compiler import compile_module, read_module, read_text
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pricing.price import MachineCode, machine_code_of
+from xla_emitters.pricing.sass import executed
+from xla_emitters.rewrite.recorder import Observer
+
+
+@dataclass(frozen=True)
+class XlaKernel:
+    """What XLA wrote of one kernel.
+
+    name   of the instruction, as a function's name
+    log    its passes; None where the log holds none, as of a kernel that XLA's emitters do not make
+    ptx    the text of the module that it is in; "" where there is none
+    """
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    log: XlaLog | None
+    ptx: str
+
+
+@dataclass(frozen=True)
+class OurKernel:
+    """What was made of one kernel here; `passes` are names and the IR after each, "emit" first."""
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    passes: tuple[tuple[str, ModuleOp], ...]
+    ptx: str
+
+
+@dataclass(frozen=True)
+class PassRow:
+    """One pass.
+
+    xla, ours          its names; "" on the side that does not have it
+    xla_ops, ours_ops  ops after it; None where there is no such pass, or the log ends before
+    changed            whether it changed anything, on either side
+    found              what is between the two; None where the log ends before
+    lines              both sides in one form, ours and XLA's, for a diff
+    """
+
+    xla: str
+    ours: str
+    xla_ops: int | None
+    ours_ops: int | None
+    changed: bool
+    found: Difference | None
+    lines: Callable[[], tuple[list[str], list[str]]] = field(repr=False, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        found = self.found
+        return {
+            "xla": self.xla or None,
+            "ours": self.ours or None,
+            "xla_ops": self.xla_ops,
+            "ours_ops": self.ours_ops,
+            "changed": self.changed,
+            "verdict": found.verdict if found else None,
+            "ops": {name: {"ours": ours, "xla": xla} for name, (ours, xla) in found.ops.items()} if found else {},
+            "decisions": [{"file": file, "what": what} for file, what in found.decisions] if found else [],
+        }
+
+
+@dataclass(frozen=True)
+class Code:
+    """Machine code of one kernel on one side.
+
+    instructions           executed by a thread, an upper bound; `unknown_loops` loops counted once
+    loads, stores, atomics  of global memory, of one thread: bytes -> how many
+    """
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    registers: int
+    instructions: int
+    unknown_loops: int
+    spill_bytes: int
+    stack_bytes: int
+    shared_bytes: int
+    loads: dict[int, int]
+    stores: dict[int, int]
+    atomics: dict[int, int]
+    ptx_instructions: int
+    ptx: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class KernelComparison:
+    """passes  in order; none where XLA's kernel is not of its emitters"""
+
+    name: str
+    passes: tuple[PassRow, ...]
+    ours: Code
+    xla: Code
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "passes": [row.to_json() for row in self.passes],
+            "ours": self.ours.to_json(),
+            "xla": self.xla.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """name       of the module
+    kernels    that both have, by name
+    only_ours, only_xla   names of kernels that one side alone has: a fusion that is split here, a sort, a copy
+    """
+
+    name: str
+    target: str
+    kernels: tuple[KernelComparison, ...]
+    only_ours: tuple[str, ...]
+    only_xla: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        return {
+            "name": self.name,
+            "target": self.target,
+            "kernels": [kernel.to_json() for kernel in self.kernels],
+            "only_ours": list(self.only_ours),
+            "only_xla": list(self.only_xla),
+        }
+
+
+def compare(source: str | Path, options: CompileOptions | None = None) -> Comparison:
+    """Both ways for a module that XLA optimized, or a fusion.
+
+    raises  what `compile` raises; DataError with XLA's message or the check that failed in it; ToolError without the extra [xla] or [ptxas]
+    """
+    options = replace(options or CompileOptions(), stage="ptx", record="none")
+    text, name = read_text(source)
+    module = read_module(source)
+    with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
+        ask_xla({"work": "compile", "text": text, "target": options.target, "directory": directory}, text, name)
+        theirs = read_dump(Path(directory))
+    return compare_kernels(module, options, theirs)
+
+
+def read_dump(directory: Path) -> tuple[XlaKernel, ...]:
+    """The kernels among XLA's dumps of one module, in the order of their launches."""
+    logs = {
+        sanitize(path.name.removesuffix(".mlir-passes.log").split(".", 2)[2]): path.read_text("utf-8")
+        for path in directory.glob("*.mlir-passes.log")
+    }
+    texts = [path.read_text("utf-8") for path in sorted(directory.glob("*.ptx"))]
+    ptx = {entry: text for text in texts for entry in _entries(text)}
+    thunks = next((path.read_text("utf-8") for path in directory.glob("*thunk_sequence.txt")), "")
+    found: dict[str, XlaKernel] = {}
+    for thunk in _THUNK.finditer(thunks):
+        name, sizes = sanitize(thunk[1]), [int(size) for size in thunk.groups()[1:]]
+        log = parse_log(logs[name], name) if name in logs else None
+        launch = tuple(sizes[:3]), tuple(sizes[3:6])
+        found[name] = XlaKernel(name, *launch, sizes[6], log, ptx.get(name, ""))
+    return tuple(found.values())
+
+
+_THUNK = re.compile(
+    r"(\S+) grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\]\s+shared_memory: (\d+)", re.MULTILINE
+)
+
+
+def _entries(ptx: str) -> list[str]:
+    return re.findall(r"^\s*(?:\.visible |\.weak )?\.entry ([\w$]+)", ptx, re.MULTILINE)
+
+
+def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[XlaKernel]) -> Comparison:
+    """Our kernels of a module that was read against XLA's of the same text."""
+    ours = {kernel.name: kernel for kernel in compiled(module, options)}
+    by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
+    both = [name for name in ours if name in by_name]
+    if options.fusion is not None:
+        by_name = {name: by_name[name] for name in both}
+    codes = _Codes()
+    kernels = tuple(_compared(ours[name], by_name[name], codes) for name in both)
+    only_ours = tuple(name for name in ours if name not in by_name)
+    only_xla = tuple(name for name in by_name if name not in ours)
+    named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
+    return Comparison(named, options.device.name, kernels, only_ours, only_xla)
+
+
+def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]:
+    """Our kernels, with the IR that each pass left."""
+    kept: dict[str, list[tuple[str, ModuleOp]]] = {}
+
+    def keep(planned: PlannedKernel) -> Observer:
+        passes = kept.setdefault(sanitize(planned.name), [])
+        return lambda name, stage, kernel: passes.append((name, kernel.clone()))
+
+    program = compile_module(module, replace(options, stage="ptx", record="none"), observers=keep)
+    ends = {"xla-convert-ids-to-calls"}
+    return tuple(
+        OurKernel(
+            kernel.name,
+            kernel.launch.at({}).grid,
+            kernel.launch.block,
+            tuple((name, ir) for name, ir in kept.get(kernel.name, []) if name not in ends),
+            kernel.ptx,
+        )
+        for kernel in program.kernels
+    )
+
+
+# ---- pass by pass -----------------------------------------------------------------------------------------------------------------------
+
+
+def our_name(xla: str, known: Sequence[str]) -> str:
+    """The name of ours that an XLA or MLIR pass has here.
+
+    >>> our_name("cse", ["xla-cse"]), our_name("inline", ["inline"])
+    ('xla-cse', 'inline')
+    """
+    return xla if xla in known or f"xla-{xla}" not in known else f"xla-{xla}"
+
+
+def compare_passes(ours: Sequence[tuple[str, ModuleOp]], log: XlaLog) -> tuple[PassRow, ...]:
+    """A row for each pass of either side."""
+    states, names = _States(log), [name for name, _ in ours]
+    theirs = [our_name(state.name, names) for state in log.states]
+    own = [KernelIr(ir) for _, ir in ours]
+    rows, left, right = list[PassRow](), 0, 0
+    for i, j in _aligned(names, theirs):
+        left, right = (left if i is None else i), (right if j is None else j)
+        mine, other = own[left], states[right]
+        changed = i == 0 or j == 0 or (i is not None and own[i].exact != own[i - 1].exact)
+        changed |= j is not None and not states.is_unchanged(j)
+        rows.append(
+            PassRow(
+                "" if j is None else log.states[j].name,
+                "" if i is None else names[i],
+                None if j is None or other is None else other.ops,
+                None if i is None else mine.ops,
+                changed,
+                difference(mine, other) if other is not None else None,
+                partial(_lines, mine, other),
+            )
+        )
+    return tuple(rows)
+
+
+def _lines(ours: KernelIr, theirs: KernelIr | None) -> tuple[list[str], list[str]]:
+    return ours.folded_loose, theirs.folded_loose if theirs else []
+
+
+def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
+    """Numbers of passes of both sides in order; None on the side that lacks one."""
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from zip(range(i, i_end), range(j, j_end), strict=True)
+        else:
+            yield from ((None, number) for number in range(j, j_end))
+            yield from ((number, None) for number in range(i, i_end))
+
+
+class _States:
+    """XLA's states as IR; each dump is read once."""
+
+    def __init__(self, log: XlaLog) -> None:
+        self.log = log
+        self._read: dict[str, ModuleOp] = {}
+        self._made: dict[tuple[Any, ...], KernelIr] = {}
+
+    def __getitem__(self, number: int) -> KernelIr | None:
+        """The module after that pass; None where the log does not have it."""
+        state = self.log.states[number]
+        if state.dump is None:
+            return None
+        key = self._key(state)
+        if key not in self._made:
+            self._made[key] = KernelIr(self._module(state, state.dump))
+        return self._made[key]
+
+    def is_unchanged(self, number: int) -> bool:
+        """Whether the pass left what it was given, or the log does not say what it left."""
+        states = self.log.states
+        return states[number].dump is None or self._key(states[number]) == self._key(states[number - 1])
+
+    def _key(self, state: State) -> tuple[Any, ...]:
+        dump = None if state.dump is None else self.log.dumps[state.dump]
+        functions = ((name, self.log.dumps[number]) for name, number in sorted(state.functions.items()))
+        return dump, tuple((name, text) for name, text in functions if text != dump)
+
+    def _dump(self, text: str) -> ModuleOp:
+        if text not in self._read:
+            self._read[text] = parse_ir(text, "<XLA's log>", verify=False)
+        return self._read[text]
+
+    def _module(self, state: State, dump: int) -> ModuleOp:
+        """The dump with the functions that are from earlier ones."""
+        module = self._dump(self.log.dumps[dump]).clone()
+        functions = _functions(module)
+        for name, number in state.functions.items():
+            earlier = _functions(self._dump(self.log.dumps[number])).get(name)
+            if earlier is not None and name in functions:
+                Rewriter.replace_op(functions[name], earlier.clone())
+        return module
+
+
+def _functions(module: ModuleOp) -> dict[str, func.FuncOp]:
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+
+
+# ---- machine code -----------------------------------------------------------------------------------------------------------------------
+
+
+class _Codes:
+    """Machine code of PTX texts, each assembled once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], MachineCode] = {}
+
+    def of(self, ptx: str, architecture: str) -> MachineCode:
+        key = ptx, architecture
+        if key not in self._made:
+            self._made[key] = machine_code_of(ptx, architecture)
+        return self._made[key]
+
+
+def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes) -> KernelComparison:
+    target = re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
+    assert target is not None
+    return KernelComparison(
+        ours.name,
+        compare_passes(ours.passes, theirs.log) if theirs.log else (),
+        _code(ours.name, ours.grid, ours.block, 0, ours.ptx, codes.of(ours.ptx, target[1])),
+        _code(ours.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
+    )
+
+
+def _code(
+    name: str, grid: tuple[int, ...], block: tuple[int, ...], dynamic_bytes: int, ptx: str, code: MachineCode
+) -> Code:
+    resources, counted, body = code.resources[name], executed(code.sass[name]), kernel_ptx(ptx, name)
+    return Code(
+        grid=grid,
+        block=block,
+        registers=resources.registers,
+        instructions=counted.instructions,
+        unknown_loops=counted.unknown_loops,
+        spill_bytes=resources.spill_bytes,
+        stack_bytes=resources.stack_bytes,
+        shared_bytes=resources.shared_bytes + dynamic_bytes,
+        loads=dict(counted.loads),
+        stores=dict(counted.stores),
+        atomics=dict(counted.atomics),
+        ptx_instructions=sum(1 for line in body.splitlines() if _is_instruction(line)),
+        ptx=body,
+    )
+
+
+def kernel_ptx(ptx: str, name: str) -> str:
+    """The lines of one entry, from `.entry` to its closing brace."""
+    found = re.search(rf"^[^\n]*\.entry {re.escape(name)}\b.*?^\}}", ptx, re.MULTILINE | re.DOTALL)
+    return found[0] if found else ""
+
+
+def _is_instruction(line: str) -> bool:
+    line = line.strip()
+    return line.endswith(";") and not line.startswith((".", "//"))

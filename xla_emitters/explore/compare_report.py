@@ -1,0 +1,215 @@
+"""A comparison with XLA as text: a row for each pass, then machine code; of several kernels or files a row each.
+
+        XLA                ours                  XLA  ours  IR after it
+     0  emit               emit                   29    24  folded
+     3  cse                xla-cse                26    24  renamed
+    25  xla-lower-tensors  xla-lower-tensors      69    65  differs [01, 02]: vector.insert 4/0, vector.from_elements 0/1
+
+Passes that change nothing on both sides have no row. Behind `differs` are counts of ops, ours/XLA's, of both sides folded, where they are
+others than in the row before.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.compare import Code, Comparison, KernelComparison, PassRow
+from xla_emitters.explore.ir_difference import VERDICTS, Difference
+
+_SHOWN_OPS = 3
+
+
+def report_text(found: Comparison) -> str:
+    """All kernels, each with its tables."""
+    parts = [kernel_text(kernel, found.target) for kernel in found.kernels]
+    if alone := _one_sided(found):
+        parts.append("\n".join(alone))
+    return "\n\n".join(parts) or "no kernels"
+
+
+def _one_sided(found: Comparison) -> list[str]:
+    sides = ("only ours", found.only_ours), ("only XLA's", found.only_xla)
+    return [f"{side}: {', '.join(names)}" for side, names in sides if names]
+
+
+def kernel_text(kernel: KernelComparison, target: str) -> str:
+    """One kernel: passes, decisions, machine code."""
+    lines = [f"{kernel.name} on {target}"]
+    if kernel.passes:
+        lines += [*_table(_pass_cells(kernel.passes), "rllrrl"), *_footnotes(kernel.passes)]
+    else:
+        lines.append("XLA's kernel is not of its emitters: there is no log of passes")
+    return "\n".join([*lines, "", *_table(_code_cells(kernel.ours, kernel.xla), "lrr")])
+
+
+def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
+    cells = [["", "XLA", "ours", "XLA", "ours", "IR after it"]]
+    before: Difference | None = None
+    for number, row in enumerate(rows):
+        if row.changed:
+            ops = ["" if count is None else str(count) for count in (row.xla_ops, row.ours_ops)]
+            cells.append([str(number), row.xla or "-", row.ours or "-", *ops, _verdict(row.found, before)])
+            before = row.found
+    return cells
+
+
+def _verdict(found: Difference | None, before: Difference | None) -> str:
+    if found is None:
+        return "not in XLA's log"
+    cited = ", ".join(sorted({file[:2] for file, _ in found.decisions}))
+    text = found.verdict + (f" [{cited}]" if cited else "")
+    if found.verdict != "differs":
+        return text
+    if before is not None and before.verdict == "differs" and before.ops == found.ops:
+        return f"{text}: as above"
+    ops = [f"{name} {ours}/{xla}" for name, (ours, xla) in found.ops.items()]
+    more = [f"{len(ops) - _SHOWN_OPS} more"] if len(ops) > _SHOWN_OPS else []
+    return f"{text}: {', '.join([*ops[:_SHOWN_OPS], *more]) or 'as many of each op'}"
+
+
+def _footnotes(rows: Sequence[PassRow]) -> list[str]:
+    """Passes without a row, and what is cited."""
+    silent = [row.xla or row.ours for row in rows if not row.changed]
+    lines = [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
+    cited: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for file, what in row.found.decisions if row.found else ():
+            cited.setdefault(file, {})[what] = None
+    return [
+        *lines,
+        *(f"[{file[:2]}] docs/decisions/{file}: {'; '.join(words)}" for file, words in sorted(cited.items())),
+    ]
+
+
+def _code_cells(ours: Code, xla: Code) -> list[list[str]]:
+    rows = {
+        "grid": [_sizes(code.grid) for code in (ours, xla)],
+        "block": [_sizes(code.block) for code in (ours, xla)],
+        "registers": [str(code.registers) for code in (ours, xla)],
+        "instructions of a thread": [_instructions(code) for code in (ours, xla)],
+        "loads, bytes each": [accesses(code.loads) for code in (ours, xla)],
+        "stores": [accesses(code.stores) for code in (ours, xla)],
+        "atomic updates": [accesses(code.atomics) for code in (ours, xla)],
+        "shared bytes": [str(code.shared_bytes) for code in (ours, xla)],
+        "spilled bytes": [str(code.spill_bytes) for code in (ours, xla)],
+        "PTX instructions": [str(code.ptx_instructions) for code in (ours, xla)],
+    }
+    kept = {name: both for name, both in rows.items() if name != "atomic updates" or both != ["-", "-"]}
+    return [["", "ours", "XLA"], *([name, *both] for name, both in kept.items())]
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _instructions(code: Code) -> str:
+    return f"{code.instructions}{'?' if code.unknown_loops else ''}"
+
+
+def accesses(counts: Mapping[int, int]) -> str:
+    """
+    >>> accesses({16: 4, 2: 1})
+    '4x16+1x2'
+    """
+    return "+".join(f"{counts[width]}x{width}" for width in sorted(counts, reverse=True) if counts[width]) or "-"
+
+
+# ---- several kernels, several files -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """A file of a directory: the comparison, or why there is none."""
+
+    file: str
+    found: Comparison | None
+    error: str = ""
+
+
+def files_text(rows: Sequence[FileRow]) -> str:
+    """A row for each kernel of each file, then the files that were not compared."""
+    titles = ["file", *VERDICTS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
+    cells = [titles]
+    for row in rows:
+        kernels = row.found.kernels if row.found else ()
+        for kernel in kernels:
+            name = row.file if len(kernels) == 1 else f"{row.file} {kernel.name}"
+            cells.append([name, *_summary(kernel)])
+    lines = _table(cells, f"l{'r' * (len(titles) - 1)}") if len(cells) > 1 else []
+    for row in rows:
+        if row.found is None:
+            lines.append(f"{row.file}: {row.error}")
+        else:
+            lines += [f"{row.file}: {each}" for each in _one_sided(row.found)]
+    if len(cells) > 1:
+        lines.append(
+            "passes by what is between the IR after them; then ours/XLA's where they differ; '?': a loop of unknown length"
+        )
+    return "\n".join(lines)
+
+
+def _summary(kernel: KernelComparison) -> list[str]:
+    counts = Counter(row.found.verdict for row in kernel.passes if row.found and row.changed)
+    ours, xla = kernel.ours, kernel.xla
+    return [
+        *(str(counts[verdict]) if kernel.passes else "-" for verdict in VERDICTS),
+        "same" if (ours.grid, ours.block) == (xla.grid, xla.block) else "other",
+        _both(str(ours.registers), str(xla.registers)),
+        _both(_instructions(ours), _instructions(xla)),
+        f"{ours.instructions / max(xla.instructions, 1):.2f}",
+        _both(accesses(ours.loads), accesses(xla.loads)),
+        _both(accesses(ours.stores), accesses(xla.stores)),
+        _both(str(ours.shared_bytes), str(xla.shared_bytes)),
+        _both(str(ours.spill_bytes), str(xla.spill_bytes)),
+    ]
+
+
+def _both(ours: str, xla: str) -> str:
+    return ours if ours == xla else f"{ours}/{xla}"
+
+
+def _table(cells: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Aligned columns; `sides` has 'l' or 'r' for each."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = (
+        "  ".join(
+            cell.rjust(width) if side == "r" else cell.ljust(width)
+            for cell, width, side in zip(row, widths, sides, strict=True)
+        )
+        for row in cells
+    )
+    return [row.rstrip() for row in rows]
+
+
+# ---- one point ---------------------------------------------------------------------------------------------------------------------------
+
+
+def diff_text(found: Comparison, point: str) -> str:
+    """How the two sides differ after a pass, or in PTX, as unified diffs from XLA's to ours.
+
+    point   "ptx", a number in the table of passes, or a name of either side's; of several passes of that name the last
+    raises  UsageError for a pass that there is not
+    """
+    return "\n".join(line for kernel in found.kernels for line in _diff_of(kernel, point))
+
+
+def _diff_of(kernel: KernelComparison, point: str) -> list[str]:
+    if point == "ptx":
+        ours, xla = kernel.ours.ptx.splitlines(), kernel.xla.ptx.splitlines()
+    else:
+        named = [row for n, row in enumerate(kernel.passes) if point in (str(n), row.xla, row.ours)]
+        if not named:
+            near = difflib.get_close_matches(point, {row.ours for row in kernel.passes} | {"ptx"}, n=1)
+            raise UsageError(
+                f"no pass '{point}' of kernel {kernel.name} is compared",
+                stage="compare",
+                help=f"did you mean '{near[0]}'?" if near else "a name or number in the table of passes, or 'ptx'",
+            )
+        ours, xla = named[-1].lines()
+    where = "PTX" if point == "ptx" else f"after {point}"
+    names = f"{kernel.name} {where}, XLA", f"{kernel.name} {where}, ours"
+    return list(difflib.unified_diff(xla, ours, *names, lineterm="", n=2)) or [f"{kernel.name}: no difference"]

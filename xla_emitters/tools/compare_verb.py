@@ -1,0 +1,88 @@
+"""`xla-emitters compare`: our kernels against those that the real XLA:GPU makes of the same module, pass by pass and in machine code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
+from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.options import CompileOptions
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    add_compilation(parser)
+    parser.add_argument(
+        "--diff",
+        metavar="PASS",
+        help="print how the IR after a pass differs, both in one form: its name, or its number in the table; or 'ptx'",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON, with both PTX texts: see docs/json.md")
+
+
+def run(options: argparse.Namespace) -> int:
+    from xla_emitters.explore.compare import compare
+    from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
+
+    how = compile_options(options)
+    if options.file != "-" and Path(options.file).is_dir():
+        return _directory(options, how)
+    source = read_source(options.file)
+    if program_text(source):
+        raise Unsupported(
+            f"{options.file} is a program in StableHLO",
+            stage="compare",
+            help=f"what XLA makes of it: xla-emitters optimize {options.file} -o module.hlo, then compare module.hlo",
+        )
+    with progress(f"comparing {options.file}"):
+        found = compare(source, how)
+    if options.json:
+        print(json.dumps(found.to_json(), indent=2))
+    elif options.diff is not None:
+        print(diff_text(found, options.diff))
+    elif len(found.kernels) > 1:
+        print(f"{files_text([FileRow(options.file, found)])}\none kernel in full: --fusion NAME")
+    else:
+        print(report_text(found))
+    return 0
+
+
+def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
+    """A row for each file; the exit code of the first that cannot be compared."""
+    from xla_emitters.explore.compare import compare
+    from xla_emitters.explore.compare_report import FileRow, files_text
+
+    if options.diff is not None:
+        raise UsageError("--diff is for one file", stage="compare")
+    rows, code = list[FileRow](), 0
+    for path in sorted(Path(options.file).rglob("*.hlo")):
+        name = str(path.relative_to(options.file))
+        try:
+            with progress(f"comparing {name}"):
+                rows.append(FileRow(name, compare(path, how)))
+        except ToolError as error:
+            if not rows:
+                # What is missing for one is missing for all.
+                raise
+            code = code or error.exit_code
+            rows.append(FileRow(name, None, error.message))
+        except XlaEmittersError as error:
+            code = code or error.exit_code
+            rows.append(FileRow(name, None, error.message))
+    if not rows:
+        raise UsageError(f"no .hlo file is in {options.file}", stage="compare")
+    if options.json:
+        files = [
+            {"file": row.file, "error": row.error or None, **(row.found.to_json() if row.found else {})} for row in rows
+        ]
+        print(json.dumps({"files": files}, indent=2))
+    else:
+        print(files_text(rows))
+    return code
