@@ -35,9 +35,13 @@ def sizes_attribute(sizes: Sequence[str | None]) -> ArrayAttr[StringAttr]:
 
 
 class BufferSizes:
-    """The sizes of the buffers of a function. Sizes of SSA values get names that hold as long as this object."""
+    """The sizes of the buffers of a function. Sizes of SSA values get names that hold as long as this object.
 
-    def __init__(self) -> None:
+    from_allocations  a number is the size that a buffer which was allocated with it says
+    """
+
+    def __init__(self, *, from_allocations: bool = False) -> None:
+        self._from_allocations = from_allocations
         self._unnamed = dict[tuple[SSAValue, int], Size]()
         self._found = dict[SSAValue, tuple[Size, ...]]()
         self._elements = dict[SSAValue, Size]()
@@ -74,11 +78,11 @@ class BufferSizes:
         return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in found)
 
     def number(self, value: SSAValue) -> Size:
-        """An `index` value as a size: what a buffer that was allocated with it says, else what it is computed from."""
+        """An `index` value as a size."""
         match value.owner:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return Size.constant(number.value.data)
-            case _ if (said := _said_of_number(value)) is not None:
+            case _ if self._from_allocations and (said := _said_of_number(value)) is not None:
                 return _parsed(said)
             case arith.AddiOp() as op:
                 return self.number(op.lhs) + self.number(op.rhs)

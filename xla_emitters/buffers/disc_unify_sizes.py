@@ -37,7 +37,7 @@ class DiscUnifySizesPass(KernelPass):
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 for block in function.body.blocks:
-                    _unify(block, BufferSizes(), ChainMap())
+                    _unify(block, BufferSizes(from_allocations=True), ChainMap())
 
 
 NUMBERS = (memref.DimOp, arith.IndexCastOp, arith.AddiOp, arith.SubiOp, arith.MuliOp)

@@ -58,7 +58,7 @@ class _Flattening:
     def __init__(self, owner: DiscFlattenMemrefPass, fusion: FusionOp) -> None:
         self.owner = owner
         self.fusion = fusion
-        self.sizes = BufferSizes()
+        self.sizes = BufferSizes(from_allocations=True)
         self.host = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
         self.by_size = dict[Size, SSAValue]()
 

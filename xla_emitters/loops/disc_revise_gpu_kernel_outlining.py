@@ -58,7 +58,7 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
     name = "disc-revise-gpu-kernel-outlining"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        sizes = BufferSizes()
+        sizes = BufferSizes(from_allocations=True)
         for launch in [found for found in op.walk() if isinstance(found, gpu.LaunchFuncOp)]:
             function = SymbolTable.lookup_symbol(op, launch.kernel)
             if not isinstance(function, FuncOp):
