@@ -33,6 +33,12 @@ def is_installed() -> bool:
     return find_spec("llvmlite") is not None
 
 
+def describe_cpu() -> str:
+    """LLVM's name of this CPU. raises ToolError where llvmlite is not installed"""
+    binding, _ = _machine()
+    return binding.get_host_cpu_name()
+
+
 def host_ir(module: ModuleOp) -> str:
     """The module as LLVM IR, with what it calls. raises Unsupported for a function that no CPU has here"""
     copy = module.clone()

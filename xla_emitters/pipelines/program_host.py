@@ -4,22 +4,29 @@
     road.run(arrays)                             host program in Python, kernels by LLVM
 
 The passes are those of the road of kernels; a block is one thread, and a kernel runs a range of its blocks. All kernels are one module.
+
+`XLA_EMITTERS_CPU` says what computes a program: `llvm`, or `numpy`, or `auto`, which is LLVM where llvmlite is installed and every fusion of
+the program has code for a CPU. Kernels do not check sizes; a program with sizes that nothing proves equal is computed by NumPy, which does.
 """
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
-from xla_emitters.lowering.host_code import HostCode, host_ir
+from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HOST
+from xla_emitters.sizes import Sizes
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
@@ -29,6 +36,54 @@ from xla_emitters.runtime.ral.program import LoadedProgram
 
 ADDED = 3
 """Parameters behind those of a kernel: the range of blocks, and memory of a block."""
+
+
+CPU = "XLA_EMITTERS_CPU"
+AUTO, LLVM, NUMPY = WAYS = ("auto", "llvm", "numpy")
+
+
+@dataclass(frozen=True)
+class CpuWay:
+    """What computes a program on the CPU.
+
+    name    "llvm" or "numpy"
+    reason  why
+    road    of LLVM
+    """
+
+    name: str
+    reason: str
+    road: HostRoad | None = field(default=None, repr=False, compare=False)
+
+
+def asked_way() -> str:
+    """What `XLA_EMITTERS_CPU` says. raises UsageError for what is no way"""
+    asked = os.environ.get(CPU) or AUTO
+    if asked not in WAYS:
+        raise UsageError(f"{CPU} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
+    return asked
+
+
+def choose_way(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuWay:
+    """What computes a program, from the stage `fused`.
+
+    raises  UsageError as `asked_way`; where `llvm` is asked for, Unsupported and ToolError that say why it cannot be
+    """
+    asked = asked_way()
+    if asked == NUMPY:
+        return CpuWay(NUMPY, f"{CPU} says so")
+    if asked == AUTO and not is_installed():
+        return CpuWay(NUMPY, "llvmlite is not installed")
+    try:
+        if sizes.unresolved:
+            why = "nothing proves that some of its sizes are equal, and kernels do not check it"
+            raise Unsupported(f"{name} cannot be computed by LLVM: {why}", stage=STAGE, help=f"{CPU}=numpy")
+        road = HostRoad(name, fused, options)
+    except Unsupported as error:
+        if asked == LLVM:
+            raise
+        return CpuWay(NUMPY, error.message)
+    return CpuWay(LLVM, f"{CPU} says so" if asked == LLVM else "llvmlite is installed", road)
 
 
 class HostRoad:

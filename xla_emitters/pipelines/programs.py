@@ -43,6 +43,7 @@ from xla_emitters.pipelines.passes import (
     PROGRAM_OPS,
     PROGRAM_STAGES,
 )
+from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -246,9 +247,16 @@ class DynamicProgram:
         return parse_ir(text, f"<{stage}>")
 
     @cached_property
+    def cpu(self) -> CpuWay:
+        """What computes a call: machine code by LLVM, or NumPy, and why. raises as `choose_way`"""
+        if self.fused is None:
+            return CpuWay("numpy", f"compilation stopped at '{self.stage}'")
+        return choose_way(self.name, self.fused, self.options, self.sizes)
+
+    @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program that calls NumPy, with its context. raises UsageError at a stage on tensors, which has none."""
-        return load(self.module)
+        """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
+        return self.cpu.road.loaded if self.cpu.road else load(self.module)
 
     @property
     def counters(self) -> Counters:
