@@ -57,6 +57,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-shape-optimization": ("graph", "disc_shape_optimization"),
     "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
+    "disc-widen-half-floats": ("lowering", "widen_half_floats"),
     "disc-unify-sizes": ("buffers", "disc_unify_sizes"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "inline": ("transforms", "inline"),

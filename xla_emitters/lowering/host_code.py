@@ -109,6 +109,8 @@ def _engine(text: str) -> Any:
             # LLVM would end the process where it cannot find one.
             if not binding.address_of_symbol(function.name):
                 raise ToolError(f"the C library has no function '{function.name}'", stage=STAGE)
+    if " half " in text and binding.get_host_cpu_features().get("f16c", True) is False:
+        raise ToolError("this CPU converts no f16: LLVM would call functions that are in no library", stage=STAGE)
     tuning = binding.create_pipeline_tuning_options(3)
     tuning.loop_interleaving = tuning.loop_unrolling = True
     tuning.loop_vectorization = tuning.slp_vectorization = True

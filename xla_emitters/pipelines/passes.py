@@ -79,6 +79,7 @@ from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
 from xla_emitters.lowering.reassociate_reductions import DiscReassociateReductionsPass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
+from xla_emitters.lowering.widen_half_floats import DiscWidenHalfFloatsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.canonicalize import CanonicalizePass
@@ -310,6 +311,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(ConvertIndexTypePass, "index arithmetic in 64 bits"),
     _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials"),
     _row(ConvertMathToLibdevicePass, "the rest of `math` becomes calls, which `lowering/host_functions` has for a CPU"),
+    _row(DiscWidenHalfFloatsPass, "conversions around functions are there; LLVM would call what is in no library"),
     _row(CsePass, "conversions to f32 of one value"),
     _row(ConvertScfToCfPass, "LLVM has branches only"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
