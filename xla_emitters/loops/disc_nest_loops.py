@@ -7,8 +7,8 @@
                                                               } {disc.schedule = "loop"}
 
 Nothing is divided in the inner loop, and elements next to each other have indices next to each other: LLVM can vectorize it. A loop that
-needs no coordinates stays one loop. Rows are those of the coordinates that the body asks for first; others are computed from the number of the
-element, which is %row * 32 + %j.
+needs no coordinates stays one loop. Rows are those of the coordinates that the body asks for first; others are computed from the number of
+the element, which is %row * 32 + %j.
 
 Every loop then has two variables, of which the second has one value: a block is one thread.
 Source: docs/reference/4 3.5 (the loop schedule).

@@ -5,8 +5,8 @@
       %b = gpu.block_id x                                     ->      ...
       ...                                                           }
 
-Memory that a block allocates is allocated once, before the loop: blocks do not read what others left there, for on a GPU it would not be set.
-Source: docs/reference/4 3.5; the same is done to kernels for CPUs elsewhere ("block coarsening").
+Memory that a block allocates is allocated once, before the loop: no block reads what another one left there, which on a GPU is not set.
+Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INDEX = IndexType()
 
 
 @dataclass(frozen=True)
-class DiscBlocksToLoopPass(KernelPass):
+class BlocksToLoopPass(KernelPass):
     """See the file's head."""
 
     name = "disc-blocks-to-loop"

@@ -7,8 +7,9 @@
 ->
     llvm.func @k(%x: !llvm.ptr, ..., %begin: i64, %end: i64, %scratch: !llvm.ptr {llvm.noalias, llvm.align = 64}) {
 
-Memory of a block: what a launch adds is the last argument, which the caller allocates; a variable is on the stack. The other functions of the
-module, those of libdevice, stay declarations: `host_functions` has them.
+Memory of a block: what a launch adds is the last argument, which the caller allocates; a variable is on the stack. The functions of
+libdevice stay declarations: `host_functions` has them.
+Source: docs/reference/4 3.7 (arguments).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SCRATCH_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class DiscHostEntryPass(KernelPass):
+class HostEntryPass(KernelPass):
     """See the file's head."""
 
     name = "disc-host-entry"

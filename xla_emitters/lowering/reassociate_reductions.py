@@ -23,7 +23,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
 @dataclass(frozen=True)
-class DiscReassociateReductionsPass(KernelPass):
+class ReassociateReductionsPass(KernelPass):
     """See the file's head."""
 
     name = "disc-reassociate-reductions"

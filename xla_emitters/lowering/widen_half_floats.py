@@ -1,4 +1,4 @@
-"""What computes in bf16 or f16 computes in f32, and conversions to them are code: for a CPU, whose LLVM would call functions that nobody has.
+"""What computes in bf16 or f16 computes in f32, and conversions to them are code: for a CPU, where LLVM would call functions of no library.
 
     %z = arith.mulf %x, %y : bf16                         %a = arith.extf %x : bf16 to f32
                                                           %b = arith.extf %y : bf16 to f32
@@ -21,7 +21,18 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerAttr, ModuleOp, f32, f64, i16, i32
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    ModuleOp,
+    f32,
+    f64,
+    i16,
+    i32,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -33,7 +44,7 @@ HALVES = (BFloat16Type, Float16Type)
 
 
 @dataclass(frozen=True)
-class DiscWidenHalfFloatsPass(KernelPass):
+class WidenHalfFloatsPass(KernelPass):
     """See the file's head. Scalars only: kernels of a CPU have no vectors before LLVM."""
 
     name = "disc-widen-half-floats"

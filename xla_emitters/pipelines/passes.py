@@ -61,7 +61,7 @@ from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoop
 from xla_emitters.loops.disc_loop_split import DiscLoopSplitPass
 from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
-from xla_emitters.lowering.blocks_to_loop import DiscBlocksToLoopPass
+from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -70,16 +70,16 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
-from xla_emitters.lowering.host_entry import DiscHostEntryPass
+from xla_emitters.lowering.host_entry import HostEntryPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
 from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
-from xla_emitters.lowering.reassociate_reductions import DiscReassociateReductionsPass
+from xla_emitters.lowering.reassociate_reductions import ReassociateReductionsPass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.lowering.widen_half_floats import DiscWidenHalfFloatsPass
+from xla_emitters.lowering.widen_half_floats import WidenHalfFloatsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.canonicalize import CanonicalizePass
@@ -297,8 +297,8 @@ CPU_LOOPS: tuple[Row, ...] = (
     _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),
 )
 CPU_KERNEL: tuple[Row, ...] = (
-    _row(DiscBlocksToLoopPass, "what follows sees blocks as the loop that they are"),
-    _row(DiscReassociateReductionsPass, "sums are still loops with what they carry"),
+    _row(BlocksToLoopPass, "what follows sees blocks as the loop that they are"),
+    _row(ReassociateReductionsPass, "sums are still loops with what they carry"),
     _row(CanonicalizePass, "folds what schedules wrote naively"),
     _row(CsePass, "one copy of each index"),
     _row(LowerLinearIndicesPass, "quotients are shared by what follows"),
@@ -311,11 +311,11 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(ConvertIndexTypePass, "index arithmetic in 64 bits"),
     _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials"),
     _row(ConvertMathToLibdevicePass, "the rest of `math` becomes calls, which `lowering/host_functions` has for a CPU"),
-    _row(DiscWidenHalfFloatsPass, "conversions around functions are there; LLVM would call what is in no library"),
+    _row(WidenHalfFloatsPass, "conversions around functions are there; LLVM would call what is in no library"),
     _row(CsePass, "conversions to f32 of one value"),
     _row(ConvertScfToCfPass, "LLVM has branches only"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
-    _row(DiscHostEntryPass, "variables of blocks are globals by now"),
+    _row(HostEntryPass, "variables of blocks are globals by now"),
 )
 
 PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)

@@ -5,8 +5,9 @@
 
 The passes are those of the road of kernels; a block is one thread, and a kernel runs a range of its blocks. All kernels are one module.
 
-`XLA_EMITTERS_CPU` says what computes a program: `llvm`, or `numpy`, or `auto`, which is LLVM where llvmlite is installed and every fusion of
-the program has code for a CPU. Kernels do not check sizes; a program with sizes that nothing proves equal is computed by NumPy, which does.
+`XLA_EMITTERS_CPU` says what computes a program: `llvm`, or `numpy`, or `auto`, which is LLVM where llvmlite is installed and every fusion
+of the program has code for a CPU. Kernels do not check sizes; a program with sizes that nothing proves equal is computed by NumPy, which
+does.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_install
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HOST
-from xla_emitters.sizes import Sizes
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
 from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.sizes import Sizes
 
 ADDED = 3
 """Parameters behind those of a kernel: the range of blocks, and memory of a block."""

@@ -246,9 +246,13 @@ class DynamicProgram:
             raise UsageError(f"no IR of stage '{stage}'", stage="run", help=f"recorded: {', '.join(self.stages)}")
         return parse_ir(text, f"<{stage}>")
 
-    @cached_property
+    @property
     def cpu(self) -> CpuWay:
         """What computes a call: machine code by LLVM, or NumPy, and why. raises as `choose_way`"""
+        return self._cpu
+
+    @cached_property
+    def _cpu(self) -> CpuWay:
         if self.fused is None:
             return CpuWay("numpy", f"compilation stopped at '{self.stage}'")
         return choose_way(self.name, self.fused, self.options, self.sizes)

@@ -143,7 +143,9 @@ def cpu() -> Iterator[Finding]:
     if (asked := asked_way()) == NUMPY or not is_installed():
         remedy = "" if asked == NUMPY else install_command(extras="llvm")
         state = "ok" if asked == NUMPY else "absent"
-        yield Finding("cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy)
+        yield Finding(
+            "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy
+        )
         return
     yield Finding("cpu", "programs", "ok", f"llvm: code for {describe_cpu()}", purpose)
 

@@ -3,8 +3,8 @@
     kernels = HostKernels(parameters, address_of)
     kernels.launch("main_kLoop_add_0", (1200, 1, 1), (1, 1, 1), 0, [x, y, 1200])        k(x, y, 1200, 0, 1200, scratch)
 
-A function takes pointers and numbers, then the first block and the one behind the last, then memory for one block. Where the arrays are large,
-threads take ranges of blocks: while such a function runs, others can.
+A function takes pointers and numbers, then the first block and the one behind the last, then memory for one block. Where the arrays are
+large, threads take ranges of blocks: while such a function runs, others can.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class HostKernels(Kernels):
         arguments: Sequence[Any],
     ) -> None:
         function = self._ready.get(name) or self._make(name)
-        kept, values, total = [], [], 0
+        kept, values, total = list[Array](), list[Any](), 0
         for value in arguments:
             if isinstance(value, np.ndarray):
                 address = value.__array_interface__["data"][0]
@@ -76,8 +77,7 @@ class HostKernels(Kernels):
             return _run(function, values, 0, count, shared_bytes)
         ends = [count * part // parts for part in range(parts + 1)]
         waiting = [
-            _pool().submit(_run, function, values, first, last, shared_bytes)
-            for first, last in zip(ends[1:], ends[2:], strict=False)
+            _pool().submit(_run, function, values, first, last, shared_bytes) for first, last in pairwise(ends[1:])
         ]
         _run(function, values, 0, ends[1], shared_bytes)
         for other in waiting:
@@ -100,7 +100,7 @@ def _run(function: Callable[..., None], values: Sequence[Any], first: int, last:
 
 
 def _aligned(array: Array) -> Array:
-    """A copy that begins where kernels expect it. Only arguments are copied, which no kernel writes: the runtime's own buffers are aligned."""
+    """A copy that begins where kernels expect it. Only arguments are copied, which no kernel writes: the runtime's own are aligned."""
     return array.copy()
 
 
