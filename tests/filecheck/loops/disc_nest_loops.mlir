@@ -46,7 +46,7 @@ func.func @planes(%x: memref<?x3x?xf32, "gpu">, %y: memref<?x6xf32, "gpu">, %b: 
   return
 }
 // CHECK-LABEL: @planes
-// CHECK:         scf.parallel (%[[ROW:.*]], %{{.*}})
+// CHECK:         scf.parallel (%[[ROW:[a-z]+]], %{{.*}})
 // CHECK-NEXT:      arith.constant 0 : index
 // CHECK-NEXT:      arith.constant 1 : index
 // CHECK-NEXT:      %[[P:.*]]:2 = affine.delinearize_index %[[ROW]] into (%b, 3)

@@ -64,6 +64,10 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     return _sized(op, call)
 
 
+def _assign(value: Array, *, out: Array) -> None:
+    out[...] = value
+
+
 INTEGERS = frozenset(("pred", "s32", "s64", "u32", "u64"))
 INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "add": np.add,
@@ -80,18 +84,16 @@ INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 def _of_integers(made: HloOp) -> BufferFunction | None:
     """An op on single integers, as a program has many to compute sizes; None for another op."""
     values = (*made.operands, made.result) if len(made.results) == 1 else ()
-    if not values or not all(is_array(value) and not as_array(value).get_num_dims() for value in values):
+    if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
         return None
     types = [element_of(value).name for value in values]
     if not INTEGERS.issuperset(types):
         return None
     match made:
         case CompareOp():
-            function = made.FUNCTIONS[made.direction.data]
+            function: Callable[..., Any] = made.FUNCTIONS[made.direction.data]
         case ConvertOp() if "pred" not in types:
-
-            def function(x: Array, *, out: Array) -> None:
-                out[...] = x
+            function = _assign
         case _ if made.opcode in INTEGER_FUNCTIONS and not (
             "pred" in types and made.opcode in ("add", "multiply", "subtract")
         ):

@@ -153,6 +153,8 @@ def _gemm(name: RalName, constants: Constants) -> Function:
             count, terms = prod(rhs.shape[:batch]), rhs.shape[-1 if rhs_transposed else -2]
             left = (lhs.swapaxes(-1, -2) if lhs_transposed else lhs).reshape(count, prod(free[batch:]), terms)
             right = (rhs.swapaxes(-1, -2) if rhs_transposed else rhs).reshape(count, terms, columns)
+            if np.may_share_memory(left, right):
+                right = right.copy()  # of a matrix and itself NumPy computes one half, with other bits
             np.matmul(left, right, out=out.reshape(count, prod(free[batch:]), columns))
             return
         config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -62,13 +62,14 @@ class HostKernels(Kernels):
         kept, values, total = list[Array](), list[Any](), 0
         for value in arguments:
             if isinstance(value, np.ndarray):
-                address = value.__array_interface__["data"][0]
+                array = cast(Array, value)
+                address = array.__array_interface__["data"][0]
                 if address % 16:
-                    value = _aligned(value)
-                    kept.append(value)
-                    address = value.ctypes.data
+                    array = _aligned(array)
+                    kept.append(array)
+                    address = array.ctypes.data
                 values.append(address)
-                total += value.nbytes
+                total += array.nbytes
             else:
                 values.append(value)
         count = grid[0]
@@ -105,7 +106,7 @@ def _aligned(array: Array) -> Array:
 
 
 def _thread_count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return os.cpu_count() or 1
 
 
 @cache
