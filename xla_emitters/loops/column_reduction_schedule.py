@@ -61,6 +61,8 @@ ATOMICS = "disc.atomics"
 ROWS_A_THREAD = 32
 """A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
 MOST_TILES = 1024
+STRIP, STRIP_ROWS, MOST_STRIPS = 256, 1024, 64
+"""On a CPU: columns of a tile, at least so many rows of one, at most so many tiles above each other."""
 
 Update = Callable[[KernelCode, SSAValue, SSAValue], None]
 """(code, row, column): adds an element of the arrays to the result of its column."""
@@ -92,7 +94,7 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
     ordered = [reducer for reducer in reducers if reducer not in atomic]
     emit_starts(fusion, atomic)
     sizes = reducers[0].shape(fusion.numbers)
-    tiles = Tiles.of(fusion, sizes)
+    tiles = Tiles.alone(fusion, sizes) if fusion.is_cpu else Tiles.of(fusion, sizes)
     partials = [_partial_buffers(fusion, reducer, tiles) for reducer in ordered]
     together = [*atomic, *ordered]
 
@@ -155,6 +157,13 @@ class Tiles:
         height = host.maximum(least, _over(fusion, rows, MOST_TILES))
         return Tiles(columns, height, (rows, cols), _over(fusion, rows, height))
 
+    @staticmethod
+    def alone(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
+        """Tiles for the first pass on a CPU, where a thread has one."""
+        host, (rows, cols) = fusion.numbers.code, sizes
+        height = host.maximum(STRIP_ROWS, _over(fusion, rows, MOST_STRIPS))
+        return Tiles(STRIP, height, (rows, cols), _over(fusion, rows, height))
+
     @property
     def lanes(self) -> int:
         """Rows of threads."""
@@ -163,13 +172,71 @@ class Tiles:
     def emit(self, fusion: FusionLoops, reducers: Sequence[Reducer], element: Element, store: Store) -> None:
         """A parallel loop that reduces each column of each tile."""
         across = _over(fusion, self.shape[1], self.columns)
+        threads = 1 if fusion.is_cpu else THREADS
 
         def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
             block, thread = variables
             block.name_hint, thread.name_hint = "block", "thread"
-            self._reduce(code, block, thread, across, reducers, element, store)
+            if fusion.is_cpu:
+                return self._reduce_alone(code, block, across, reducers, element, store)
+            return self._reduce(code, block, thread, across, reducers, element, store)
 
-        fusion.parallel(NAME, [fusion.numbers.code.multiply(self.count, across), THREADS], [1, 1], body)
+        fusion.parallel(NAME, [fusion.numbers.code.multiply(self.count, across), threads], [1, 1], body)
+
+    def _reduce_alone(
+        self,
+        code: KernelCode,
+        block: SSAValue,
+        across: Number,
+        reducers: Sequence[Reducer],
+        element: Element,
+        store: Store,
+    ) -> None:
+        """Row after row, all columns of the tile: their partial results are in an array, next to each other."""
+        index, (rows, cols) = code.index, self.shape
+        tile, left = (index.value(0), block) if self.count == 1 else index.delinearize(block, (self.count, across))
+        start = index.multiply(left, self.columns)
+        rest = index.value(index.subtract(index.value(cols), start))
+        width = code.insert(arith.MinUIOp(rest, index.value(self.columns))).result
+        first = index.value(index.multiply(tile, self.height))
+        end = code.insert(arith.MinUIOp(index.value(index.add(first, self.height)), index.value(rows))).result
+        starts = starts_of(code, reducers)
+        if cols == 1:
+            column = index.value(start)
+
+            def step(inner: KernelCode, row: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                return element(inner, carried, row, column)
+
+            return store(code, parts_of(reducers, code.loop(first, end, 1, starts, step)), tile, column)
+        arrays = [shared_array(code, self.columns, value.type) for value in starts]
+
+        def put(inner: KernelCode, values: Sequence[SSAValue], place: SSAValue) -> None:
+            for value, array in zip(values, arrays, strict=True):
+                inner.store(value, array, [place])
+
+        def begin(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            put(inner, starts, place)
+            return ()
+
+        def visit(inner: KernelCode, row: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def one(innermost: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                so_far = [innermost.load(array, [place]) for array in arrays]
+                column = innermost.index.value(innermost.index.add(start, place))
+                put(innermost, element(innermost, so_far, row, column), place)
+                return ()
+
+            inner.loop(0, width, 1, (), one)
+            return ()
+
+        def finish(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            totals = [inner.load(array, [place]) for array in arrays]
+            store(inner, parts_of(reducers, totals), tile, inner.index.value(inner.index.add(start, place)))
+            return ()
+
+        code.loop(0, width, 1, (), begin)
+        code.loop(first, end, 1, (), visit)
+        code.loop(0, width, 1, (), finish)
+        return None
 
     def _reduce(
         self,

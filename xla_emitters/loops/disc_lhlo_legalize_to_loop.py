@@ -16,6 +16,8 @@
     none             none                some     "loop"
     and of kind "kStitch", whatever its roots: "stitch"
 
+For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns.
+
 Loops are executed one after the other, before the fusion's terminator. A root whose elements are read elsewhere in the fusion stays until
 its readers have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 and 3.5.
@@ -38,6 +40,7 @@ from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_re
 from xla_emitters.loops.element_code import has_element_code
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
+from xla_emitters.loops.row_reduction_alone import emit_row_reduction_alone
 from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
 from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
 from xla_emitters.loops.schedule import FusionLoops, Schedule
@@ -50,6 +53,7 @@ ROW_SCHEDULE = "disc.row_schedule"
 SCHEDULES: Mapping[str, Schedule] = {
     "column": emit_column_reduction_schedule,
     "loop": emit_loop_schedule,
+    "row": emit_row_reduction_alone,
     "row1": emit_row_reduction_schedule1,
     "row2": emit_row_reduction_schedule2,
     "stitch": emit_stitch_schedule,
@@ -58,11 +62,16 @@ SCHEDULES: Mapping[str, Schedule] = {
 
 @dataclass(frozen=True)
 class DiscLhloLegalizeToLoopPass(KernelPass):
-    """See the file's head. `atomics`: columns are reduced by atomic updates where there is an instruction, in no fixed order."""
+    """See the file's head.
+
+    atomics  columns are reduced by atomic updates where there is an instruction, in no fixed order
+    target   "gpu" or "cpu"
+    """
 
     name = "disc-lhlo-legalize-to-loop"
 
     atomics: bool = False
+    target: str = "gpu"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
@@ -75,22 +84,25 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
                 self._legalize(fusion, roots)
 
     def _legalize(self, fusion: FusionOp, roots: Sequence[BufferOp]) -> None:
-        name = schedule_of(fusion, roots)
+        is_cpu = self.target == "cpu"
+        name = schedule_of(fusion, roots, is_cpu=is_cpu)
         if (emit := SCHEDULES.get(name)) is None:
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
         if self.atomics:
             fusion.attributes[ATOMICS] = UnitAttr()
-        emit(FusionLoops(fusion, roots))
+        emit(FusionLoops(fusion, roots, is_cpu=is_cpu))
         for root in reversed(roots):
             if not _is_needed(root, fusion):
                 Rewriter.erase_op(root)
 
 
-def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp]) -> str:
+def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = False) -> str:
     """The name of a fusion's schedule: see the file's head."""
     if fusion.kind is not None and fusion.kind.data == "kStitch":
         return "stitch"
     if any(map(is_row_reduction, roots)):
+        if is_cpu:
+            return "row"
         hint = fusion.attributes.get(ROW_SCHEDULE)
         return f"row{hint.value.data}" if isinstance(hint, IntegerAttr) else "row1"
     return "column" if any(map(is_column_reduction, roots)) else "loop"

@@ -37,7 +37,7 @@ from xla_emitters.loops.combine import (
 )
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
-from xla_emitters.loops.row_rounds import THREADS, RowPlace, RowThreads, combine_row
+from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.strided_loop import strided_loop
 
@@ -118,4 +118,4 @@ def for_each_row(fusion: FusionLoops, name: str, threads: RowThreads, rows: Numb
 
     host, per_block = fusion.numbers.code, threads.rows_per_block
     blocks = host.divide(host.add(rows, per_block - 1), per_block)
-    fusion.parallel(name, [blocks, THREADS], [1, 1], body)
+    fusion.parallel(name, [blocks, threads.per_block], [1, 1], body)

@@ -2,6 +2,7 @@
 
     RowThreads(256)   a block a row        thread t takes columns t, t + 256, ...
     RowThreads(32)    a warp a row         8 rows a block; lane l takes columns l, l + 32, ...
+    ALONE             one thread a block   for a CPU: nothing is exchanged
 
     round 1    %a = gpu.shuffle down %p, 16, 32;  %b = combine(%p, %a);  8, 4, 2, 1         lane 0 has the warp's result
     shared     lane 0: memref.store %b, %shared[%warp];  gpu.barrier;  memref.load %shared[%lane mod 8]
@@ -42,13 +43,14 @@ Partials = list[list[SSAValue]]
 
 @dataclass(frozen=True)
 class RowThreads:
-    """`per_row` threads of a block of THREADS reduce a row: all, or a warp."""
+    """`per_row` threads of a block of `per_block` reduce a row: all, or a warp."""
 
     per_row: int
+    per_block: int = THREADS
 
     @property
     def rows_per_block(self) -> int:
-        return THREADS // self.per_row
+        return self.per_block // self.per_row
 
     def place(self, code: KernelCode, block: SSAValue, thread: SSAValue) -> RowPlace:
         if self.rows_per_block == 1:
@@ -56,6 +58,10 @@ class RowThreads:
         slot, lane = code.index.delinearize(thread, (self.rows_per_block, self.per_row))
         first = code.index.multiply(block, self.rows_per_block)
         return RowPlace(code.index.value(code.index.add(first, slot)), slot, lane, thread)
+
+
+ALONE = RowThreads(1, 1)
+"""A block is a thread, and takes a row: for a CPU."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,8 @@ def combine_row(
 
     thread     its number in the block
     """
+    if threads.per_row == 1:
+        return [list(own) for own in partials]
     totals = [over_lanes(code, reducer, own, WARP) for reducer, own in zip(reducers, partials, strict=True)]
     if threads.rows_per_block == 1:
         totals = _over_warps(code, thread, reducers, totals)

@@ -42,12 +42,14 @@ class FusionLoops:
 
     op       the fusion; its loops are put in front of its terminator
     roots    the ops whose buffers are used outside, in order
+    is_cpu   whether the loops are for a CPU: each block is one thread
     numbers  sizes and the like, as values of the host
     """
 
-    def __init__(self, op: FusionOp, roots: Sequence[BufferOp]) -> None:
+    def __init__(self, op: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = False) -> None:
         self.op = op
         self.roots = tuple(roots)
+        self.is_cpu = is_cpu
         self.numbers = BufferNumbers(op)
 
     @property

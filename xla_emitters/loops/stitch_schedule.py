@@ -54,7 +54,7 @@ from xla_emitters.loops.matrix_roots import indices_at
 from xla_emitters.loops.row_loop import for_each_row
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
-from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.row_rounds import ALONE, RowPlace, RowThreads, combine_row, shared_array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
 from xla_emitters.loops.strided_loop import strided_loop
@@ -64,6 +64,8 @@ NAME = "stitch"
 SHORT_ROW = 512
 """Columns of a row that a warp computes."""
 KEPT_BYTES = "disc.kept_bytes"
+MOST_CACHED_BYTES = 256 * 1024
+"""Of the second cache of a CPU's core."""
 MOST_KEPT_BYTES = 40 * 1024
 """Of the 48 KiB that a block has on every device: 8 KiB are left for what warps exchange."""
 
@@ -95,11 +97,15 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
             raise refusal("loops", op, f"{name} cannot be computed row by row: {why}", "leave it outside of the fusion")
     cols = fusion.numbers.sizes(graph.reductions[0].inputs[0])[-1]
     most_bytes = _number(fusion.op, KEPT_BYTES)
-    forms = forms_of(
-        graph.kept_bytes(graph.kept),
-        MOST_KEPT_BYTES if most_bytes is None else most_bytes,
-        _number(fusion.op, ROW_SCHEDULE),
-    )
+    kept_bytes = graph.kept_bytes(graph.kept)
+    if fusion.is_cpu:
+        forms = forms_alone(kept_bytes)
+    else:
+        forms = forms_of(
+            kept_bytes,
+            MOST_KEPT_BYTES if most_bytes is None else most_bytes,
+            _number(fusion.op, ROW_SCHEDULE),
+        )
     if isinstance(cols, int):
         forms = [next(form for form in forms if form.most is None or cols <= form.most)]
     for form, is_first in zip(forms, (True, *(False for _ in forms)), strict=False):
@@ -130,6 +136,14 @@ def forms_of(bytes_a_column: int, most_bytes: int, hint: int | None = None) -> l
         return [found[2 - hint], Form("long", found[2 - hint].threads, keeps=False)]
     found[0] = found[0]._replace(most=min(SHORT_ROW, found[0].most or 0))
     return [*found, Form("long", BLOCK_A_ROW, keeps=False)]
+
+
+def forms_alone(bytes_a_column: int) -> list[Form]:
+    """The forms on a CPU, a thread a row: rows are kept where they stay in the first caches."""
+    long = Form("long", ALONE, keeps=False)
+    return (
+        [Form("row", ALONE, keeps=True, most=MOST_CACHED_BYTES // bytes_a_column), long] if bytes_a_column else [long]
+    )
 
 
 def _number(fusion: FusionOp, name: str) -> int | None:

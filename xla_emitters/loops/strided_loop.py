@@ -24,9 +24,9 @@ TOGETHER = 4
 def strided_loop(
     code: KernelCode, first: SSAValue, end: Number, step: int, inits: Sequence[SSAValue], body: LoopBody
 ) -> Sequence[SSAValue]:
-    """What the carried values are in the end; `first` and `end` are not negative."""
+    """What the carried values are in the end; `first` and `end` are not negative. One thread alone takes elements as they come."""
     index, stride, reach = code.index, TOGETHER * step, (TOGETHER - 1) * step
-    if isinstance(end, int) and end <= reach:
+    if step == 1 or (isinstance(end, int) and end <= reach):
         return code.loop(first, end, step, inits, body)
 
     def group(inner: KernelCode, start: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -1,4 +1,4 @@
-"""LLVM as llvmlite has it, in a process of its own: LLVM IR on stdin, PTX on stdout. The only file that imports llvmlite.
+"""LLVM as llvmlite has it, in a process of its own: LLVM IR on stdin, PTX on stdout.
 
     python -P llvmlite_process.py ptx sm_90 +ptx86 -nvptx-prec-divf32=1 ... < job > kernel.ptx
 

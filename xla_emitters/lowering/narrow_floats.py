@@ -93,7 +93,7 @@ def widen(b: Builder, x: SSAValue) -> SSAValue:
 def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
     """f32 or f64 rounded once, to nearest even, to a narrow float."""
     bits = _Integers(b)
-    pattern = _rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
+    pattern = rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
     magnitude = bits.and_(pattern, SIGN - 1)
     form = FORMATS[target.name]
     if not form.has_sign:
@@ -137,7 +137,7 @@ def _exponent(bits: _Integers, pattern: SSAValue, magnitude: SSAValue) -> SSAVal
     return bits.select("ugt", bits.add(pattern, -1), INFINITY - 1, bits.constant(255), value)
 
 
-def _rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
+def rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
     """The bits of f64 as f32, rounded toward zero with the last bit set if any bit was lost, so that no new ties arise.
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008).

@@ -64,8 +64,10 @@ from xla_emitters.loops.disc_gpu_kernel_outlining import DiscGpuKernelOutliningP
 from xla_emitters.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
 from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
 from xla_emitters.loops.disc_loop_split import DiscLoopSplitPass
+from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
 from xla_emitters.lowering.add_line_info import AddLineInfoPass
+from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_float_nvidia import ConvertFloatNvidiaPass
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
@@ -74,13 +76,16 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.host_entry import HostEntryPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
 from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
+from xla_emitters.lowering.reassociate_reductions import ReassociateReductionsPass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
+from xla_emitters.lowering.widen_half_floats import WidenHalfFloatsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -299,6 +304,41 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
     _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
     _row(CsePass, "index arithmetic is explicit only now"),
     *TO_LLVM,
+)
+
+# The same for a CPU, by LLVM: a block is one thread, and a kernel runs a range of its blocks.
+CPU_LOOPS: tuple[Row, ...] = (
+    _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
+    _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "which ops return something is final"),
+    _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),
+    _row(DiscNestLoopsPass, "all coordinates that elements are computed from are known"),
+    _row(DiscRemoveDeadBufferPass, "buffers between the ops of one kernel"),
+    _row(DiscDeadTempBufferRemovalPass, "and those that only such ops wrote"),
+    _row(DiscFlattenMemrefPass, "loads that are left are memory accesses: an index says where"),
+    Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: their iterations become blocks"),
+    _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
+    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),
+)
+CPU_KERNEL: tuple[Row, ...] = (
+    _row(BlocksToLoopPass, "what follows sees blocks as the loop that they are"),
+    _row(ReassociateReductionsPass, "sums are still loops with what they carry"),
+    _row(CanonicalizePass, "folds what schedules wrote naively"),
+    _row(CsePass, "one copy of each index"),
+    _row(LowerLinearIndicesPass, "quotients are shared by what follows"),
+    _row(CanonicalizePass, "products with known sizes"),
+    Row(lambda o: LowerMemrefsPass(o.device), "loads and stores on pointers"),
+    _row(ConvertComplexToStandardPass, "complex numbers become their two parts"),
+    _row(CanonicalizePass, "casts of indices, parts of numbers just made"),
+    _row(CsePass, "addresses shared by loads and stores"),
+    _row(LowerAffinePass, "what schedules wrote as maps"),
+    _row(ConvertIndexTypePass, "index arithmetic in 64 bits"),
+    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials"),
+    _row(ConvertMathToLibdevicePass, "the rest of `math` becomes calls, which `lowering/host_functions` has for a CPU"),
+    _row(WidenHalfFloatsPass, "conversions around functions are there; LLVM would call what is in no library"),
+    _row(CsePass, "conversions to f32 of one value"),
+    _row(ConvertScfToCfPass, "LLVM has branches only"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
+    _row(HostEntryPass, "variables of blocks are globals by now"),
 )
 
 PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)

@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
 from xla_emitters.pipelines.passes import ON_TENSORS
+from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
 from xla_emitters.runtime.ral.memory import Memory
@@ -42,6 +43,8 @@ class Compiled(Described, Protocol):
     def stages(self) -> tuple[str, ...]: ...
     @property
     def passes(self) -> Trace: ...
+    @property
+    def cpu(self) -> CpuWay: ...
     def at(self, stage: str) -> ModuleOp: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
@@ -55,6 +58,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines = [signature(program), program.sizes.report()]
     lines += _ops(_listing(program))
     lines += _fusions(program)
+    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
     if values or not program.symbols:
         lines += _memory(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
@@ -91,6 +95,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "unresolved": len(program.sizes.unresolved),
         "ops": [asdict(op) for op in _listing(program).ops],
         "fusions": [asdict(fusion) for fusion in _listed_fusions(program)],
+        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:

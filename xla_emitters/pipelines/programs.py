@@ -41,6 +41,7 @@ from xla_emitters.pipelines.passes import (
     PROGRAM_STAGES,
     rows_of,
 )
+from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -152,8 +153,8 @@ class DynamicProgram:
 
     @property
     def host_program(self) -> str:
-        """What `run` runs where no stage is asked for: Python that calls NumPy for each op. raises UsageError at a stage on tensors"""
-        return python_program(self.module).source
+        """The Python that `run` runs where no stage is asked for: it calls kernels, or NumPy for each op. raises as `loaded`"""
+        return self.loaded.source
 
     @property
     def trace(self) -> Trace:
@@ -251,10 +252,21 @@ class DynamicProgram:
             raise UsageError(f"no IR of stage '{stage}'", stage="run", help=f"recorded: {', '.join(self.stages)}")
         return parse_ir(text, f"<{stage}>")
 
+    @property
+    def cpu(self) -> CpuWay:
+        """What computes a call: machine code by LLVM, or NumPy, and why. raises as `choose_way`"""
+        return self._cpu
+
+    @cached_property
+    def _cpu(self) -> CpuWay:
+        if self.fused is None:
+            return CpuWay("numpy", f"compilation stopped at '{self.stage}'")
+        return choose_way(self.name, self.fused, self.options, self.sizes)
+
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program that calls NumPy, with its context. raises UsageError at a stage on tensors, which has none."""
-        return load(self.module)
+        """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
+        return self.cpu.road.loaded if self.cpu.road else load(self.module)
 
     @property
     def counters(self) -> Counters:

@@ -56,6 +56,8 @@ def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, wh
 
 def element_name(found: np.dtype[Any]) -> str:
     """HLO's name of a NumPy type, in either byte order; NumPy's own for one that HLO has not."""
+    if (name := _NAMES.get(found)) is not None:
+        return name
     native = found.newbyteorder("=")
     return _NAMES.get(native, native.name)
 

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    findings = [*python(), *packages(), *tools(), *gpu(), *cache(), *plugins(), *environment()]
+    findings = [*python(), *packages(), *tools(), *cpu(), *gpu(), *cache(), *plugins(), *environment()]
     is_ready = all(finding.state != "missing" for finding in findings)
     if options.json:
         print(json.dumps({"ready": is_ready, "findings": [asdict(finding) for finding in findings]}, indent=2))
@@ -143,6 +143,21 @@ def tools() -> Iterator[Finding]:
             yield Finding("tools", name, "ok", f"{tool.version}  {tool.path}".strip(), PURPOSES[name])
         except ToolError as error:
             yield Finding("tools", name, "missing" if name in needed else "absent", error.message, PURPOSES[name])
+
+
+def cpu() -> Iterator[Finding]:
+    from xla_emitters.lowering.host_code import describe_cpu, is_installed
+    from xla_emitters.pipelines.program_host import NUMPY, asked_way
+
+    purpose = "fast programs on the CPU; NumPy computes them without it"
+    if (asked := asked_way()) == NUMPY or not is_installed():
+        remedy = "" if asked == NUMPY else install_command(extras="llvm")
+        state = "ok" if asked == NUMPY else "absent"
+        yield Finding(
+            "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy
+        )
+        return
+    yield Finding("cpu", "programs", "ok", f"llvm: code for {describe_cpu()}", purpose)
 
 
 def gpu() -> Iterator[Finding]:

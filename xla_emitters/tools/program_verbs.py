@@ -354,7 +354,8 @@ def _run_once(
     specs = result_specs(program, results)
     said: list[str] = [f"r{number} = {spec}" for number, spec in enumerate(specs)]
     sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
-    said.append(f"ran on the CPU at stage {program.stage}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
+    way = f" by {program.cpu.name}" if options.stage is None else ""
+    said.append(f"ran on the CPU{way} at stage {program.stage}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
     if target:
         try:
             save_arrays(stream if target == "-" else target, "r", results, specs)
@@ -362,6 +363,8 @@ def _run_once(
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
     row: dict[str, Any] = {"sizes": values, "results": [asdict(spec) for spec in specs], "seconds": seconds}
+    if options.stage is None:
+        row["cpu"] = program.cpu.name
     different = ""
     if not options.no_reference:
         with progress("evaluating the reference"):

@@ -67,14 +67,18 @@ def _convert_real(x: Array, kind: Kind, target: DType) -> Array:
             return _saturate(widen(x), target) if kind is Kind.FLOAT else wrap(widen(x), target)
 
 
+F32_BYTES = 4
+
+
 def widen(x: Array) -> Array:
     """`x` in the narrowest type NumPy computes in: floats below 32 bits in float32, integers below 8 bits in a byte.
 
     Exact for every value; pred, 8-bit and wider integers, f32, f64 and complex come back as they are.
     """
-    name = x.dtype.name
-    if x.dtype.kind in "biuc" or name in ("float32", "float64"):
+    kind = x.dtype.kind
+    if kind in "biuc" or (kind == "f" and x.dtype.itemsize >= F32_BYTES):
         return x
+    name = x.dtype.name
     if name.startswith("int"):
         return x.astype(np.int8)
     if name.startswith("uint"):

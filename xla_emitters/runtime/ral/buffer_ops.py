@@ -10,7 +10,7 @@ an op; ops that take sizes as values, transposes, concatenations, and reductions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -20,11 +20,11 @@ from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp, fault
-from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
+from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
-from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
+from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
 
@@ -53,6 +53,8 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     call  the values of computations that the op applies
     """
     made = op.as_hlo()
+    if (numbers := _of_integers(made)) is not None:
+        return numbers
     if not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands):
         return _writing(made, len(op.inputs), call)
     if is_elementwise(made):
@@ -60,6 +62,50 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
+
+
+def _assign(value: Array, *, out: Array) -> None:
+    out[...] = value
+
+
+INTEGERS = frozenset(("pred", "s32", "s64", "u32", "u64"))
+INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "add": np.add,
+    "and": np.bitwise_and,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "or": np.bitwise_or,
+    "subtract": np.subtract,
+}
+"""Opcode -> what computes it on integers of 32 and 64 bits, which wrap around in NumPy too."""
+
+
+def _of_integers(made: HloOp) -> BufferFunction | None:
+    """An op on single integers, as a program has many to compute sizes; None for another op."""
+    values = (*made.operands, made.result) if len(made.results) == 1 else ()
+    if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
+        return None
+    types = [element_of(value).name for value in values]
+    if not INTEGERS.issuperset(types):
+        return None
+    match made:
+        case CompareOp():
+            function: Callable[..., Any] = made.FUNCTIONS[made.direction.data]
+        case ConvertOp() if "pred" not in types:
+            function = _assign
+        case _ if made.opcode in INTEGER_FUNCTIONS and not (
+            "pred" in types and made.opcode in ("add", "multiply", "subtract")
+        ):
+            function = INTEGER_FUNCTIONS[made.opcode]
+        case _:
+            return None
+
+    def run(*buffers: Array) -> None:
+        *inputs, output = buffers
+        function(*inputs, out=output)
+
+    return run
 
 
 def _needs_no_sizes(made: HloOp) -> bool:

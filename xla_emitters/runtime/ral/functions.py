@@ -18,7 +18,10 @@ Source: docs/reference/4 4.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.hlo.custom_calls import top_key
@@ -132,6 +135,8 @@ def _launch(name: RalName, constants: Constants) -> Function:
 
 def _gemm(name: RalName, constants: Constants) -> Function:
     types = _buffers(name)
+    # What `library` does with these, without its preparations.
+    is_plain = types in (["f32"] * 3, ["f64"] * 3)
 
     def run(
         ctx: Call, stream: None, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool, _: bool
@@ -147,6 +152,14 @@ def _gemm(name: RalName, constants: Constants) -> Function:
                 stage=STAGE,
             )
         _check_result(out, (*free, columns))
+        if is_plain:
+            count, terms = prod(rhs.shape[:batch]), rhs.shape[-1 if rhs_transposed else -2]
+            left = (lhs.swapaxes(-1, -2) if lhs_transposed else lhs).reshape(count, prod(free[batch:]), terms)
+            right = (rhs.swapaxes(-1, -2) if rhs_transposed else rhs).reshape(count, terms, columns)
+            if np.may_share_memory(left, right):
+                right = right.copy()  # of a matrix and itself NumPy computes one half, with other bits
+            np.matmul(left, right, out=out.reshape(count, prod(free[batch:]), columns))
+            return
         config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
         config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
         _into([out], "gemm", {**config, "types": types[:2]}, [lhs, rhs], types[2:])

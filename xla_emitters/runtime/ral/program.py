@@ -49,7 +49,7 @@ class LoadedProgram:
         scope |= {name: _function(op) for name, op in functions.items()}
         scope["ral"] = partial(function_named, constants=constants)
         exec(compile(source, HOST_PROGRAM, "exec"), scope)
-        self._source = source
+        self.source = source
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1
         self.context = Context(kernels)
@@ -60,7 +60,7 @@ class LoadedProgram:
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """As `run`, and what became of the call's buffers."""
-        call = WatchedCall(self.context, inputs, self._source.splitlines())
+        call = WatchedCall(self.context, inputs, self.source.splitlines())
         return self._run(call), call.memory()
 
     def _run(self, call: Call) -> list[Array]:

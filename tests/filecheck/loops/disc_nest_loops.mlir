@@ -1,0 +1,82 @@
+// RUN: xla-emitters-opt -p disc-nest-loops --split-input-file %s | filecheck %s
+// Rows, and columns inside: the coordinates that the body asks for are the variables; the number of the element is computed for who needs it.
+func.func @rows(%x: memref<?x32xf32, "gpu">, %y: memref<?x32xf32, "gpu">, %z: memref<?xindex, "gpu">, %b: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+      %d:2 = affine.delinearize_index %i into (%b, 32) : index, index
+      %v = memref.load %x[%d#0, %d#1] : memref<?x32xf32, "gpu">
+      memref.store %v, %y[%d#0, %d#1] : memref<?x32xf32, "gpu">
+      memref.store %i, %z[%i] : memref<?xindex, "gpu">
+      scf.reduce
+    } {disc.schedule = "loop"}
+    lmhlo.terminator
+  }) {fusion_name = "k"} : () -> ()
+  return
+}
+// CHECK-LABEL: @rows
+// CHECK:         %[[COLS:.*]] = arith.constant 32 : index
+// CHECK:         scf.parallel (%[[ROW:.*]], %{{.*}}) = (%{{.*}}, %{{.*}}) to (%b, %{{.*}}) step (%{{.*}}, %{{.*}}) {
+// CHECK:           %[[START:.*]] = arith.muli %[[ROW]], %[[COLS]] : index
+// CHECK-NEXT:      scf.for %[[COL:.*]] = %{{.*}} to %[[COLS]] step %{{.*}} {
+// CHECK-NEXT:        %[[I:.*]] = arith.addi %[[START]], %[[COL]] : index
+// CHECK-NEXT:        %[[V:.*]] = memref.load %x[%[[ROW]], %[[COL]]]
+// CHECK-NEXT:        memref.store %[[V]], %y[%[[ROW]], %[[COL]]]
+// CHECK-NEXT:        memref.store %[[I]], %z[%[[I]]]
+// CHECK-NEXT:      }
+// CHECK:         } {disc.schedule = "loop"}
+
+// -----
+
+// Three coordinates: rows are those of the first two. Another shape's coordinates are computed from the number of the element.
+func.func @planes(%x: memref<?x3x?xf32, "gpu">, %y: memref<?x6xf32, "gpu">, %b: index, %s: index, %m: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+      %d:3 = affine.delinearize_index %i into (%b, 3, %s) : index, index, index
+      %e:2 = affine.delinearize_index %i into (%m, 6) : index, index
+      %v = memref.load %x[%d#0, %d#1, %d#2] : memref<?x3x?xf32, "gpu">
+      memref.store %v, %y[%e#0, %e#1] : memref<?x6xf32, "gpu">
+      scf.reduce
+    } {disc.schedule = "loop"}
+    lmhlo.terminator
+  }) {fusion_name = "k"} : () -> ()
+  return
+}
+// CHECK-LABEL: @planes
+// CHECK:         scf.parallel (%[[ROW:[a-z]+]], %{{.*}})
+// CHECK-NEXT:      arith.constant 0 : index
+// CHECK-NEXT:      arith.constant 1 : index
+// CHECK-NEXT:      %[[P:.*]]:2 = affine.delinearize_index %[[ROW]] into (%b, 3)
+// CHECK-NEXT:      %[[START:.*]] = arith.muli %[[ROW]], %s : index
+// CHECK-NEXT:      scf.for %[[COL:.*]] = %{{.*}} to %s step
+// CHECK-NEXT:        %[[I:.*]] = arith.addi %[[START]], %[[COL]] : index
+// CHECK-NEXT:        %[[E:.*]]:2 = affine.delinearize_index %[[I]] into (%m, 6)
+// CHECK-NEXT:        %[[V:.*]] = memref.load %x[%[[P]]#0, %[[P]]#1, %[[COL]]]
+// CHECK-NEXT:        memref.store %[[V]], %y[%[[E]]#0, %[[E]]#1]
+
+// -----
+
+// No coordinates: one loop, whose blocks are single threads.
+func.func @vector(%x: memref<?xf32, "gpu">, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+      %v = memref.load %x[%i] : memref<?xf32, "gpu">
+      memref.store %v, %x[%i] : memref<?xf32, "gpu">
+      scf.reduce
+    } {disc.schedule = "loop"}
+    lmhlo.terminator
+  }) {fusion_name = "k"} : () -> ()
+  return
+}
+// CHECK-LABEL: @vector
+// CHECK:         %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-NEXT:    %[[ONE:.*]] = arith.constant 1 : index
+// CHECK:         scf.parallel (%[[I:.*]], %{{.*}}) = (%[[ZERO]], %[[ZERO]]) to (%n, %[[ONE]]) step (%[[ONE]], %[[ONE]]) {
+// CHECK-NEXT:      %[[V:.*]] = memref.load %x[%[[I]]]
+// CHECK-NEXT:      memref.store %[[V]], %x[%[[I]]]
+// CHECK-NEXT:      scf.reduce

@@ -1,0 +1,159 @@
+"""Programs with unknown sizes as machine code of this CPU: recorded values of JAX, NumPy's values at borders, and who computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from runtime.programs_table import programs
+
+from xla_emitters.errors import UsageError
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+pytest.importorskip("llvmlite")
+
+Array = np.ndarray[Any, Any]
+NAMES = ("layer", "masked_softmax", "cross_entropy", "half_norm", "bfloat_softmax", "gather_rows", "loop", "random")
+
+
+@pytest.fixture(autouse=True)
+def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CPU, "llvm")
+
+
+def compiled(text: str) -> DynamicProgram:
+    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_the_values_that_jax_gave(name: str) -> None:
+    program = programs()[name]
+    found = program.compiled()
+    assert max(program.differences(found)) <= program.case.tolerance
+    assert found.cpu.name == "llvm"
+
+
+# ------------------------------------------------------------------------------------------------------------ reductions
+
+REDUCE = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>) -> tensor<?x{t}> {{
+  %zero = stablehlo.constant dense<{start}> : tensor<{t}>
+  %y = stablehlo.reduce(%x init: %zero) applies stablehlo.{op} across dimensions = [{dim}] : (tensor<?x?x{t}>, tensor<{t}>) -> tensor<?x{t}>
+  return %y : tensor<?x{t}> }} }}"""
+SHAPES = ((0, 3), (3, 0), (1, 1), (5, 31), (7, 256), (3, 257), (1025, 4), (2049, 300), (2, 70001))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_sums_of_integers_count_each_element_and_the_initial_value_once(dim: int) -> None:
+    program = compiled(REDUCE.format(t="i32", op="add", start=5, dim=dim))
+    for shape in SHAPES:
+        x = np.random.default_rng(0).integers(-1000, 1000, shape, np.int32)
+        np.testing.assert_array_equal(program(x), x.sum(dim, dtype=np.int32) + 5)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_sums_of_f16_are_held_in_f32(dim: int) -> None:
+    program = compiled(REDUCE.format(t="f16", op="add", start="0.0", dim=dim))
+    x = np.ones((4100, 4100), np.float16)
+    np.testing.assert_array_equal(program(x), np.full(4100, 4100, np.float16))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_maximum_keeps_nan_and_is_the_initial_value_of_nothing(dim: int) -> None:
+    program = compiled(REDUCE.format(t="f32", op="maximum", start="0xFF800000", dim=dim))
+    x = np.random.default_rng(0).standard_normal((70, 600)).astype(np.float32)
+    x[3, 5] = np.nan
+    np.testing.assert_array_equal(program(x), x.max(dim))
+    empty = np.zeros((0, 4) if dim == 0 else (4, 0), np.float32)
+    np.testing.assert_array_equal(program(empty), np.full(4, -np.inf, np.float32))
+
+
+# -------------------------------------------------------------------------------------------------------------- elements
+
+ELEMENT = """module @m {{ func.func public @main(%x: tensor<?x{t}>) -> tensor<?x{to}> {{
+  %y = stablehlo.{op} %x : {types}
+  return %y : tensor<?x{to}> }} }}"""
+
+
+def unary(op: str, element: str = "f32") -> DynamicProgram:
+    return compiled(ELEMENT.format(op=op, t=element, to=element, types=f"tensor<?x{element}>"))
+
+
+@pytest.mark.parametrize(("op", "exact"), [("exponential", np.exp), ("log", np.log)])
+def test_exp_and_log_are_within_two_units_of_the_last_place(op: str, exact: Any) -> None:
+    x = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = exact(x.astype(np.float64))
+        rounded = wanted.astype(np.float32)
+        unit = np.spacing(np.abs(rounded)).astype(np.float64)
+    found = unary(op)(x)
+    special = ~np.isfinite(rounded)
+    np.testing.assert_array_equal(found[special], rounded[special])
+    assert (np.abs(found[~special] - wanted[~special]) / unit[~special]).max() <= 2
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize("source", ["f32", "f64", "i64"])
+def test_halves_are_rounded_once(source: str, element: str) -> None:
+    types = f"(tensor<?x{source}>) -> tensor<?x{element}>"
+    program = compiled(ELEMENT.format(op="convert", t=source, to=element, types=types))
+    held = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else np.float16)
+    halves = np.arange(0x7000, dtype=np.uint16).view(held).astype(np.float64)
+    halves = np.unique(halves[np.isfinite(halves)])
+    middles = (halves[1:] + halves[:-1]) / 2  # ties, and what is just beside them
+    if source == "i64":
+        x = np.unique(np.abs(middles[np.abs(middles) < 2.0**40]).astype(np.int64))
+    else:
+        x = np.concatenate([middles, middles * (1 + 2.0**-22), middles * (1 - 2.0**-22)]).astype(
+            {"f32": np.float32, "f64": np.float64}[source]
+        )
+    places = np.searchsorted(halves, x.astype(np.float64))
+    below, above = halves[np.maximum(places - 1, 0)], halves[np.minimum(places, len(halves) - 1)]
+    found = program(x).astype(np.float64)
+    wide = x.astype(np.float64)
+    inside = wide < halves[-1]
+    nearest = np.minimum(np.abs(wide - below), np.abs(above - wide))
+    assert (np.abs(found - wide) == nearest)[inside].all()
+    ties = inside & (np.abs(wide - below) == np.abs(above - wide)) & (below != above)
+    bits = program(x).view(np.uint16)
+    assert ties.any()
+    assert (bits[ties] % 2 == 0).all()
+
+
+def test_large_arrays_are_shared_by_threads() -> None:
+    program = unary("negate")
+    x = np.random.default_rng(0).standard_normal(3_000_001).astype(np.float32)
+    np.testing.assert_array_equal(program(x), -x)
+
+
+def test_an_argument_may_begin_anywhere() -> None:
+    x = np.arange(1001, dtype=np.float32)[1:]
+    np.testing.assert_array_equal(unary("negate")(x), -x)
+
+
+# --------------------------------------------------------------------------------------------------------------- choices
+
+
+def test_numpy_computes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CPU, "numpy")
+    program = unary("negate")
+    assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
+    assert program.cpu.name == "numpy"
+
+
+def test_numpy_computes_where_llvmlite_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CPU, "auto")
+    monkeypatch.setattr("xla_emitters.pipelines.program_host.is_installed", lambda: False)
+    program = unary("negate")
+    assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
+    assert (program.cpu.name, program.cpu.reason) == ("numpy", "llvmlite is not installed")
+
+
+def test_another_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CPU, "gcc")
+    with pytest.raises(UsageError, match="XLA_EMITTERS_CPU is 'gcc'"):
+        unary("negate")(np.ones(3, np.float32))

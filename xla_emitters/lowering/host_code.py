@@ -1,0 +1,121 @@
+"""Kernels in the LLVM dialect as machine code of this machine, in this process: by llvmlite.
+
+    code = HostCode(module)                      O3 for this CPU, with all its vector instructions
+    code.address("main_kLoop_add_0")             of a function: pointers, numbers, begin, end, scratch
+
+What kernels call is in `host_functions`, or in the C library. Code is kept by its text: a program that is compiled again finds it.
+Source: llvmlite 0.50, "LLVM binding layer".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.errors import ToolError
+from xla_emitters.lowering.host_functions import definition
+from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
+
+STAGE = "cpu"
+
+
+def is_installed() -> bool:
+    """Whether llvmlite can be imported."""
+    return find_spec("llvmlite") is not None
+
+
+def describe_cpu() -> str:
+    """LLVM's name of this CPU. raises ToolError where llvmlite is not installed"""
+    binding, _ = _machine()
+    return binding.get_host_cpu_name()
+
+
+def host_ir(module: ModuleOp) -> str:
+    """The module as LLVM IR, with what it calls. raises Unsupported for a function that no CPU has here"""
+    copy = module.clone()
+    definitions = list[str]()
+    for op in list(copy.ops):
+        if isinstance(op, llvm.FuncOp) and not op.body.blocks:
+            definitions.append(definition(op))
+            op.detach()
+            op.erase(safe_erase=False)
+    seen = dict.fromkeys(line for text in definitions for line in text.splitlines() if line.startswith("declare "))
+    bodies = ("\n".join(line for line in text.splitlines() if not line.startswith("declare ")) for text in definitions)
+    return "\n\n".join((print_llvm_ir(copy), *seen, *bodies)) + "\n"
+
+
+class HostCode:
+    """See the file's head.
+
+    text    LLVM IR
+    raises  ToolError where llvmlite is not installed, or LLVM refuses the text
+    """
+
+    def __init__(self, text: str) -> None:
+        self._engine = _compiled(text)
+
+    def address(self, name: str) -> int:
+        """Where a function begins."""
+        return self._engine.get_function_address(name)
+
+
+_CODE = dict[str, Any]()
+_LOCK = Lock()
+
+
+def _compiled(text: str) -> Any:
+    with _LOCK:
+        if text not in _CODE:
+            _CODE[text] = _engine(text)
+        return _CODE[text]
+
+
+@cache
+def _machine() -> tuple[Any, Callable[[], Any]]:
+    """llvmlite's binding, and what makes a machine for this CPU."""
+    try:
+        binding: Any = import_module("llvmlite.binding")
+    except ImportError as error:
+        raise ToolError("llvmlite is not installed", stage=STAGE, help="pip install 'xla-emitters[llvm]'") from error
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    if (library := ctypes.util.find_library("m")) is not None:
+        binding.load_library_permanently(library)
+    target = binding.Target.from_default_triple()
+    cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    return binding, lambda: target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+
+
+def _engine(text: str) -> Any:
+    binding, make = _machine()
+    machine = make()
+    try:
+        module = binding.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise ToolError(f"LLVM refuses the kernels: {error}", stage=STAGE) from error
+    module.triple, module.data_layout = binding.get_process_triple(), str(machine.target_data)
+    for function in module.functions:
+        if function.is_declaration and not function.name.startswith("llvm."):
+            # LLVM would end the process where it cannot find one.
+            if not binding.address_of_symbol(function.name):
+                raise ToolError(f"the C library has no function '{function.name}'", stage=STAGE)
+    if " half " in text and binding.get_host_cpu_features().get("f16c", True) is False:
+        raise ToolError("this CPU converts no f16: LLVM would call functions that are in no library", stage=STAGE)
+    tuning = binding.create_pipeline_tuning_options(3)
+    tuning.loop_interleaving = tuning.loop_unrolling = True
+    tuning.loop_vectorization = tuning.slp_vectorization = True
+    builder = binding.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine

@@ -1,0 +1,129 @@
+"""A program with unknown sizes on the CPU: fusions as machine code of this machine.
+
+    road = HostRoad(fused, options)              buffers and fusions, as the stage `fused` leaves them
+    road.run(arrays)                             host program in Python, kernels by LLVM
+
+The passes are those of the road of kernels; a block is one thread, and a kernel runs a range of its blocks. All kernels are one module.
+
+`XLA_EMITTERS_CPU` says what computes a program: `llvm`, or `numpy`, or `auto`, which is LLVM where llvmlite is installed and every fusion
+of the program has code for a CPU. Kernels do not check sizes; a program with sizes that nothing proves equal is computed by NumPy, which
+does.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.errors import ToolError, Unsupported, UsageError
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.python_program import python_program
+from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HOST
+from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.merge import merge_modules
+from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
+from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.sizes import Sizes
+
+ADDED = 3
+"""Parameters behind those of a kernel: the range of blocks, and memory of a block."""
+
+
+CPU = "XLA_EMITTERS_CPU"
+AUTO, LLVM, NUMPY = WAYS = ("auto", "llvm", "numpy")
+
+
+@dataclass(frozen=True)
+class CpuWay:
+    """What computes a program on the CPU.
+
+    name    "llvm" or "numpy"
+    reason  why
+    road    of LLVM
+    """
+
+    name: str
+    reason: str
+    road: HostRoad | None = field(default=None, repr=False, compare=False)
+
+
+def asked_way() -> str:
+    """What `XLA_EMITTERS_CPU` says. raises UsageError for what is no way"""
+    asked = os.environ.get(CPU) or AUTO
+    if asked not in WAYS:
+        raise UsageError(f"{CPU} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
+    return asked
+
+
+def choose_way(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuWay:
+    """What computes a program, from the stage `fused`.
+
+    raises  UsageError as `asked_way`; where `llvm` is asked for, Unsupported and ToolError that say why it cannot be
+    """
+    asked = asked_way()
+    if asked == NUMPY:
+        return CpuWay(NUMPY, f"{CPU} says so")
+    if asked == AUTO and not is_installed():
+        return CpuWay(NUMPY, "llvmlite is not installed")
+    try:
+        if sizes.unresolved:
+            why = "nothing proves that some of its sizes are equal, and kernels do not check it"
+            raise Unsupported(f"{name} cannot be computed by LLVM: {why}", stage=STAGE, help=f"{CPU}=numpy")
+        road = HostRoad(name, fused, options)
+        if asked == AUTO:
+            _ = road.loaded  # what LLVM cannot compile for this machine, NumPy computes
+    except (ToolError, Unsupported) as error:
+        if asked == LLVM:
+            raise
+        return CpuWay(NUMPY, error.message)
+    return CpuWay(LLVM, f"{CPU} says so" if asked == LLVM else "llvmlite is installed", road)
+
+
+class HostRoad:
+    """See the file's head.
+
+    fused   the module at the stage `fused`, which is left as it was
+    raises  Unsupported for what no kernel computes, or is not on a CPU
+    """
+
+    def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
+        recorder = Recorder(name, "none", options.verify, None)
+        context, self.host = make_context(), fused.clone()
+        for row in (*CPU_LOOPS, *PROGRAM_HOST):
+            recorder.run(row.make(options), row.stage, context, self.host)
+        modules = list[ModuleOp]()
+        for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
+            module = ModuleOp([found.clone()])
+            for row in CPU_KERNEL:
+                recorder.run(row.make(options), row.stage, context, module)
+            modules.append(module)
+        self.module = merge_modules(modules)[0] if modules else ModuleOp([])
+        self.parameters = dict[str, list[str]]()
+        for function in self.module.ops:
+            if isinstance(function, llvm.FuncOp) and function.body.blocks:
+                types = list(map(type_text, function.function_type.inputs))
+                self.parameters[function.sym_name.data] = types[:-ADDED]
+                if unknown := set(types) - set(C_TYPES):
+                    raise refusal("cpu", function, f"a parameter of type {min(unknown)}")
+
+    @cached_property
+    def ir(self) -> str:
+        """All kernels as LLVM IR, before LLVM's own passes."""
+        return host_ir(self.module)
+
+    @cached_property
+    def loaded(self) -> LoadedProgram:
+        """The host program with its context and kernels. raises ToolError as `HostCode`"""
+        made = python_program(self.host)
+        kernels = HostKernels(self.parameters, HostCode(self.ir).address) if self.parameters else None
+        return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(self.host)), kernels)

@@ -1,0 +1,114 @@
+"""Kernels of a program as machine code of this CPU: a launch calls a function for ranges of its blocks.
+
+    kernels = HostKernels(parameters, address_of)
+    kernels.launch("main_kLoop_add_0", (1200, 1, 1), (1, 1, 1), 0, [x, y, 1200])        k(x, y, 1200, 0, 1200, scratch)
+
+A function takes pointers and numbers, then the first block and the one behind the last, then memory for one block. Where the arrays are
+large, threads take ranges of blocks: while such a function runs, others can.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+from xla_emitters.runtime.ral.context import Kernels
+
+SHARED_WORK = 1 << 20
+"""Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
+ALIGNMENT = 64
+C_TYPES: Mapping[str, type[Any]] = {
+    "ptr": ctypes.c_void_p,
+    "i1": ctypes.c_uint8,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+}
+"""How LLVM names a parameter's type -> how it is passed."""
+
+
+class HostKernels(Kernels):
+    """Kernels by name.
+
+    parameters  of each kernel, the types as LLVM names them, without the last three
+    address_of  where the code of a kernel begins
+    """
+
+    def __init__(self, parameters: Mapping[str, Sequence[str]], address_of: Callable[[str], int]) -> None:
+        self._parameters = parameters
+        self._address_of = address_of
+        self._ready = dict[str, Callable[..., None]]()
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        function = self._ready.get(name) or self._make(name)
+        kept, values, total = list[Array](), list[Any](), 0
+        for value in arguments:
+            if isinstance(value, np.ndarray):
+                array = cast(Array, value)
+                address = array.__array_interface__["data"][0]
+                if address % 16:
+                    array = _aligned(array)
+                    kept.append(array)
+                    address = array.ctypes.data
+                values.append(address)
+                total += array.nbytes
+            else:
+                values.append(value)
+        count = grid[0]
+        parts = min(count, _thread_count(), total // SHARED_WORK + 1)
+        if parts < 2:
+            return _run(function, values, 0, count, shared_bytes)
+        ends = [count * part // parts for part in range(parts + 1)]
+        waiting = [
+            _pool().submit(_run, function, values, first, last, shared_bytes) for first, last in pairwise(ends[1:])
+        ]
+        _run(function, values, 0, ends[1], shared_bytes)
+        for other in waiting:
+            other.result()
+        return None
+
+    def _make(self, name: str) -> Callable[..., None]:
+        types = [C_TYPES[ir_type] for ir_type in self._parameters[name]]
+        added = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+        made = self._ready[name] = ctypes.CFUNCTYPE(None, *types, *added)(self._address_of(name))
+        return made
+
+
+def _run(function: Callable[..., None], values: Sequence[Any], first: int, last: int, scratch_bytes: int) -> None:
+    if not scratch_bytes:
+        return function(*values, first, last, None)
+    memory = np.empty(scratch_bytes + ALIGNMENT, np.uint8)
+    address = memory.ctypes.data
+    return function(*values, first, last, address + -address % ALIGNMENT)
+
+
+def _aligned(array: Array) -> Array:
+    """A copy that begins where kernels expect it. Only arguments are copied, which no kernel writes: the runtime's own are aligned."""
+    return array.copy()
+
+
+def _thread_count() -> int:
+    return os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, _thread_count() - 1), "xla-emitters")
