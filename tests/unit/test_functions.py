@@ -34,6 +34,10 @@ NAMED_ELSEWHERE = {
     "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
     "graph/disc_loop_invariant.py": {"divide", "remainder"},
     "sizes/numbers.py": {"abs", "divide", "remainder"},
+    # What a CPU has an instruction for, and what is written out for it.
+    "lowering/host_functions.py": set(
+        "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
+    ),
     # A machine instruction.
     "lowering/sass_lines.py": {"fma"},
     # LLVM's own names of conversions and of an intrinsic on integers.
