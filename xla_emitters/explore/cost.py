@@ -97,7 +97,7 @@ def cost(
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; Unsupported for programs with unknown sizes
     """
     if isinstance(source, DynamicProgram):
-        raise Unsupported(f"{source.name} is a program: no kernels are made of programs yet", stage="cost")
+        raise Unsupported(f"{source.name} is a program: kernels for unknown sizes are not priced yet", stage="cost")
     if not targets:
         raise UsageError("no target is given", stage="cost")
     if isinstance(source, Program):

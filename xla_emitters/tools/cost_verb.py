@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     source = read_source(options.file)
     if program_text(source):
         raise Unsupported(
-            f"{options.file} is a program in StableHLO: no kernels are made of programs yet, so there is nothing to price",
+            f"{options.file} is a program in StableHLO: kernels for unknown sizes are not priced yet",
             stage="cost",
             help=f"what XLA makes of it: xla-emitters optimize {options.file} -o module.hlo, then cost module.hlo",
         )

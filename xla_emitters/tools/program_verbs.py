@@ -354,8 +354,9 @@ def _run_once(
     specs = result_specs(program, results)
     said: list[str] = [f"r{number} = {spec}" for number, spec in enumerate(specs)]
     sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
-    way = f" by {program.cpu.name}" if options.stage is None else ""
-    said.append(f"ran on the CPU{way} at stage {program.stage}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
+    # Without a stage the fusions are run by LLVM or NumPy, not the code that is for a GPU.
+    way = f"by {program.cpu.name}" if options.stage is None else f"at stage {program.stage}"
+    said.append(f"ran on the CPU {way}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
     if target:
         try:
             save_arrays(stream if target == "-" else target, "r", results, specs)
