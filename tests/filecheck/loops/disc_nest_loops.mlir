@@ -74,7 +74,8 @@ func.func @vector(%x: memref<?xf32, "gpu">, %n: index) {
   return
 }
 // CHECK-LABEL: @vector
-// CHECK:         %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK:         %c1 = arith.constant 1 : index
+// CHECK-NEXT:    %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK-NEXT:    %[[ONE:.*]] = arith.constant 1 : index
 // CHECK:         scf.parallel (%[[I:.*]], %{{.*}}) = (%[[ZERO]], %[[ZERO]]) to (%n, %[[ONE]]) step (%[[ONE]], %[[ONE]]) {
 // CHECK-NEXT:      %[[V:.*]] = memref.load %x[%[[I]]]

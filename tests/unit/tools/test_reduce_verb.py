@@ -109,7 +109,14 @@ def test_ctrl_c_writes_the_best_so_far(gelu: Path, tmp_path: Path) -> None:
     small, count = tmp_path / "small.hlo", tmp_path / "count"
     command = f"grep -q 'tanh(' {{}} || exit 1; echo >> '{count}'; [ $(wc -l < '{count}') -lt 12 ] || sleep 60"
     words = ["-m", "xla_emitters.tools.main", "reduce", str(gelu), "--keep", command, "-o", str(small)]
-    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # A shell ignores Ctrl-C in what it runs in the background, and so would all that comes from it.
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (count.exists() and len(count.read_text()) >= 12):
         time.sleep(0.05)
