@@ -58,6 +58,8 @@ class Plugin:
 
 _registered: list[Plugin] = []
 _loaded: set[str] = set()
+_failed: list[XlaEmittersError] = []
+"""What stopped `load`: nothing is compiled without a plugin that somebody installed, at the second try either."""
 
 
 def registered() -> tuple[Plugin, ...]:
@@ -123,13 +125,18 @@ def _package_of(file: Path) -> Iterator[Path]:
 
 def load() -> None:
     """Calls the entry points of the group `xla_emitters.plugins`, once. raises PluginError for one that fails"""
-    for point, value in _values_of(PLUGINS):
-        if not callable(value):
-            raise PluginError(
-                f"plugin '{point.name}': {point.value} is no function", stage="plugins", help='name = "module:function"'
-            )
-        with blamed(value, f"plugin '{point.name}'"):
-            value()
+    if _failed:
+        raise _failed[0]
+    try:
+        for point, value in _values_of(PLUGINS):
+            if not callable(value):
+                said = f"plugin '{point.name}': {point.value} is no function"
+                raise PluginError(said, stage="plugins", help='name = "module:function"')
+            with blamed(value, f"plugin '{point.name}'"):
+                value()
+    except XlaEmittersError as error:
+        _failed.append(error)
+        raise
 
 
 def functions_of_entry_points() -> Iterator[tuple[Any, Path | None]]:

@@ -15,7 +15,7 @@ from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
-pytest.importorskip("llvmlite")
+pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
 NAMES = ("layer", "masked_softmax", "cross_entropy", "half_norm", "bfloat_softmax", "gather_rows", "loop", "random")

@@ -26,7 +26,7 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HOST
+from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, rows_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
@@ -99,7 +99,7 @@ class HostRoad:
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()
-        for row in (*CPU_LOOPS, *PROGRAM_HOST):
+        for row in (*CPU_LOOPS, *rows_of("program-host")):
             recorder.run(row.make(options), row.stage, context, self.host)
         modules = list[ModuleOp]()
         for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
