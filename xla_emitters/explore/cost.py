@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.emitters.partitioner import sanitize
@@ -88,12 +89,14 @@ def cost(
     fusion: str | None = None,
     hero_rules: str = "current",
     triton: str = "split",
+    pipeline: tuple[ModulePass, ...] | None = None,
 ) -> CostReport:
     """The cost of every kernel.
 
     source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program: what it was compiled from is used
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
+    hero_rules, triton, pipeline  as in `CompileOptions`
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; Unsupported for programs with unknown sizes
     """
     if isinstance(source, DynamicProgram):
@@ -104,7 +107,9 @@ def cost(
         source, fusion = source.hlo, fusion or source.fusion
     module = source if isinstance(source, ModuleOp) else read_module(source)
     options = [
-        CompileOptions(target=target, fusion=fusion, hero_rules=hero_rules, triton=triton, record="none")  # pyright: ignore
+        CompileOptions(
+            target=target, fusion=fusion, hero_rules=hero_rules, triton=triton, record="none", pipeline=pipeline
+        )
         for target in targets
     ]
     found = [_cost_of(module, each) for each in options]

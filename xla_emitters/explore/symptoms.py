@@ -47,6 +47,7 @@ class Wrong:
                 target=self.options.target,
                 hero_rules=self.options.hero_rules,
                 triton=self.options.triton,
+                pipeline=self.options.pipeline,
                 stages=self.stage,
                 blocks=self.blocks,
                 seed=self.seed,
@@ -68,6 +69,7 @@ def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0)
         target=options.target,
         hero_rules=options.hero_rules,
         triton=options.triton,
+        pipeline=options.pipeline,
         blocks=blocks,
         seed=seed,
     )

@@ -27,6 +27,7 @@ from xla_emitters.tools.common import (
     arrays_source,
     counted,
     max_iterations,
+    pipeline_asked,
     read_source,
     refuse_second_reader,
 )
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
             fusion=options.fusion,
             hero_rules=options.hero_rules,
             triton=options.triton,
+            pipeline=pipeline_asked(options),
             blocks=options.blocks,
             sanitize=options.sanitize,
             inputs=arrays_source(options.inputs),

@@ -14,6 +14,8 @@ from xla_emitters.errors import ParseError, UsageError
 from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
     from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pipelines.programs import DynamicProgram
@@ -67,22 +69,26 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
     """The values of `add_input` and `add_compilation`."""
     from xla_emitters.pipelines.options import CompileOptions
 
-    pipeline = None
-    if options.pipeline is not None:
-        from xla_emitters.tools.pass_list import pipeline_of
-
-        text = options.pipeline
-        # A list that is so long is the name of no file, and the system would say so.
-        if len(text) < 256 and Path(text).is_file():
-            text = decoded(Path(text).read_bytes(), text)
-        pipeline = pipeline_of(text)
     return CompileOptions(
         target=options.target,
         fusion=options.fusion,
         hero_rules=options.hero_rules,
         triton=options.triton,
-        pipeline=pipeline,
+        pipeline=pipeline_asked(options),
     )
+
+
+def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:
+    """The passes of `--pipeline`; None where it was not given. raises UsageError, ParseError"""
+    if options.pipeline is None:
+        return None
+    from xla_emitters.tools.pass_list import pipeline_of
+
+    text = options.pipeline
+    # A list that is so long is the name of no file, and the system would say so.
+    if len(text) < 256 and Path(text).is_file():
+        text = decoded(Path(text).read_bytes(), text)
+    return pipeline_of(text)
 
 
 def add_keep_going(parser: argparse.ArgumentParser) -> None:

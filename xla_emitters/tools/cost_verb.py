@@ -7,7 +7,7 @@ import json
 import sys
 
 from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
-from xla_emitters.tools.common import add_compilation, add_input, read_source
+from xla_emitters.tools.common import add_compilation, add_input, pipeline_asked, read_source
 from xla_emitters.tools.program_verbs import program_text
 from xla_emitters.tools.terminal import progress
 
@@ -58,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
             fusion=options.fusion,
             hero_rules=options.hero_rules,
             triton=options.triton,
+            pipeline=pipeline_asked(options),
         )
     print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.tools.common import add_compilation, add_file, counted, read_source, write_file
+from xla_emitters.tools.common import add_compilation, add_file, counted, pipeline_asked, read_source, write_file
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.program_verbs import program_text
 from xla_emitters.tools.workers import isolated
@@ -86,7 +86,12 @@ def run(options: argparse.Namespace) -> int:
             help="stablehlo-reduce, or mlir-reduce of LLVM, shrink StableHLO",
         )
     text, _ = read_text(source)
-    compiling = CompileOptions(target=options.target, hero_rules=options.hero_rules, triton=options.triton)
+    compiling = CompileOptions(
+        target=options.target,
+        hero_rules=options.hero_rules,
+        triton=options.triton,
+        pipeline=pipeline_asked(options),
+    )
     best = _Best(text)
     try:
         keep, near = _keep(options, text, compiling)

@@ -64,7 +64,14 @@ def run(options: argparse.Namespace) -> int:
     costs = None
     if how.stage == "sass":
         with progress(f"pricing {options.file}"):
-            priced = cost(module, targets=[how.target], fusion=how.fusion, hero_rules=how.hero_rules, triton=how.triton)
+            priced = cost(
+                module,
+                targets=[how.target],
+                fusion=how.fusion,
+                hero_rules=how.hero_rules,
+                triton=how.triton,
+                pipeline=how.pipeline,
+            )
         costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
     _write(options.output, page_html(program_data(program, chunks, verdict=verdict, costs=costs), chunks.texts))
     return print_left_out(left_out)
