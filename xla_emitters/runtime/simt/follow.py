@@ -90,12 +90,14 @@ def _numbers(value: Any, machine: Machine, lane: tuple[int, int]) -> Sequence[Nu
         case tuple():
             return [number for part in cast("tuple[Any, ...]", value) for number in _numbers(part, machine, lane)]
         case np.ndarray():
-            number: Any = np.broadcast_to(cast(Array, value), machine.shape)[lane]
+            array = cast(Array, value)
         case _:
             return ()
-    if "float" in number.dtype.name:
+    # The array has the type: integers above 64 bits are Python's, which have none.
+    number: Any = np.broadcast_to(array, machine.shape)[lane]
+    if "float" in array.dtype.name:
         return (float(number),)
-    return (complex(number),) if number.dtype.kind == "c" else (int(number),)
+    return (complex(number),) if array.dtype.kind == "c" else (int(number),)
 
 
 @dataclass
