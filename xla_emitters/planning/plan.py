@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.types import is_array, leaf_types, type_text
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_one_kernel, run_by
 from xla_emitters.fusions.view import view_of
@@ -54,12 +55,16 @@ class ProgramPlan:
 def plan_program(module: ModuleOp) -> ProgramPlan:
     """The plan for a module.
 
-    raises   Unsupported for instructions that no step is for, and for parameters that are tuples
+    raises   Unsupported for instructions that no step is for, for parameters that are tuples, and for what is no array
     """
     entry = entry_of(module)
     for parameter in entry.parameters:
         if isinstance(parameter.result.type, TupleType):
             raise parameter.unsupported("no buffer for a tuple")
+    for op in (*entry.parameters, entry.root.owner):
+        assert isinstance(op, HloOp)
+        if without := [leaf for leaf in leaf_types(op.result.type) if not is_array(leaf)]:
+            raise op.unsupported(f"no buffer for {type_text(without[0])}")
     planner, results = Planner(), leaf_types(entry.root.type)
     given = [Slot("parameter", parameter.number.value.data) for parameter in entry.parameters]
     wanted = [Slot("result", number) for number in range(len(results))]

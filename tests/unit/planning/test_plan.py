@@ -222,6 +222,12 @@ def test_a_branch_makes_its_results_where_they_are_wanted() -> None:
             "  ROOT a = f32[8] fusion(x), kind=kLoop, calls=one",
             "no buffer for a tuple",
         ),
+        ("  t = token[] parameter(0)\n  ROOT x = f32[8] iota(), iota_dimension=0", r"no buffer for token\[\].*%t"),
+        (
+            "  x = f32[8] parameter(0)\n  t = token[] after-all()\n  u = (token[]) tuple(t)\n"
+            "  ROOT r = (f32[8], (token[])) tuple(x, u)",
+            r"no buffer for token\[\].*%r",
+        ),
     ],
 )
 def test_what_is_refused(entry: str, message: str) -> None:
