@@ -3,6 +3,9 @@
 One fusion, all its elements. Every row is a process of its own, so that its peak memory is its own: inputs are drawn, the kernel is
 compiled as far as the stage, and the IR there is run. `draw` is the drawing of the inputs alone, `reference` their evaluation by NumPy.
 Wall time is the best of `--rounds`, CPU time that round's; memory is the peak resident set of the process, interpreter and arrays included.
+
+`--corpus DIRECTORY` instead: every fusion there at the stages `scf` and `llvm-dialect`, in this process, CPU time of the first run
+and the best of two more. It prints the slowest quarter by time per element, of parameters and results, and the times of all.
 """
 
 from __future__ import annotations
@@ -47,6 +50,43 @@ def measure(file: str, row: str, rounds: int) -> dict[str, float]:
     return {"wall": wall, "cpu": cpu, "bytes": peak_bytes(), "elements": elements}
 
 
+def measure_corpus(directory: Path) -> int:
+    """Prints the slowest quarter."""
+    from xla_emitters.errors import XlaEmittersError
+    from xla_emitters.pipelines.compiler import compile_module, read_module
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.runtime.arrays import random_arrays
+    from xla_emitters.runtime.cpu_launcher import run_program
+
+    found: list[tuple[float, float, float, str]] = []
+    for file in sorted(directory.glob("*/*.hlo")):
+        try:
+            program = compile_module(read_module(file), CompileOptions(stage="llvm-dialect", record="stages"))
+            inputs = random_arrays(program.parameters, 0)
+            times: list[list[float]] = []
+            for stage in ("scf", "llvm-dialect"):
+                times.append([])
+                for _ in range(3):
+                    began = time.process_time()
+                    run_program(program, inputs, stage, most_iterations=100)
+                    times[-1].append(time.process_time() - began)
+        except XlaEmittersError:
+            continue  # Nothing that runs: texts that leave out their data, loops whose drawn bounds are large.
+        elements = sum(spec.elements for spec in (*program.parameters, *program.results))
+        first, again = max(each[0] for each in times), max(min(each[1:]) for each in times)
+        found.append((first / elements, first, again, f"{file.parent.name}/{file.name}"))
+    slowest = sorted(found, reverse=True)[: (len(found) + 3) // 4]
+    rows = [
+        [name, f"{each * 1e9:.1f}", f"{first * 1e3:.1f}", f"{again * 1e3:.1f}"] for each, first, again, name in slowest
+    ]
+    print(header(f"{len(found)} fusions, the slowest quarter by time per element of the first run"))
+    print_table(["", "first, ns an element", "first ms", "again ms"], rows)
+    for title, some in (("slowest quarter", slowest), ("all", found)):
+        first, again = sum(each[1] for each in some), sum(each[2] for each in some)
+        print(f"{title}: {first:.2f} s first, {again:.2f} s again")
+    return 0
+
+
 def peak_bytes() -> int:
     """The most memory that this process had resident (Linux counts in KiB, macOS in bytes)."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -58,7 +98,10 @@ def main() -> int:
     parser.add_argument("file", nargs="?", default="examples/gelu.hlo")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--row", help="measure one row in this process and print it as JSON")
+    parser.add_argument("--corpus", type=Path, help="a directory of directories of HLO files")
     options = parser.parse_args()
+    if options.corpus:
+        return measure_corpus(options.corpus)
     if options.row:
         print(json.dumps(measure(options.file, options.row, options.rounds)))
         return 0

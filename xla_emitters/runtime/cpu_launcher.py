@@ -7,8 +7,10 @@ run_kernel(module, arguments, slots)  one kernel's module in memory; `slots` map
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,8 @@ from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Progr
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, writable_buffer
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.scalar_computations import on_elements
-from xla_emitters.runtime.simt.execute import execute, written_elements
+from xla_emitters.runtime.simt.execute import RULES, Entry, execute, written_elements
+from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.steps import MOST_ITERATIONS, Platform, run_steps
 from xla_emitters.trace import Trace
@@ -59,26 +62,70 @@ def run_program(
         is_whole = stage == "graph" or program.fusion is None
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
         return evaluate(computation, [np.asarray(array) for array in inputs], most_iterations=most_iterations)
-    modules = modules or [parse_ir(_recorded(trace, stage), f"<{stage}>") for trace in program.traces]
-    by_name = {kernel.name: module for kernel, module in zip(program.kernels, modules, strict=True)}
+    if modules:
+        kernels = [*map(ExecutableKernel.of, modules, program.kernels)]
+    else:
+        kernels = recorded_kernels(program, stage)
+    by_name = {kernel.name: code for kernel, code in zip(program.kernels, kernels, strict=True)}
     run_steps(program.steps, Executor(program, slots, by_name, watchers), most_iterations=most_iterations)
     return results_of(program.results, slots)
+
+
+@dataclass(frozen=True)
+class ExecutableKernel:
+    """A kernel's IR, which nobody changes any more; the executor's code of it is made once.
+
+    results  how many of the last arguments are results
+    """
+
+    module: ModuleOp
+    results: int
+
+    @staticmethod
+    def of(module: ModuleOp, kernel: Kernel) -> ExecutableKernel:
+        return ExecutableKernel(module, results_among(kernel.arguments))
+
+    @cached_property
+    def entry(self) -> Entry:
+        return Entry.of(self.module, None, self.results)
+
+    def run(self, arguments: Sequence[Argument], slots: Slots, watchers: Sequence[Watcher] = ()) -> None:
+        """Executes one launch of the kernel, as `run_kernel`."""
+        arrays = arrays_of(arguments, slots)
+        rules = followed(RULES, watchers)
+        entry = self.entry if rules is RULES else Entry.of(self.module, None, self.results, rules)
+        entry.execute(arrays, watchers=watchers)
+        keep_written(arguments, arrays, slots)
+
+
+_recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
+"""By the address of a program that is alive, and the stage."""
+
+
+def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
+    """The kernels at a stage whose IR the traces recorded: read once, kept as long as the program. raises UsageError without that stage."""
+    key = id(program), stage
+    if (found := _recorded_kernels.get(key)) is None:
+        modules = [parse_ir(_recorded(trace, stage), f"<{stage}>") for trace in program.traces]
+        found = _recorded_kernels[key] = [*map(ExecutableKernel.of, modules, program.kernels)]
+        weakref.finalize(program, _recorded_kernels.pop, key)
+    return found
 
 
 @dataclass(frozen=True)
 class Executor(Platform):
     """The CPU: kernels are executed, arrays are NumPy's.
 
-    modules  the IR of each kernel, by its name
+    kernels  the code of each kernel, by its name
     """
 
     program: Program
     slots: Slots
-    modules: Mapping[str, ModuleOp]
+    kernels: Mapping[str, ExecutableKernel]
     watchers: Callable[[Kernel], Sequence[Watcher]]
 
     def launch(self, kernel: Kernel) -> None:
-        run_kernel(self.modules[kernel.name], kernel.arguments, self.slots, watchers=self.watchers(kernel))
+        self.kernels[kernel.name].run(kernel.arguments, self.slots, watchers=self.watchers(kernel))
 
     def call(self, call: LibraryCall) -> None:
         operands = [from_buffer(buffer_in(self.slots, operand.slot), operand.array) for operand in call.operands]
@@ -150,6 +197,25 @@ def run_kernel(
     blocks   linear numbers of the blocks to run; None: all
     returns  with `blocks`, for each written slot a flat bool array: which elements of its buffer were written; else None
     """
+    arrays, results = arrays_of(kernel_arguments, slots), results_among(kernel_arguments)
+    written = None
+    if blocks is None:
+        execute(module, arrays, results=results, watchers=watchers)
+    else:
+        touched = written_elements(module, arrays, blocks=blocks, results=results, watchers=watchers)
+        of_results = zip(kernel_arguments[-results:], touched, strict=True)
+        written = {(argument.kind, argument.index): part for argument, part in of_results}
+    keep_written(kernel_arguments, arrays, slots)
+    return written
+
+
+def results_among(kernel_arguments: Sequence[Argument]) -> int:
+    """How many of the last arguments are results, each with its own buffer. A parameter that shares a result's buffer is `written` too."""
+    return len({argument.slice_index for argument in kernel_arguments if argument.written})
+
+
+def arrays_of(kernel_arguments: Sequence[Argument], slots: Slots) -> list[Array]:
+    """What a launch gets: the buffers that it reads, and copies of those that it writes."""
     fresh: dict[int, Array] = {}
     arrays: list[Array] = []
     for argument in kernel_arguments:
@@ -158,18 +224,14 @@ def run_kernel(
             shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
             fresh[argument.slice_index] = source.copy() if shared else source
         arrays.append(fresh[argument.slice_index])
-    # The results are the last arguments, each with its own buffer. A parameter that shares a result's buffer is `written` too.
-    results = kernel_arguments[-len({argument.slice_index for argument in kernel_arguments if argument.written}) :]
-    written = None
-    if blocks is None:
-        execute(module, arrays, results=len(results), watchers=watchers)
-    else:
-        touched = written_elements(module, arrays, blocks=blocks, results=len(results), watchers=watchers)
-        written = {(argument.kind, argument.index): part for argument, part in zip(results, touched, strict=True)}
+    return arrays
+
+
+def keep_written(kernel_arguments: Sequence[Argument], arrays: Sequence[Array], slots: Slots) -> None:
+    """Puts the buffers that a launch wrote into `slots`."""
     for argument, array in zip(kernel_arguments, arrays, strict=True):
         if argument.written:
             slots[argument.kind, argument.index] = array
-    return written
 
 
 def results_of(specs: Sequence[ArraySpec], slots: Slots) -> list[Array]:

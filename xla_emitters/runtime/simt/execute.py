@@ -57,7 +57,7 @@ from xla_emitters.runtime.simt import (
     xla_gpu_tiles,
 )
 from xla_emitters.runtime.simt import complex as complex_numbers
-from xla_emitters.runtime.simt.code import Compiler, Function, Rules, symbols_of
+from xla_emitters.runtime.simt.code import Compiler, Function, Rules
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
@@ -103,14 +103,8 @@ def execute(
                   ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, a loop
                   that provably never ends (see `rounds`) or has more than `max_rounds` rounds, calls without end
     """
-    with np.errstate(all="ignore"), _deep_calls(module):
-        entry = Entry.of(module, launch, results, followed(RULES, watchers))
-        bound = entry.bind(arguments)
-        for chunk in chunks(entry.launch, blocks, chunk_blocks):
-            entry.run(Memory(entry.launch, chunk, watchers), bound, max_rounds)
-    for argument in bound:
-        argument.unpack()
-    return [argument.array for argument in bound[len(bound) - entry.results :]]
+    entry = Entry.of(module, launch, results, followed(RULES, watchers))
+    return entry.execute(arguments, blocks=blocks, chunk_blocks=chunk_blocks, watchers=watchers, max_rounds=max_rounds)
 
 
 _FRAMES_PER_FUNCTION = 100
@@ -119,10 +113,9 @@ _MOST_FRAMES = 20_000
 
 
 @contextmanager
-def _deep_calls(module: ModuleOp) -> Generator[None]:
-    """Raises Python's recursion limit so far that every function of `module` may call another. raises ExecutionError for deeper calls."""
+def _deep_calls(functions: int) -> Generator[None]:
+    """Raises Python's recursion limit so far that each of so many functions may call another. raises ExecutionError for deeper calls."""
     before = sys.getrecursionlimit()
-    functions = sum(isinstance(op, FunctionOp) for op in symbols_of(module).values())
     sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_FUNCTION * functions, _MOST_FRAMES)))
     try:
         yield
@@ -149,15 +142,8 @@ def written_elements(
 
     returns  per result array a bool array of its shape: True where an element was written
     """
-    entry = Entry.of(module, launch, results)
-    bound = entry.bind(arguments)
-    # Arguments that are one array share its mask: a write through the one is a write of the other.
-    by_array = {id(argument.array): np.zeros(argument.data.size, np.bool_) for argument in bound}
-    touched = [by_array[id(argument.array)] for argument in bound]
-
-    execute(module, arguments, blocks=blocks, results=results, launch=launch, watchers=[Writes(touched), *watchers])
-    flags = [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)]
-    return flags[len(flags) - entry.results :]
+    entry = Entry.of(module, launch, results, followed(RULES, watchers))
+    return entry.written_elements(arguments, blocks=blocks, watchers=watchers)
 
 
 @dataclass
@@ -266,6 +252,7 @@ class Entry:
 
     attributes   one dictionary per argument
     results      how many of the last arguments are results
+    functions    how many functions the module has
     """
 
     op: FunctionOp
@@ -274,12 +261,14 @@ class Entry:
     attributes: tuple[dict[str, Attribute], ...]
     launch: Launch
     results: int
+    functions: int
 
     @staticmethod
     def of(module: ModuleOp, launch: Launch | None, results: int | None, rules: Rules = RULES) -> Entry:
         """The entry of `module`, compiled. raises DataError when there is not exactly one, or it has no launch."""
         compiler = Compiler.of(module, rules)
-        entries = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp) and is_entry(op)]
+        functions = [op for op in compiler.symbols.values() if isinstance(op, FunctionOp)]
+        entries = [op for op in functions if is_entry(op)]
         if len(entries) != 1:
             names = ", ".join(f"@{op.sym_name.data}" for op in entries) or "none"
             raise DataError(
@@ -296,9 +285,39 @@ class Entry:
             results = returned
             while not returned and results < len(types) and INVARIANT not in attributes[-1 - results]:
                 results += 1
-        return Entry(
-            op, compiler.function(op.sym_name.data), types, attributes, launch or launch_of(module, op), results
-        )
+        with _deep_calls(len(functions)):
+            function = compiler.function(op.sym_name.data)
+        return Entry(op, function, types, attributes, launch or launch_of(module, op), results, len(functions))
+
+    def execute(
+        self,
+        arrays: Sequence[Array],
+        *,
+        blocks: Sequence[int] | range | None = None,
+        chunk_blocks: int | None = None,
+        watchers: Sequence[Watcher] = (),
+        max_rounds: int | None = None,
+    ) -> list[Array]:
+        """As the function `execute`."""
+        bound = self.bind(arrays)
+        with np.errstate(all="ignore"), _deep_calls(self.functions):
+            for chunk in chunks(self.launch, blocks, chunk_blocks):
+                self.run(Memory(self.launch, chunk, watchers), bound, max_rounds)
+        for argument in bound:
+            argument.unpack()
+        return [argument.array for argument in bound[len(bound) - self.results :]]
+
+    def written_elements(
+        self, arrays: Sequence[Array], *, blocks: Sequence[int] | range | None = None, watchers: Sequence[Watcher] = ()
+    ) -> list[Array]:
+        """As the function `written_elements`."""
+        bound = self.bind(arrays)
+        # Arguments that are one array share its mask: a write through the one is a write of the other.
+        by_array = {id(argument.array): np.zeros(argument.data.size, np.bool_) for argument in bound}
+        touched = [by_array[id(argument.array)] for argument in bound]
+        self.execute(arrays, blocks=blocks, watchers=[Writes(touched), *watchers])
+        flags = [argument.elements_of(bytes_) for argument, bytes_ in zip(bound, touched, strict=True)]
+        return flags[len(flags) - self.results :]
 
     def bind(self, arrays: Sequence[Array]) -> list[Argument]:
         """The memory of the arguments. raises DataError for an array that does not fit its argument."""
