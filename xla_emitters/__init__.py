@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.optimize import optimize as optimize
     from xla_emitters.functions import register_function as register_function
     from xla_emitters.indexing import IndexingMap as IndexingMap
-    from xla_emitters.pipelines.passes import register_pass as register_pass
+    from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.pipelines.programs import DynamicProgram as DynamicProgram
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
@@ -51,7 +51,7 @@ _HOMES = {
     "register_emitter": "emitters.emit",
     "register_function": "functions",
     "register_library_call": "dialects.hlo.custom_calls",
-    "register_pass": "pipelines.passes",
+    "register_pass": "pipelines.pass_lists",
 }
 __all__ = [
     "DEVICES",

@@ -7,7 +7,7 @@
     [project.entry-points."xla_emitters.functions"]
     hypot = "my_functions:HYPOT"                     a RealFunction: the tables of functions are made when they are first imported
 
-Each room has the call that registers what it uses: `register_emitter` (emitters.emit), `register_pass` (pipelines.passes),
+Each room has the call that registers what it uses: `register_emitter` (emitters.emit), `register_pass` (pipelines.pass_lists),
 `register_device` (device), `register_function` (functions), `register_library_call` (dialects.hlo.custom_calls). Here is what they share:
 the entry points, the files that a cached program depends on, and whose fault an exception is.
 

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.dialects.context import make_context
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM
+from xla_emitters.pipelines.program_passes import PROGRAM
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.stablehlo_text import parse_stablehlo
 

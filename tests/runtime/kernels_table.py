@@ -22,7 +22,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.programs import reference_of
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import ON_KERNELS
+from xla_emitters.pipelines.program_passes import ON_KERNELS
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 

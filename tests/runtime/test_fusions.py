@@ -16,7 +16,7 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM_FUSED, PROGRAM_HOST
+from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, PROGRAM_HOST
 from xla_emitters.pipelines.programs import compile_program, load
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits

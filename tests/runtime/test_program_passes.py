@@ -20,7 +20,7 @@ from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
 from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import PROGRAM_GRAPH
+from xla_emitters.pipelines.program_passes import PROGRAM_GRAPH
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.stablehlo_text import parse_stablehlo

@@ -14,7 +14,7 @@ from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import ON_KERNELS, PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.stablehlo_text import parse_stablehlo

@@ -17,7 +17,8 @@ from xla_emitters.lowering.toolchain import PtxCompiler, start_compile
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL, kernel_rows
+from xla_emitters.pipelines.pass_lists import kernel_rows
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
 from xla_emitters.program import Program
 from xla_emitters.rewrite.recorder import op_counts
 from xla_emitters.rewrite.symbols import symbol_name

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError, Unsupported
-from xla_emitters.pipelines.passes import PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 

@@ -27,7 +27,7 @@ from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.errors import PluginError, Unsupported, UsageError
 from xla_emitters.functions import RealFunction, register_function
 from xla_emitters.library.functions import FUNCTIONS
-from xla_emitters.pipelines import passes
+from xla_emitters.pipelines import pass_lists
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.bundle import Case, write_bundle
 
@@ -39,7 +39,7 @@ NEGATE = "ENTRY f { p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p) }"
 def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test registers is gone after it."""
     monkeypatch.setattr(emit, "HERO_RULES", dict(emit.HERO_RULES))
-    monkeypatch.setattr(passes, "LISTS", dict(passes.LISTS))
+    monkeypatch.setattr(pass_lists, "LISTS", dict(pass_lists.LISTS))
     monkeypatch.setattr(plugins, "_registered", [])
     monkeypatch.setattr("xla_emitters.device._ADDED", {})
     targets, functions = dict(custom_calls._TARGETS), dict(FUNCTIONS)

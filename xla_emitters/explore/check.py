@@ -39,7 +39,8 @@ from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, kernel_rows
+from xla_emitters.pipelines.pass_lists import kernel_rows
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import ArraySpec, Program, Slot
 from xla_emitters.rewrite.recorder import Observer

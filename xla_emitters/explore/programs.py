@@ -21,7 +21,7 @@ from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
 from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import ON_KERNELS, PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage, run_module
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import differing

@@ -37,7 +37,8 @@ from xla_emitters.lowering.toolchain import (
     tools_fingerprint,
 )
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, kernel_rows, line_info, rows_of
+from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program

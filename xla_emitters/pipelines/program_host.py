@@ -26,7 +26,8 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, rows_of
+from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder

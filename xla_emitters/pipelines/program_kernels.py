@@ -31,7 +31,8 @@ from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import FOR_TOOLS, rows_of
+from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.passes import FOR_TOOLS
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants

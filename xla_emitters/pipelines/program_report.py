@@ -26,10 +26,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
-from xla_emitters.pipelines.passes import ON_TENSORS
 from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
+from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.trace import Remark, Trace
 

@@ -1,4 +1,4 @@
-"""Programs with unknown sizes: StableHLO to a host program, straight down the list PROGRAM of `passes.py`.
+"""Programs with unknown sizes: StableHLO to a host program, straight down the list PROGRAM of `program_passes.py`.
 
     parse_stablehlo -> PROGRAM -> python_program -> a function of arrays
 
@@ -35,14 +35,10 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import (
-    ON_KERNELS,
-    PROGRAM_OPS,
-    PROGRAM_STAGES,
-    rows_of,
-)
+from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS, PROGRAM_STAGES
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder

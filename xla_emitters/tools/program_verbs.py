@@ -125,7 +125,7 @@ def compiled(
     """
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.pipelines.passes import PROGRAM_STAGES
+    from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
     from xla_emitters.pipelines.programs import known_stage
 
     chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]

@@ -18,8 +18,10 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.programs import check_passes, compile_text
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import LISTS, ON_KERNELS, PROGRAM_FUSED, Row
+from xla_emitters.pipelines.pass_lists import LISTS
+from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_FUSED
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.tools.main import main

@@ -15,10 +15,11 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ParseError, Unsupported, UsageError
 from xla_emitters.hlo_text import print_hlo
-from xla_emitters.pipelines import passes
+from xla_emitters.pipelines import pass_lists
 from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import KERNEL, STAGES, Row, kernel_rows
+from xla_emitters.pipelines.pass_lists import kernel_rows
+from xla_emitters.pipelines.passes import KERNEL, STAGES, Row
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer
@@ -153,7 +154,7 @@ class Breaking(KernelPass):
 
 
 def test_an_exception_in_a_pass_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(passes.LISTS, "kernel", (Row(lambda _: Stumbling(), "to fall", "llvm-dialect"),))
+    monkeypatch.setitem(pass_lists.LISTS, "kernel", (Row(lambda _: Stumbling(), "to fall", "llvm-dialect"),))
     with pytest.raises(InternalError, match="stumbling: ZeroDivisionError: by nothing") as raised:
         compile(GELU, stage="llvm-dialect")
     assert raised.value.stage == "stumbling"
@@ -161,7 +162,7 @@ def test_an_exception_in_a_pass_names_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_ir_that_does_not_verify_names_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(passes.LISTS, "kernel", (Row(lambda _: Breaking(), "to break", "llvm-dialect"),))
+    monkeypatch.setitem(pass_lists.LISTS, "kernel", (Row(lambda _: Breaking(), "to break", "llvm-dialect"),))
     compile(GELU, stage="llvm-dialect")
     with pytest.raises(InternalError, match=r"the IR after breaking does not verify: arith\.mulf") as raised:
         compile(GELU, stage="llvm-dialect", verify=True)

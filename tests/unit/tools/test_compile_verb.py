@@ -13,7 +13,8 @@ from runtime.small_programs import CHANGE_NOTHING, EVERY_PASS_ON_HLO
 from tools_here import PTX, SASS, needs
 
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import GRAPH, STAGES, kernel_rows
+from xla_emitters.pipelines.pass_lists import kernel_rows
+from xla_emitters.pipelines.passes import GRAPH, STAGES
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

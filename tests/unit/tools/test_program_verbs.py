@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tools_here import PTX, needs
 
-from xla_emitters.pipelines.passes import PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
 from xla_emitters.tools.main import main
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "stablehlo"

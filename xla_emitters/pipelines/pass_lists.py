@@ -1,0 +1,119 @@
+"""The lists of passes by name, with the passes of plugins in their places.
+
+    xe.register_pass(MyPass, after="xla-flatten-tensors")        rows_of("kernel") then has it behind that pass
+
+The rows themselves are in `passes.py` (fusions) and `program_passes.py` (programs), which is loaded when a list of it is first asked for.
+A neighbour is named, not numbered, so that a plugin survives passes that are added later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from importlib import import_module
+
+from xla_emitters.errors import UsageError
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import GRAPH, KERNEL, STAGES, TOOL_STAGES, Row
+from xla_emitters.plugins import load, note, refuse_double
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+LISTS: dict[str, tuple[Row, ...]] = {"graph": GRAPH, "kernel": KERNEL}
+"""The lists that were asked for, and those of fusions, with the passes of plugins in their places."""
+
+_OF_PROGRAMS = {
+    "program": "PROGRAM_FUSED",
+    "program-loops": "PROGRAM_LOOPS",
+    "program-host": "PROGRAM_HOST",
+    "program-kernel": "PROGRAM_KERNEL",
+}
+
+
+def _rows(name: str) -> tuple[Row, ...]:
+    """A list, as plugins have made it so far. Those of programs are loaded late: they import the second system."""
+    if name not in LISTS:
+        LISTS[name] = getattr(import_module("xla_emitters.pipelines.program_passes"), _OF_PROGRAMS[name])
+    return LISTS[name]
+
+
+def register_pass(
+    make: Callable[[CompileOptions], KernelPass] | type[KernelPass],
+    *,
+    after: str = "",
+    before: str = "",
+    of: str = "kernel",
+    reason: str = "",
+) -> None:
+    """Adds a pass from outside the package to a list, beside the pass of that name, or at the boundary of a stage.
+
+    make     the pass's class, or what makes the pass for a compilation
+    after    name of a pass that the list has once, or of a stage: "xla-flatten-tensors", "flat"; or else
+    before   likewise
+    of       the list: "graph" (HLO to HLO), "kernel" (xla_gpu to the LLVM dialect); where sizes are unknown "program" (up to fusions),
+             "program-loops" (fusions to launches), "program-host" or "program-kernel" (each kernel, to the LLVM dialect)
+    reason   why it is there, for listings
+    raises   UsageError for a list or a neighbour that there is not, or that is there more than once
+    """
+    if of not in (known := ("graph", "kernel", *_OF_PROGRAMS)):
+        raise UsageError(f"no list of passes '{of}'", stage="plugins", help=f"one of: {', '.join(known)}")
+    if bool(after) == bool(before):
+        raise UsageError("a pass is placed either after= or before= another", stage="plugins")
+    rows, options = _rows(of), CompileOptions()
+    row = Row(lambda o: make() if isinstance(make, type) else make(o), reason)
+    added, names = row.make(options), [each.make(options).name for each in rows]
+    refuse_double("pass", added.name, names)
+    number = _number_of(after or before, rows, names, of) + bool(after)
+    if number == len(rows):
+        # The last boundary is behind all passes.
+        *others, last = rows
+        LISTS[of] = (*others, replace(last, stage=None), replace(row, stage=last.stage))
+    else:
+        LISTS[of] = (*rows[:number], row, *rows[number:])
+    note("pass", added.name, added)
+
+
+def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: str) -> int:
+    """Which row is the pass, or ends in the stage, of that name. raises UsageError unless it is one"""
+    found = [i for i, (row, name) in enumerate(zip(rows, names, strict=True)) if neighbour in (name, row.stage)]
+    if not found:
+        near = get_close_matches(neighbour, [*names, *(row.stage for row in rows if row.stage)], n=1)
+        stages = ", ".join(row.stage for row in rows if row.stage)
+        raise UsageError(
+            f"no pass or stage '{neighbour}' in the list '{of}'",
+            stage="plugins",
+            help=f"did you mean '{near[0]}'?" if near else f"its stages: {stages}",
+        )
+    if len(found) > 1:
+        raise UsageError(
+            f"the list '{of}' has '{neighbour}' {len(found)} times",
+            stage="plugins",
+            help="name a stage, or a pass that is there once",
+        )
+    return found[0]
+
+
+def rows_of(name: str) -> tuple[Row, ...]:
+    """A list with the passes of plugins."""
+    load()
+    return _rows(name)
+
+
+def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
+    """The list "kernel" with the passes of plugins, or the passes that `options.pipeline` has in its place.
+
+    raises  UsageError for a stage that is no boundary of that pipeline
+    """
+    if options.pipeline is None:
+        rows = rows_of("kernel")
+    else:
+        rows = tuple(Row(lambda _, each=each: each, "asked for") for each in options.pipeline)
+        if rows:
+            rows = (*rows[:-1], replace(rows[-1], stage="llvm-dialect"))
+        kept = [stage for stage in STAGES if stage not in {row.stage for row in KERNEL[:-1]}]
+        if options.stage not in kept:
+            raise UsageError(
+                f"the pipeline has no stage '{options.stage}'", stage="compile", help=f"one of: {', '.join(kept)}"
+            )
+    ends = [number for number, row in enumerate(rows, 1) if row.stage == options.stage]
+    return rows[: ends[0]] if ends else rows if options.stage in TOOL_STAGES else ()
