@@ -50,6 +50,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-lower-memrefs": ("lowering", "lower_memrefs"),
     "disc-lower-to-buffer-alias": ("buffers", "disc_lower_to_buffer_alias"),
     "disc-lower-to-library-calls": ("host", "disc_lower_to_library_calls"),
+    "disc-merge-equal-kernels": ("loops", "disc_merge_equal_kernels"),
     "disc-nest-loops": ("loops", "disc_nest_loops"),
     "disc-placement-fixer": ("buffers", "disc_placement_fixer"),
     "disc-placer": ("graph", "disc_placer"),

@@ -46,6 +46,7 @@ from xla_emitters.loops.disc_gpu_kernel_outlining import DiscGpuKernelOutliningP
 from xla_emitters.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
 from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
 from xla_emitters.loops.disc_loop_split import DiscLoopSplitPass
+from xla_emitters.loops.disc_merge_equal_kernels import DiscMergeEqualKernelsPass
 from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
 from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
@@ -117,7 +118,10 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
     _row(DiscFlattenMemrefPass, "loads that are left are memory accesses: an index says where"),
     Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: they become blocks and threads"),
     _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
-    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use", "kernels"),
+    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),
+    _row(
+        DiscMergeEqualKernelsPass, "arguments are as they will be; each kernel is compiled once behind this", "kernels"
+    ),
 )
 
 # What the fast road of the CPU has in their place.
@@ -175,6 +179,7 @@ CPU_LOOPS: tuple[Row, ...] = (
     Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: their iterations become blocks"),
     _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
     _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),
+    _row(DiscMergeEqualKernelsPass, "arguments are as they will be; each kernel is compiled once behind this"),
 )
 CPU_KERNEL: tuple[Row, ...] = (
     _row(BlocksToLoopPass, "what follows sees blocks as the loop that they are"),

@@ -14,6 +14,9 @@ sign of x is not known, the quotient is written with both, and remembered: selec
 
 A number that depends on data is a symbol of its own, `_data7`: it is only added and subtracted (which is right even where it wraps
 around), so that the size of x[i : i + n], which is i + n - i, is n.
+
+A text says the same again and again: JAX writes the code of (s - 1) // 2 + 1 wherever it needs that size. So results are remembered until
+a fact is added.
 Source: docs/reference/4 3.1; behaviour of jax.export 0.10.2.
 """
 
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
@@ -34,6 +38,9 @@ from xla_emitters.sizes.arrays import Comparison, Number, Truth
 FEWEST_BITS = 32  # of a type in which sizes are computed
 _DATA = "_data"
 
+_Computation: TypeAlias = tuple[str, str, str, tuple[Number, ...]]
+"""Opcode, direction of a comparison, element type of the result, operands."""
+
 
 @dataclass
 class Arithmetic:
@@ -45,7 +52,24 @@ class Arithmetic:
 
     quotients: dict[Size, tuple[Size, Size]] = field(default_factory=dict[Size, tuple[Size, Size]])
     remainders: dict[Size, tuple[Size, Size]] = field(default_factory=dict[Size, tuple[Size, Size]])
+    _results: dict[_Computation, Number] = field(default_factory=dict[_Computation, Number])
+    _facts: Facts | None = None
     _count: int = 0
+
+    def elementwise(self, op: HloOp, operands: Sequence[Number], facts: Facts) -> Number:
+        """One element of an elementwise op of integers or predicates, from the operands' elements; None: not known."""
+        if facts is not self._facts:
+            self._facts = facts
+            self._results.clear()
+        direction = op.direction.data if isinstance(op, CompareOp) else ""
+        computation = (op.opcode, direction, element_of(op.result).name, tuple(operands))
+        if computation not in self._results:
+            known = len(self.quotients) + len(self.remainders)
+            found = _elementwise(op, operands, facts, self)
+            if len(self.quotients) + len(self.remainders) > known:
+                self._results.clear()  # a select may be a quotient now
+            self._results[computation] = found
+        return self._results[computation]
 
     def data(self) -> Size:
         """A number that depends on data."""
@@ -58,8 +82,7 @@ def is_data(size: Size) -> bool:
     return any(symbol.startswith(_DATA) for symbol in size.symbols)
 
 
-def elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: Arithmetic) -> Number:
-    """One element of an elementwise op of integers or predicates, from the operands' elements; None: not known."""
+def _elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: Arithmetic) -> Number:
     if any(isinstance(number, Size) and is_data(number) for number in operands):
         if op.opcode not in ("add", "subtract", "copy", "convert") and not isinstance(operands[0], bool):
             return None

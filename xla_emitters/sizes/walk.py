@@ -35,7 +35,7 @@ from xla_emitters.errors import Place, VerifyError
 from xla_emitters.shapes import Axes, Facts, Size
 from xla_emitters.shapes.facts import Source
 from xla_emitters.sizes.arrays import AxisKey, Leaf, Number, Value, leaves
-from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, elementwise, in_range, is_data
+from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range, is_data
 from xla_emitters.sizes.rules import RULES, Entry, Shape
 from xla_emitters.sizes.rules import elementwise as elementwise_rule
 
@@ -250,7 +250,7 @@ class Walk:
             wide = [row * count if len(row) == 1 else row for row in rows]
             if any(len(row) != count for row in wide):
                 return None
-            return tuple(elementwise(op, numbers, self.facts, self._arithmetic) for numbers in zip(*wide, strict=True))
+            return tuple(self._arithmetic.elementwise(op, numbers, self.facts) for numbers in zip(*wide, strict=True))
         if op.opcode in _MOVES or isinstance(op, DynamicSliceOp):
             return self._moved(op, operands)
         if op.opcode == "dynamic-broadcast-in-dim":
