@@ -36,6 +36,7 @@ from xla_emitters.lowering.toolchain import (
     start_compile,
     tools_fingerprint,
 )
+from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
@@ -53,6 +54,7 @@ NO_KERNELS = "// no kernels\n"
 """What is printed for a program without kernels, where that is not MLIR."""
 
 
+@collector_at_rest()
 def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKeywords]) -> Program:
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
@@ -125,6 +127,7 @@ def _parsed(text: str, name: str) -> ModuleOp:
     return module
 
 
+@collector_at_rest()
 def compile_module(
     module: ModuleOp,
     options: CompileOptions | None = None,

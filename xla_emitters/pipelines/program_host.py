@@ -25,6 +25,7 @@ from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
@@ -97,6 +98,7 @@ class HostRoad:
     raises  Unsupported for what no kernel computes, or is not on a CPU
     """
 
+    @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()

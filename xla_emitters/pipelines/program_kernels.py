@@ -30,6 +30,7 @@ from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS
@@ -92,6 +93,7 @@ class KernelRoad:
     raises   Unsupported for what no kernel computes
     """
 
+    @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
         self.options = options
         self._recorder = Recorder(name, options.record, options.verify, observe)
@@ -141,6 +143,7 @@ class KernelRoad:
     def _code(self) -> dict[tuple[str, bool], ModuleOp]:
         return {}
 
+    @collector_at_rest()
     def _lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
         """A kernel in the LLVM dialect."""
         if (name, is_wide) not in self._code:
@@ -168,6 +171,7 @@ class KernelRoad:
         """The same with indices of 64 bits: for launches whose sizes need them."""
         return self._ptx(is_wide=True)
 
+    @collector_at_rest()
     def _ptx(self, *, is_wide: bool) -> str:
         if not self._functions:
             return NO_KERNELS

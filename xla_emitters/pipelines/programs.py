@@ -34,6 +34,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
+from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
@@ -270,6 +271,7 @@ class DynamicProgram:
         return self.loaded.context.counters
 
 
+@collector_at_rest()
 def compile_program(
     module: ModuleOp, options: CompileOptions | None = None, *, observe: Observer | None = None
 ) -> DynamicProgram:

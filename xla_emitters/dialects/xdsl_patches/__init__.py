@@ -1,23 +1,25 @@
-"""What xDSL 0.74 lacks or gets wrong in classes that it defines itself: a table of patches, and the one function that applies them.
+"""What xDSL 0.74 lacks, gets wrong or does slowly in its own classes: a table of patches, and the one function that applies them.
 
     apply()        before xDSL's dialects are used, and best before they are imported; `dialects/__init__.py` calls it
 
 Importing a module of this package changes nothing in xDSL. A patch is a row that says what it replaces, and why; the tables are in
 `lazy_formats.py` (when formats are compiled), `definitions.py` (ops without a property, a type or a syntax), `behaviour.py` (traits,
-verifiers, parsing) and `floats.py` (bits of constants). A patched op keeps its class, so that xDSL's passes and `isinstance` still match.
+verifiers, parsing), `floats.py` (bits of constants) and `fast_*.py` (classes, values, ops and attributes that do the same in less time). A
+patched op keeps its class, so that xDSL's passes and `isinstance` still match.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from xla_emitters.dialects.xdsl_patches.lazy_formats import FORMATS
+from xla_emitters.dialects.xdsl_patches.early import EARLY
 
 
 @cache
 def apply() -> None:
     """Patches xDSL's classes; a second call does nothing."""
-    FORMATS.apply()
+    for patch in EARLY:
+        patch.apply()
     # Late: it loads xDSL's dialects, whose formats are to wait.
     from xla_emitters.dialects.xdsl_patches.table import PATCHES
 

@@ -1,0 +1,70 @@
+"""`isinstance`, hashes and equality of IR by the interpreter itself, in place of Python calls.
+
+    isinstance(op, arith.AddiOp)      ABCMeta.__instancecheck__: a cache of subclasses, two calls     ->  a walk over the type's bases, in C
+    values[result]                    SSAValue.__hash__ is `id(self)` written in Python               ->  object.__hash__
+
+xDSL's attributes, ops, blocks, regions and values are abstract base classes, so that each `isinstance` of one asks for virtual
+subclasses (`ABCMeta.register`), of which these classes have none. `PlainMeta` is ABCMeta without that question: abstract methods stay
+abstract. Classes that are made later inherit it. A class with another metaclass than ABCMeta keeps its own.
+
+Does not change which object is an instance of which class, nor which objects are equal. Source: xDSL 0.74, xdsl/ir/core.py.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use, core
+from xdsl.irdl import IRDLOperation
+
+from xla_emitters.dialects.xdsl_patches.patch import Member, Patch
+
+_ROOTS: tuple[type, ...] = (Attribute, core.IRWithUses, core.IRWithName, core._IRNode)
+_COMPARED_BY_IDENTITY: tuple[type, ...] = (
+    *(SSAValue, OpResult, BlockArgument, core.ErasedSSAValue, Use),
+    *(core._IRNode, Operation, Block, Region, IRDLOperation),
+)
+
+
+class PlainMeta(ABCMeta):
+    """The metaclass of abstract classes without virtual subclasses."""
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+@dataclass(frozen=True)
+class PlainClasses(Patch):
+    """`root` and all classes below it get the metaclass PlainMeta in place of ABCMeta."""
+
+    root: type
+    why: str
+
+    def apply(self) -> None:
+        for found in (self.root, *_below(self.root)):
+            if type(found) is ABCMeta:
+                # Both lay out their classes alike; pyright takes `__class__` of a class as read-only.
+                holder: Any = found
+                holder.__class__ = PlainMeta
+
+
+def _below(root: type) -> Iterator[type]:
+    for subclass in type.__subclasses__(root):
+        yield subclass
+        yield from _below(subclass)
+
+
+FAST_CLASSES: tuple[Patch, ...] = (
+    *(PlainClasses(root, "isinstance asks for virtual subclasses, of which there are none") for root in _ROOTS),
+    *(
+        Member(holder, name, "identity, computed in Python", lambda _, name=name: getattr(object, name))
+        for holder in _COMPARED_BY_IDENTITY
+        for name in ("__hash__", "__eq__")
+        if name in holder.__dict__
+    ),
+)

@@ -1,0 +1,282 @@
+"""Ops made, read, inserted and walked: what xDSL 0.74 does, the plain case first.
+
+    arith.AddiOp(%a, %b)     four lists of arguments built and checked against the definition     ->  operands and result types as they are
+    op.lhs                   a sequence chosen by construct, then indexed                         ->  the operand
+    builder.insert(op)       tuples of one op, through the rewriter                               ->  one insertion
+    module.walk()            three generators deep for each level of nesting                      ->  one generator for each level
+
+An op is plain where its definition has no variadic operand or result, no region, successor or option, and is given one value for
+each name. Others are made by xDSL's own functions, which also raise its errors. Walks read an op's neighbour before they yield the op, as
+xDSL's do: it may be erased meanwhile. Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/operations.py, xdsl/builder.py, xdsl/rewriter.py.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from xdsl import builder as builders
+from xdsl import rewriter as rewriters
+from xdsl.dialects.builtin import UNKNOWN_LOC
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.core import SSAValues
+from xdsl.irdl import operations as irdl
+
+from xla_emitters.dialects.xdsl_patches.fast_values import item, use_of
+from xla_emitters.dialects.xdsl_patches.patch import Member
+
+_new = object.__new__
+# Bound here: reading a member of an enum class is a Python call.
+_OPERAND, _RESULT = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT
+
+
+# ---- making ops -------------------------------------------------------------------------------------------------------------------------
+
+
+def _init(
+    self: Operation,
+    *,
+    operands: Sequence[SSAValue] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] | None = None,
+    attributes: Mapping[str, Attribute] | None = None,
+    location: Any = None,
+    successors: Sequence[Block] = (),
+    regions: Sequence[Region] = (),
+) -> None:
+    """`Operation.__init__`."""
+    values = SSAValues(operands)
+    self._operands = values
+    self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)])
+    results: list[OpResult] = []
+    for index, result_type in enumerate(result_types):
+        result: OpResult = _new(OpResult)
+        result.first_use = None
+        result._name = None
+        result._type = result_type
+        result.op = self
+        result.index = index
+        results.append(result)
+    self.results = SSAValues(results)
+    self.properties = dict(properties or ())
+    self.attributes = dict(attributes or ())
+    self.location = UNKNOWN_LOC if location is None else location
+    if successors:
+        self.successors = list(successors)
+    self.regions = ()
+    for region in regions:
+        self.add_region(region)
+    self.__post_init__()
+
+
+_Defaults = tuple[tuple[str, Attribute], ...]
+_DEFAULTS: dict[type[irdl.IRDLOperation], tuple[_Defaults, _Defaults]] = {}
+_XDSLS_POST_INIT = Operation.__post_init__
+
+
+def _defaults_of(definitions: Mapping[str, Any]) -> _Defaults:
+    return tuple(
+        (name, definition.default_value)
+        for name, definition in definitions.items()
+        if not isinstance(definition, irdl.OptionalDef) and definition.default_value is not None
+    )
+
+
+def _fill_defaults(self: irdl.IRDLOperation) -> None:
+    """`IRDLOperation.__post_init__`, which looks at every property's definition for every op."""
+    op_type = type(self)
+    if (defaults := _DEFAULTS.get(op_type)) is None:
+        definition = op_type.get_irdl_definition()
+        defaults = _DEFAULTS[op_type] = _defaults_of(definition.properties), _defaults_of(definition.attributes)
+    properties, attributes = defaults
+    for name, value in properties:
+        self.properties.setdefault(name, value)
+    for name, value in attributes:
+        self.attributes.setdefault(name, value)
+    # An implicit builder takes its place for a while.
+    if Operation.__post_init__ is not _XDSLS_POST_INIT:
+        Operation.__post_init__(self)
+
+
+_PLAIN: dict[int, tuple[irdl.OpDef, bool]] = {}
+"""id of a definition -> the definition, so that its id stays its own, and whether its ops are plain."""
+
+
+def _is_plain(definition: irdl.OpDef) -> bool:
+    if (found := _PLAIN.get(id(definition))) is None:
+        fields = (*definition.operands, *definition.results)
+        variadic = any(isinstance(each, irdl.VariadicDef) for _, each in fields)
+        plain = not (variadic or definition.options or definition.regions or definition.successors)
+        found = _PLAIN[id(definition)] = definition, plain
+    return found[1]
+
+
+def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
+    def irdl_op_init(
+        self: irdl.IRDLOperation,
+        op_def: irdl.OpDef,
+        *,
+        operands: Sequence[Any],
+        result_types: Sequence[Any],
+        properties: Mapping[str, Attribute | None],
+        attributes: Mapping[str, Attribute | None],
+        successors: Sequence[Any],
+        regions: Sequence[Any],
+    ) -> None:
+        values = None
+        if (
+            _is_plain(op_def)
+            and len(operands) == len(op_def.operands)
+            and len(result_types) == len(op_def.results)
+            and not successors
+            and not regions
+            and all([isinstance(result_type, Attribute) for result_type in result_types])
+        ):
+            values = _values_of(operands)
+        if values is None:
+            own(
+                self,
+                op_def,
+                operands=operands,
+                result_types=result_types,
+                properties=properties,
+                attributes=attributes,
+                successors=successors,
+                regions=regions,
+            )
+            return
+        _init(
+            self,
+            operands=values,
+            result_types=result_types,
+            properties={name: value for name, value in properties.items() if value is not None},
+            attributes={name: value for name, value in attributes.items() if value is not None},
+        )
+
+    return irdl_op_init
+
+
+def _values_of(operands: Sequence[Any]) -> list[SSAValue] | None:
+    """The operands, with an op for its only result; None where one is neither a value nor such an op."""
+    values: list[SSAValue] = []
+    for operand in operands:
+        if isinstance(operand, SSAValue):
+            values.append(cast(SSAValue, operand))
+        elif isinstance(operand, Operation) and len(operand.results) == 1:
+            values.append(operand.results[0])
+        else:
+            return None
+    return values
+
+
+# ---- reading and inserting --------------------------------------------------------------------------------------------------------------
+
+
+def _accessed(own: Callable[..., Any]) -> Callable[..., Any]:
+    """`op.lhs`, `op.result`: of a definition's field before which none is variadic."""
+
+    def __get__(self: irdl.BeforeVariadicSingleAccessor, obj: Any, objtype: Any = None) -> Any:
+        if (construct := self.construct) is _OPERAND:
+            return item(obj._operands, self.idx)
+        if construct is _RESULT:
+            return item(obj.results, self.idx)
+        return own(self, obj, objtype)
+
+    return __get__
+
+
+def insert_op(op_or_ops: Operation | Sequence[Operation], insertion_point: rewriters.InsertPoint) -> None:
+    """`Rewriter.insert_op`, one op nearly always."""
+    block, before = insertion_point.block, insertion_point.insert_before
+    if not isinstance(op_or_ops, Operation):
+        if before is not None:
+            block.insert_ops_before(op_or_ops, before)
+        else:
+            block.add_ops(op_or_ops)
+    elif before is not None:
+        block.insert_op_before(op_or_ops, before)
+    else:
+        block.add_op(op_or_ops)
+
+
+def _insert_one(own: Callable[..., Any]) -> Callable[..., Any]:
+    def insert(self: builders.Builder, op: Any, insertion_point: rewriters.InsertPoint | None = None) -> Any:
+        if (
+            self._name_hint is not None
+            or builders._current_builder.builder is not None
+            or not isinstance(op, Operation)
+        ):
+            return own(self, op, insertion_point)
+        insert_op(op, self.insertion_point if insertion_point is None else insertion_point)
+        for callback in self.operation_insertion_handler:
+            callback(op)
+        return op
+
+    return insert
+
+
+# ---- walks ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _forward(op: Operation) -> Iterator[Operation]:
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            inner = block._first_op
+            while inner is not None:
+                after = inner._next_op
+                if inner.regions:
+                    yield from _forward(inner)
+                else:
+                    yield inner
+                inner = after
+
+
+def _forward_regions_first(op: Operation) -> Iterator[Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            inner = block._first_op
+            while inner is not None:
+                after = inner._next_op
+                if inner.regions:
+                    yield from _forward_regions_first(inner)
+                else:
+                    yield inner
+                inner = after
+    yield op
+
+
+def _backward_regions_first(op: Operation) -> Iterator[Operation]:
+    for region in reversed(op.regions):
+        for block in reversed(region.blocks):
+            inner = block._last_op
+            while inner is not None:
+                before = inner._prev_op
+                if inner.regions:
+                    yield from _backward_regions_first(inner)
+                else:
+                    yield inner
+                inner = before
+    yield op
+
+
+def _walk(own: Callable[..., Iterator[Operation]]) -> Callable[..., Iterator[Operation]]:
+    def walk(self: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
+        if not reverse:
+            return _forward_regions_first(self) if region_first else _forward(self)
+        return _backward_regions_first(self) if region_first else own(self, reverse=True)
+
+    return walk
+
+
+FAST_OPS: tuple[Member, ...] = (
+    Member(Operation, "__init__", "sets operands, results and successors by views and generators", lambda _: _init),
+    Member(irdl.IRDLOperation, "__post_init__", "looks at each definition for each op", lambda _: _fill_defaults),
+    Member(irdl, "irdl_op_init", "builds lists of arguments for ops that have one value per name", _init_plain),
+    Member(irdl.BeforeVariadicSingleAccessor, "__get__", "two calls and a match for an operand", _accessed),
+    Member(rewriters.Rewriter, "insert_op", "makes a tuple of one op", lambda _: staticmethod(insert_op)),
+    Member(builders.Builder, "insert", "makes a tuple of one op, and looks for names", _insert_one),
+    Member(Operation, "walk", "three generators for each level of nesting", _walk),
+)

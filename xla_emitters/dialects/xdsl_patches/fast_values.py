@@ -1,0 +1,175 @@
+"""Values, their names and their lists of uses: what xDSL 0.74 does, in fewer calls.
+
+    op.operands[0]                 a view made by a dataclass's __init__, then two look-ups  ->  the view without __init__
+    op.operands = (%a, %b)         a Use made, then added, per operand                       ->  made in place, at the head of the list
+    %a.replace_all_uses_with(%b)   a tuple of uses; a view per use                           ->  one walk over the list
+    op.erase()                     a stand-in value per result, in place of no use           ->  only where uses are left
+    value.name_hint = "x_1"        two regular expressions per value                         ->  per name
+
+The lists of uses keep xDSL's order (a new use comes first), on which passes depend. Errors are xDSL's own: what is not the plain case goes
+to its functions. Source: xDSL 0.74, xdsl/ir/core.py.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from xdsl.ir import Block, Operation, OpOperands, SSAValue, Use
+from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
+
+from xla_emitters.dialects.xdsl_patches.patch import Member
+
+_new = object.__new__
+item: Callable[[Any, int], Any] = cast(Any, tuple).__getitem__
+"""An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
+
+
+@lru_cache(65_536)
+def _valid_name(holder: type[IRWithName], name: str) -> str:
+    return holder.extract_valid_name(name)
+
+
+def _set_name_hint(self: IRWithName, name: str | None) -> None:
+    self._name = None if name is None else _valid_name(type(self), name)
+
+
+def _name_hint(self: IRWithName) -> str | None:
+    return self._name
+
+
+def use_of(op: Operation, index: int, value: IRWithUses) -> Use:
+    """A new use of `value` by operand `index` of `op`, at the head of the value's list."""
+    use = _new(Use)
+    use._operation = op
+    use._index = index
+    _put_first(value, use)
+    return use
+
+
+def _put_first(value: IRWithUses, use: Use) -> None:
+    first = value.first_use
+    use._prev_use = None
+    use._next_use = first
+    if first is not None:
+        first._prev_use = use
+    value.first_use = use
+
+
+def _remove_use(self: IRWithUses, use: Use) -> None:
+    before, after = use._prev_use, use._next_use
+    if before is None:
+        self.first_use = after
+    else:
+        before._next_use = after
+    if after is not None:
+        after._prev_use = before
+
+
+def _operands(self: Operation) -> OpOperands:
+    view = _new(OpOperands)
+    view._op = self
+    return view
+
+
+def _set_operands(self: Operation, new: Sequence[SSAValue]) -> None:
+    values = SSAValues(new)
+    for operand, use in zip(self._operands, self._operand_uses, strict=False):
+        _remove_use(operand, use)
+    self._operands = values
+    self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)])
+
+
+def _operand(self: OpOperands, idx: int | slice) -> Any:
+    return item(self._op._operands, idx) if type(idx) is int else self._op._operands[idx]
+
+
+def _set_operand(self: OpOperands, idx: int, operand: SSAValue) -> None:
+    op = self._op
+    values, use = list(op._operands), op._operand_uses[idx]
+    _remove_use(values[idx], use)
+    _put_first(operand, use)
+    values[idx] = operand
+    op._operands = SSAValues(values)
+
+
+def _successors(self: Operation) -> OpSuccessors:
+    view = _new(OpSuccessors)
+    view._op = self
+    return view
+
+
+def _replace_all_uses_with(self: SSAValue, value: SSAValue) -> None:
+    if value is self:
+        return
+    use = self.first_use
+    while use is not None:
+        after = use._next_use
+        op = use._operation
+        values = list(op._operands)
+        values[use._index] = value
+        op._operands = SSAValues(values)
+        _put_first(value, use)
+        use = after
+    self.first_use = None
+    if value._name is None:
+        value.name_hint = self._name
+
+
+def _erased_where_used(own: Callable[[SSAValue, bool], None]) -> Callable[[SSAValue, bool], None]:
+    def erase(self: SSAValue, safe_erase: bool = True) -> None:
+        if self.first_use is not None:
+            own(self, safe_erase)
+
+    return erase
+
+
+def drop_all_references(self: Operation) -> None:
+    """`Operation.drop_all_references`; most ops have neither successors nor regions."""
+    self.parent = None
+    for operand, use in zip(self._operands, self._operand_uses, strict=False):
+        _remove_use(operand, use)
+    self._operand_uses = ()
+    if self._successors:
+        for successor, use in zip(self._successors, self._successor_uses, strict=False):
+            successor.remove_use(use)
+        self._successor_uses = ()
+        self._successors = ()
+    for region in self.regions:
+        region.drop_all_references()
+
+
+def _attach_op(self: Block, operation: Operation) -> None:
+    if operation.parent is not None:
+        raise ValueError("Can't add to a block an operation already attached to a block.")
+    if operation.regions and operation.is_ancestor(self):
+        raise ValueError("Can't add an operation to a block contained in the operation.")
+    operation.parent = self
+
+
+def _row(holder: Any, name: str, why: str, ours: Any) -> Member:
+    return Member(holder, name, why, lambda _: ours)
+
+
+FAST_VALUES: tuple[Member, ...] = (
+    _row(IRWithName, "name_hint", "matches two regular expressions per value", property(_name_hint, _set_name_hint)),
+    _row(IRWithUses, "remove_use", "reads the list's links twice", _remove_use),
+    _row(Operation, "operands", "makes each Use by a dataclass's __init__", property(_operands, _set_operands)),
+    _row(OpOperands, "__getitem__", "two calls for an operand", _operand),
+    _row(OpOperands, "__setitem__", "copies the operands three times", _set_operand),
+    Member(
+        Operation,
+        "successors",
+        "makes its view by a dataclass's __init__",
+        lambda own: property(_successors, own.fset),
+    ),
+    _row(
+        SSAValue, "replace_all_uses_with", "copies the list of uses, and makes a view per use", _replace_all_uses_with
+    ),
+    Member(SSAValue, "erase", "makes a stand-in for values without uses", _erased_where_used),
+    _row(Operation, "drop_all_references", "looks for successors in every op", drop_all_references),
+    _row(Block, "_attach_op", "looks for the block in ops without regions", _attach_op),
+)
