@@ -12,11 +12,14 @@ does.
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
@@ -24,6 +27,7 @@ from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileOptions
@@ -33,11 +37,13 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.context import Accesses
 from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
+from xla_emitters.runtime.ral.plans import Steps
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.sizes import Sizes
 
-ADDED = 3
+ADDED_TYPES = ("i64", "i64", "ptr")
 """Parameters behind those of a kernel: the range of blocks, and memory of a block."""
 
 
@@ -104,9 +110,12 @@ class HostRoad:
         context, self.host = make_context(), fused.clone()
         for row in (*CPU_LOOPS, *rows_of("program-host")):
             recorder.run(row.make(options), row.stage, context, self.host)
-        modules = list[ModuleOp]()
+        modules, self.accesses = list[ModuleOp](), dict[str, Accesses]()
         for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
             module = ModuleOp([found.clone()])
+            self.accesses |= {
+                kernel.sym_name.data: _accesses(kernel) for kernel in found.walk() if isinstance(kernel, gpu.FuncOp)
+            }
             for row in CPU_KERNEL:
                 recorder.run(row.make(options), row.stage, context, module)
             modules.append(module)
@@ -115,18 +124,43 @@ class HostRoad:
         for function in self.module.ops:
             if isinstance(function, llvm.FuncOp) and function.body.blocks:
                 types = list(map(type_text, function.function_type.inputs))
-                self.parameters[function.sym_name.data] = types[:-ADDED]
+                self.parameters[function.sym_name.data] = types[: -len(ADDED_TYPES)]
                 if unknown := set(types) - set(C_TYPES):
                     raise refusal("cpu", function, f"a parameter of type {min(unknown)}")
 
     @cached_property
     def ir(self) -> str:
         """All kernels as LLVM IR, before LLVM's own passes."""
-        return host_ir(self.module)
+        return host_ir(self.module) + step_entries(
+            {name: [*types, *ADDED_TYPES] for name, types in self.parameters.items()}
+        )
 
     @cached_property
     def loaded(self) -> LoadedProgram:
         """The host program with its context and kernels. raises ToolError as `HostCode`"""
         made = python_program(self.host)
-        kernels = HostKernels(self.parameters, HostCode(self.ir).address) if self.parameters else None
-        return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(self.host)), kernels)
+        address = HostCode(self.ir).address
+        kernels = HostKernels(self.parameters, self.accesses, address)
+        steps = Steps(replay(), HostCode(STEPS).address("copy"), lambda name: address(f"{name}{ENTRY}"))
+        constants = Constants(constants_of(self.host))
+        return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, steps)
+
+
+def _accesses(kernel: gpu.FuncOp) -> Accesses:
+    """Which arguments a kernel reads, and which it writes: what is only loaded from is not written."""
+    read, written = list[int](), list[int]()
+    for number, argument in enumerate(kernel.body.blocks[0].args[: len(kernel.function_type.inputs)]):
+        if not isinstance(argument.type, MemRefType):
+            continue
+        loads = [isinstance(use.operation, memref.LoadOp) for use in argument.uses]
+        if any(loads):
+            read.append(number)
+        if not all(loads):
+            written.append(number)
+    return read, written
+
+
+@cache
+def replay() -> Callable[[int], int]:
+    """What calls the steps of a plan."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(HostCode(STEPS).address("replay"))

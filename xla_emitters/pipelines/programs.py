@@ -208,10 +208,11 @@ class DynamicProgram:
         stage   the stage that is executed, by default that of the compilation; at "ptx" the fast road of the CPU
         raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
         """
-        arrays = self.checked(inputs)
         stage = stage or self.stage
         if stage == ON_KERNELS[-1]:
-            return self.loaded.run(arrays)
+            found = self.loaded.repeat(inputs)
+            return self.loaded.run(self.checked(inputs)) if found is None else found
+        arrays = self.checked(inputs)
         if stage in ON_KERNELS:
             return self.road.run(arrays, stage)
         return run_module(self.at(stage), arrays)

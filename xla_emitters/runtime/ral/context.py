@@ -15,9 +15,9 @@ Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://git
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class Counters:
     live: int = 0
 
 
+Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""Which arguments of a kernel are read, and which are written."""
+
+
 class Kernels(Protocol):
     """The kernels of a program, on a platform: found by name, made ready before the first launch."""
 
@@ -67,13 +71,14 @@ class Context:
 
     def __init__(self, kernels: Kernels | None = None) -> None:
         self.kernels = kernels
-        self._ended = Counters()
+        self._runs = self._allocations = self._peak_bytes = 0
         self._going_on = set[Call]()
 
     @property
     def counters(self) -> Counters:
         """The counters now."""
-        return replace(self._ended, live=sum(call.live for call in list(self._going_on)))
+        live = sum(call.live for call in list(self._going_on))
+        return Counters(self._runs, self._allocations, self._peak_bytes, live)
 
     def begun(self, call: Call) -> None:
         self._going_on.add(call)
@@ -81,10 +86,14 @@ class Context:
     def ended(self, call: Call, *, well: bool) -> None:
         """Counts a call that ended."""
         self._going_on.discard(call)
-        so_far = self._ended
-        self._ended = Counters(
-            so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
-        )
+        self.count(call.allocations, call.peak_bytes, runs=int(well))
+
+    def count(self, allocations: int, peak_bytes: int, runs: int = 1) -> None:
+        """Counts what calls did."""
+        self._runs += runs
+        self._allocations += allocations
+        if peak_bytes > self._peak_bytes:
+            self._peak_bytes = peak_bytes
 
 
 @dataclass(slots=True)
@@ -170,7 +179,7 @@ class Call:
     def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """A buffer with one reference, elements unset. raises DataError for a negative size, and where memory is too small."""
         try:
-            buffer = np.empty(shape, dtype)
+            buffer = self.empty(shape, dtype)
         except (ValueError, MemoryError) as error:
             raise self._no_buffer(shape, dtype) from error
         self._names[id(buffer)] = buffer
@@ -179,6 +188,17 @@ class Call:
         if self._bytes > self.peak_bytes:
             self.peak_bytes = self._bytes
         return buffer
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Memory for a buffer."""
+        return np.empty(shape, dtype)
+
+    def freed(self, buffer: Array) -> None:
+        """Says that the last name of a buffer ended."""
+
+    def constant(self, array: Array) -> Array:
+        """A constant of the program as the call has it."""
+        return array
 
     def _no_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DataError:
         if any(size < 0 for size in shape):
@@ -209,14 +229,21 @@ class Call:
 
     def dealloc(self, buffer: Array) -> None:
         """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
+        if self._end(buffer):
+            self.freed(buffer)
+
+    def _end(self, buffer: Array) -> bool:
+        """Ends a name of a buffer; whether it was the last."""
         if self._names.pop(id(buffer), None) is None:
             raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
         if (memory := self._shared.pop(id(buffer), None)) is None:
             self._bytes -= buffer.nbytes
-        else:
-            memory.references -= 1
-            if not memory.references:
-                self._bytes -= memory.bytes
+            return True
+        memory.references -= 1
+        if memory.references:
+            return False
+        self._bytes -= memory.bytes
+        return memory.is_counted
 
     def release(self, buffer: Array) -> None:
         """Gives the last reference to the caller. raises InternalError for what is no buffer of this call, or is shared."""
@@ -224,7 +251,7 @@ class Call:
         is_shared = memory is not None and (memory.references != 1 or not memory.is_counted)
         if id(buffer) not in self._names or is_shared:
             raise InternalError("a result is not a buffer of its own", stage=STAGE)
-        self.dealloc(buffer)
+        self._end(buffer)
 
     def drop_all(self) -> None:
         """Frees every buffer: the call failed."""

@@ -116,7 +116,7 @@ def _const(name: RalName, constants: Constants) -> Function:
     def run(ctx: Call, stream: None, index: int, text: str) -> Array:
         if (found := loaded.get(index)) is None:
             found = loaded[index] = constants.get(text, held)
-        return found
+        return ctx.constant(found)
 
     return run
 
@@ -290,3 +290,10 @@ MAKERS: Mapping[str, Maker] = {
     "topk": _top_k,
 }
 """What is called -> how the function is made for the types that its name says."""
+
+OF_THE_CALL = frozenset(("alloc", "dealloc", "inc_ref", "ral_const", "ral_kernel_launch", "sync_on_stream"))
+"""Functions that only ask the call to do something."""
+COPIES = frozenset(("d2d", "d2h", "h2d", "h2h"))
+"""Functions that copy a buffer."""
+OUTPUTS: Mapping[str, int] = {"ral_rng": 2, "topk": 2}
+"""How many of its last buffers any other function writes, where it is not one."""

@@ -20,11 +20,14 @@ from typing import Any, cast
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.context import Accesses, Kernels
 
 SHARED_WORK = 1 << 20
 """Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
-ALIGNMENT = 64
+ALIGNMENT = 16
+"""Bytes that divide the address of each array that a kernel takes."""
+SCRATCH_ALIGNMENT = 64
+"""Bytes that divide the address of a block's memory."""
 C_TYPES: Mapping[str, type[Any]] = {
     "ptr": ctypes.c_void_p,
     "i1": ctypes.c_uint8,
@@ -42,12 +45,19 @@ class HostKernels(Kernels):
     """Kernels by name.
 
     parameters  of each kernel, the types as LLVM names them, without the last three
+    accesses    of each kernel, which arguments it reads, and which it writes
     address_of  where the code of a kernel begins
     """
 
-    def __init__(self, parameters: Mapping[str, Sequence[str]], address_of: Callable[[str], int]) -> None:
-        self._parameters = parameters
-        self._address_of = address_of
+    def __init__(
+        self,
+        parameters: Mapping[str, Sequence[str]],
+        accesses: Mapping[str, Accesses],
+        address_of: Callable[[str], int],
+    ) -> None:
+        self.parameters = parameters
+        self.accesses = accesses
+        self.address_of = address_of
         self._ready = dict[str, Callable[..., None]]()
 
     def launch(
@@ -64,7 +74,7 @@ class HostKernels(Kernels):
             if isinstance(value, np.ndarray):
                 array = cast(Array, value)
                 address = array.__array_interface__["data"][0]
-                if address % 16:
+                if address % ALIGNMENT:
                     array = _aligned(array)
                     kept.append(array)
                     address = array.ctypes.data
@@ -73,7 +83,7 @@ class HostKernels(Kernels):
             else:
                 values.append(value)
         count = grid[0]
-        parts = min(count, _thread_count(), total // SHARED_WORK + 1)
+        parts = parts_of(count, total)
         if parts < 2:
             return _run(function, values, 0, count, shared_bytes)
         ends = [count * part // parts for part in range(parts + 1)]
@@ -86,18 +96,23 @@ class HostKernels(Kernels):
         return None
 
     def _make(self, name: str) -> Callable[..., None]:
-        types = [C_TYPES[ir_type] for ir_type in self._parameters[name]]
+        types = [C_TYPES[ir_type] for ir_type in self.parameters[name]]
         added = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-        made = self._ready[name] = ctypes.CFUNCTYPE(None, *types, *added)(self._address_of(name))
+        made = self._ready[name] = ctypes.CFUNCTYPE(None, *types, *added)(self.address_of(name))
         return made
+
+
+def parts_of(blocks: int, total_bytes: int) -> int:
+    """How many threads share a launch's blocks, from the bytes of its arrays."""
+    return min(blocks, _thread_count(), total_bytes // SHARED_WORK + 1)
 
 
 def _run(function: Callable[..., None], values: Sequence[Any], first: int, last: int, scratch_bytes: int) -> None:
     if not scratch_bytes:
         return function(*values, first, last, None)
-    memory = np.empty(scratch_bytes + ALIGNMENT, np.uint8)
+    memory = np.empty(scratch_bytes + SCRATCH_ALIGNMENT, np.uint8)
     address = memory.ctypes.data
-    return function(*values, first, last, address + -address % ALIGNMENT)
+    return function(*values, first, last, address + -address % SCRATCH_ALIGNMENT)
 
 
 def _aligned(array: Array) -> Array:

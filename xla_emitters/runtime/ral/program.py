@@ -10,18 +10,22 @@ its full name, element types, and `empty` for the stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
-from xla_emitters.runtime.ral.functions import function_named
+from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
+from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
+from xla_emitters.runtime.ral.plans import Plans, Steps
+from xla_emitters.runtime.ral.recording import Recording, Segment, elements_of
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
 
@@ -34,6 +38,7 @@ class LoadedProgram:
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     kernels    what it launches; None: nothing
+    steps      what its plans are run by; None: it has none
     """
 
     def __init__(
@@ -43,31 +48,98 @@ class LoadedProgram:
         dtypes: Mapping[str, str],
         constants: Constants,
         kernels: Kernels | None = None,
+        steps: Steps | None = None,
     ) -> None:
-        scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
-        scope["empty"] = np.empty
-        scope |= {name: _function(op) for name, op in functions.items()}
-        scope["ral"] = partial(function_named, constants=constants)
-        exec(compile(source, HOST_PROGRAM, "exec"), scope)
         self.source = source
-        self._main: Callable[..., Any] = scope["main"]
+        self._code = compile(source, HOST_PROGRAM, "exec")
+        self._dtypes: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
+        self._ops = functions
+        self._functions = {name: _function(op) for name, op in functions.items()}
+        self._constants = constants
+        self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
         self._takes_arguments = self._main.__code__.co_argcount > 1
         self.context = Context(kernels)
+        self._recording: Recording | None = None
+        self.plans: Plans | None = None
+        if steps is not None and isinstance(kernels, HostKernels):
+            self.plans = Plans(kernels, steps, self._record)
+
+    def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:
+        """The source's function `main`, with these as its globals."""
+        scope: dict[str, Any] = {**self._dtypes, **functions, "empty": empty, "ral": ral}
+        exec(self._code, scope)
+        return scope["main"]
+
+    def repeat(self, inputs: Sequence[Any]) -> list[Array] | None:
+        """The results for arguments like those of an earlier call; None: they are to be checked, and the program is to run."""
+        return self.plans.run(inputs, self.context) if self.plans is not None else None
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError."""
-        return self._run(Call(self.context, inputs))
+        if self.plans is not None:
+            found = self.plans.run(inputs, self.context)
+            if found is None:
+                found = self.plans.record(inputs)
+            if found is not None:
+                return found
+        return self._run(Call(self.context, inputs), self._main)
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """As `run`, and what became of the call's buffers."""
         call = WatchedCall(self.context, inputs, self.source.splitlines())
-        return self._run(call), call.memory()
+        return self._run(call, self._main), call.memory()
 
-    def _run(self, call: Call) -> list[Array]:
+    def _record(self, inputs: Sequence[Array], root: Segment) -> tuple[list[Array], Recording]:
+        """Runs the program and notes what it does. raises as `run`"""
+        recording = self._recording = Recording(self.context, inputs, root)
+        try:
+            return self._run(recording, self._recorded_main), recording
+        finally:
+            self._recording = None
+
+    @cached_property
+    def _recorded_main(self) -> Any:
+        """The program with functions that say what they do to the call that is recorded."""
+
+        def recording() -> Recording:
+            assert self._recording is not None
+            return self._recording
+
+        def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+            return recording().empty(shape, dtype)
+
+        def watched(function: Callable[..., Any], outputs: int) -> Callable[..., None]:
+            return lambda *arguments: recording().run(function, arguments, outputs)
+
+        def ral(text: str) -> Callable[..., Any]:
+            function, called = function_named(text, self._constants), RalName.parse(text).call
+            if called in OF_THE_CALL:
+                return function
+            if called in COPIES:
+
+                def copy(ctx: Recording, stream: None, source: Any, target: Any) -> None:
+                    function(ctx, stream, elements_of(source), elements_of(target))
+                    ctx.copy(source, target)
+
+                return copy
+            without_call, outputs = partial(function, None), OUTPUTS.get(called, 1)
+
+            def run(ctx: Recording, *arguments: Any) -> None:
+                ctx.run(without_call, arguments, outputs)
+
+            return run
+
+        functions = {
+            name: watched(function, len(op.outputs) if isinstance(op := self._ops[name], BufferOp) else 0)
+            for name, function in self._functions.items()
+        }
+        return self._loaded(empty, functions, ral)
+
+    def _run(self, call: Call, main: Callable[..., Any]) -> list[Array]:
         try:
             with np.errstate(all="ignore"):
                 # With a context in the IR the program receives and sends; before, it takes and returns.
-                returned = self._main(call, *call.inputs) if self._takes_arguments else self._main(call)
+                returned = main(call, *call.inputs) if self._takes_arguments else main(call)
             for number, buffer in enumerate(returned):
                 call.send_output(number, buffer)
         except BaseException:
