@@ -3,8 +3,9 @@
     apply()        before xDSL's dialects are used, and best before they are imported; `dialects/__init__.py` calls it
 
 Importing a module of this package changes nothing in xDSL. A patch is a row that says what it replaces, and why; the tables are in
-`lazy_formats.py` (when formats are compiled), `definitions.py` (ops without a property, a type or a syntax), `behaviour.py` (traits,
-verifiers, parsing) and `floats.py` (bits of constants). A patched op keeps its class, so that xDSL's passes and `isinstance` still match.
+`lazy_formats.py` (when formats are compiled), `lazy_ops.py` (when ops are defined), `definitions.py` (ops without a property, a type or a
+syntax), `behaviour.py` (traits, verifiers, parsing) and `floats.py` (bits of constants). A patched op keeps its class, so that xDSL's
+passes and `isinstance` still match.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 from functools import cache
 
 from xla_emitters.dialects.xdsl_patches.lazy_formats import FORMATS
+from xla_emitters.dialects.xdsl_patches.lazy_ops import OPS
 
 
 @cache
 def apply() -> None:
     """Patches xDSL's classes; a second call does nothing."""
-    FORMATS.apply()
-    # Late: it loads xDSL's dialects, whose formats are to wait.
+    for patch in (FORMATS, *OPS):
+        patch.apply()
+    # Late: it loads xDSL's dialects, whose formats and definitions are to wait.
     from xla_emitters.dialects.xdsl_patches.table import PATCHES
 
     for patch in PATCHES:
