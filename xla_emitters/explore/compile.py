@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.jax_program import compile_stage, is_stage
-from xla_emitters.explore.xla import Flag
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.compiler import read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
-from xla_emitters.stablehlo_text import is_stablehlo, parse_stablehlo
+from xla_emitters.stablehlo_text import is_stablehlo
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.xla import Flag
+    from xla_emitters.pipelines.programs import DynamicProgram
 
 
 def compile(
@@ -39,11 +40,18 @@ def compile(
     returns  a program; a `JaxProgram`, which is one, of what is from JAX; a `DynamicProgram` of StableHLO
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags where XLA does nothing
     """
-    if is_stage(source):
-        return compile_stage(source, cache=cache, flags=flags, **given)
+    # What only JAX's values, or only programs, need is loaded for them.
+    if not isinstance(source, str | Path):
+        from xla_emitters.explore.jax_program import compile_stage, is_stage
+
+        if is_stage(source):
+            return compile_stage(source, cache=cache, flags=flags, **given)
     if flags:
         raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
     text, name = read_text(source)
     if is_stablehlo(text):
+        from xla_emitters.pipelines.programs import compile_program
+        from xla_emitters.stablehlo_text import parse_stablehlo
+
         return compile_program(parse_stablehlo(text, name), CompileOptions(**given))
     return compiler.compile(source, cache=cache, **given)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -20,13 +20,15 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
 from xla_emitters.program.steps import steps_in
 from xla_emitters.rewrite.recorder import Observer
+
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.programs import DynamicProgram
 
 STAGE = EXECUTABLE_STAGES[-1]
 
@@ -99,7 +101,7 @@ def cost(
     hero_rules, triton, pipeline  as in `CompileOptions`
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; Unsupported for programs with unknown sizes
     """
-    if isinstance(source, DynamicProgram):
+    if not isinstance(source, str | Path | Program | ModuleOp):
         raise Unsupported(f"{source.name} is a program: kernels for unknown sizes are not priced yet", stage="cost")
     if not targets:
         raise UsageError("no target is given", stage="cost")

@@ -17,7 +17,6 @@ Source: docs/reference/1 2.1, 2.7-2.9; seed document, "Indexing transformations"
 
 from __future__ import annotations
 
-import html
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -184,6 +183,8 @@ class IndexingMap:
         return f"<IndexingMap {self.to_text()}>"
 
     def _repr_html_(self) -> str:
+        import html  # imported here: notebooks ask
+
         return f"<code>{html.escape(self.to_text())}</code>"
 
     # ---- Values and ranges

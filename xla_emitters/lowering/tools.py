@@ -21,7 +21,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
 from xla_emitters.errors import ToolError
@@ -95,7 +94,9 @@ class Tool:
     def version(self) -> str:
         """As it says itself when asked: "22.1.8", "12.9.86"; "" for libdevice, which does not say. raises ToolError."""
         if self.name == "llvmlite":
-            return metadata.version(self.name)
+            from importlib.metadata import version  # imported here: it takes long to load
+
+            return version(self.name)
         return "" if self.name == "libdevice" else _version_of(self.path, os.stat(self.path).st_mtime_ns)
 
 

@@ -11,7 +11,8 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Unpack
 
@@ -38,6 +39,7 @@ from xla_emitters.lowering.toolchain import (
 )
 from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
@@ -141,6 +143,8 @@ def compile_module(
     graph_observer  is called after each pass on HLO
     """
     options = options or CompileOptions()
+    if observers is not None:
+        options = replace(options, jobs=1)  # they see the live IR of every kernel
     if options.stage not in STAGES:
         raise UsageError(f"unknown stage '{options.stage}'", help=f"one of: {', '.join(STAGES)}")
     chip, wanted, context = options.device, STAGES.index(options.stage), make_context()
@@ -215,7 +219,8 @@ def _compile_kernels(
     pairs = list(zip(plan.kernels, recorders, strict=True))
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
-    modules = [_compile_kernel(planned, options, recorder, context) for planned, recorder in pairs]
+    work = [partial(_compile_kernel, planned, options, recorder, context) for planned, recorder in pairs]
+    modules = compile_kernels(work, recorders, options.jobs)
     if options.pipeline is not None and stage in TOOL_STAGES:
         _refuse_other_dialects(modules)
     launches = [(sanitize(p.name), launch_of(m), shared_bytes(m)) for p, m in zip(plan.kernels, modules, strict=True)]

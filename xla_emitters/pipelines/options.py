@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TypedDict, cast
 
@@ -28,6 +28,7 @@ class CompileKeywords(TypedDict, total=False):
     pipeline: tuple[ModulePass, ...] | None
     line_info: bool
     constants: str
+    jobs: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class CompileOptions:
     line_info   PTX with `.loc`, and in traces which op and HLO instruction each line of PTX and SASS is from; the code is the same
     constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
                 "": they stay in the program
+    jobs        processes that compile the kernels of a module; what they make is the same whatever their number
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -58,16 +60,19 @@ class CompileOptions:
     pipeline: tuple[ModulePass, ...] | None = None
     line_info: bool = False
     constants: str = ""
+    jobs: int = field(default=1, repr=False)
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
             raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
         if self.triton not in TRITON:
             raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
+        if self.jobs < 1:
+            raise UsageError(f"{self.jobs} processes cannot compile anything", help="jobs=1 or more")
 
     def as_keywords(self) -> CompileKeywords:
         """The fields by name, as `compile` takes them."""
-        return cast(CompileKeywords, {field.name: getattr(self, field.name) for field in fields(self)})
+        return cast(CompileKeywords, {each.name: getattr(self, each.name) for each in fields(self)})
 
     @cached_property
     def device(self) -> Device:

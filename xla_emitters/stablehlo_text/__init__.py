@@ -8,9 +8,25 @@ attributes  #stablehlo.gather<...>, dense<...>       tree          functions, op
 locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
 rules, region_rules, chlo, formulas: what each op becomes
 reader      text to a module                         printer       a module to text
+beginning   which kind of text it is
 """
 
-from xla_emitters.stablehlo_text.printer import print_stablehlo
-from xla_emitters.stablehlo_text.reader import is_stablehlo, parse_stablehlo
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xla_emitters.stablehlo_text.beginning import is_stablehlo as is_stablehlo
+    from xla_emitters.stablehlo_text.printer import print_stablehlo as print_stablehlo
+    from xla_emitters.stablehlo_text.reader import parse_stablehlo as parse_stablehlo
+
+_HOMES = {"is_stablehlo": "beginning", "parse_stablehlo": "reader", "print_stablehlo": "printer"}
 __all__ = ["is_stablehlo", "parse_stablehlo", "print_stablehlo"]
+
+
+def __getattr__(name: str) -> Any:
+    # Every verb asks which kind of text it has; the reader is then for those that have StableHLO.
+    if name in _HOMES:
+        return getattr(import_module(f"xla_emitters.stablehlo_text.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'xla_emitters.stablehlo_text' has no attribute '{name}'")

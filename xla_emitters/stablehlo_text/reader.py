@@ -7,8 +7,6 @@ The whole text is one program: @main (else the first public function) is the ent
 
 from __future__ import annotations
 
-import re
-
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.hlo_text.lexer import Source
@@ -26,9 +24,6 @@ RULES: dict[str, Rule] = {
 }
 """What each op becomes, by its name."""
 
-_COMMENT = re.compile(r"(?:\s+|//[^\n]*)*")
-_BEGINNINGS = re.compile(r'(?:"?builtin\.)?module\b|"?func\.func\b|#\w+\s*=|![\w.]+\s*=|"\w+\.\w+"\(')
-
 
 def parse_stablehlo(text: str, file: str = "<stablehlo>") -> ModuleOp:
     """The module that `text` describes, verified.
@@ -41,14 +36,3 @@ def parse_stablehlo(text: str, file: str = "<stablehlo>") -> ModuleOp:
     parser = TreeParser(source)
     program = parser.program()
     return ModuleBuilder(source, program, parser.aliases, RULES).module()
-
-
-def is_stablehlo(text: str) -> bool:
-    """Whether `text` begins as MLIR does, and not as HLO text.
-
-    >>> is_stablehlo("module @jit_f {"), is_stablehlo("HloModule jit_f")
-    (True, False)
-    """
-    start = _COMMENT.match(text)
-    assert start is not None
-    return _BEGINNINGS.match(text, start.end()) is not None

@@ -76,6 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PTX with `.loc`, so that profilers show lines of the HLO text; the code is the same",
     )
     parser.add_argument(
+        "-j",
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="compile the kernels of a module in N processes; default 1",
+    )
+    parser.add_argument(
         "--keep-intermediates",
         metavar="DIR",
         help="also run mlir-translate, llvm-link, opt and llc, and keep their files in DIR",
@@ -110,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
         record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
         verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
         line_info=options.line_info or options.annotate,
+        jobs=options.jobs,
     )
     with progress(f"compiling {options.file}"):
         if options.keep_going:

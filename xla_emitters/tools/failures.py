@@ -9,9 +9,7 @@ line, and a smaller input where there is one (`crashes`).
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +68,10 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
 
 def reproducer(reduced: Callable[[Path], str]) -> str:
     """Writes the traceback and the command line to a file; returns lines that name it, and the smaller input."""
+    # Imported here: only a bug of ours needs them.
+    import shlex
+    import tempfile
+
     directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
     path = directory / "reproducer.txt"
     path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8")

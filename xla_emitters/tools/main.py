@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import gc
 import re
 import sys
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.crashes import reduced_crash
+from xla_emitters.tools.cold_start import begin
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import reported
 from xla_emitters.tools.terminal import marked_error
@@ -148,9 +147,6 @@ def build_parser(*asked: str) -> argparse.ArgumentParser:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs one verb; returns the exit code of docs/reference/contracts."""
-    # Loading the compiler makes half a million objects that stay, and a compilation leaves next to none that only the collector finds:
-    # to look every 700 is a fifth of the time, every 100,000 a tenth.
-    gc.set_threshold(1_000_000, 50, 50)
     words = list(sys.argv[1:] if args is None else args)
     if words[:1] == ["opt"]:
         from xla_emitters.tools import opt
@@ -167,8 +163,16 @@ def _reduced(options: argparse.Namespace, directory: Path) -> str:
     """The smaller input for a bug of ours, for verbs that compile one file; `check` has files of its own."""
     if options.verb == "reduce" or "file" not in options or "target" not in options:
         return ""
+    from xla_emitters.tools.crashes import reduced_crash  # imported here: it loads multiprocessing
+
     return reduced_crash(options.file, options.target, options.hero_rules, options.triton, directory)
 
 
+def command() -> int:
+    """The console script: `main` in a process of its own."""
+    begin()
+    return main()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())
