@@ -1,4 +1,4 @@
-"""PTX by mlir-opt and by llvmlite is the same text; `make toolchains` compares the whole corpus."""
+"""PTX by mlir-opt, by LLVM's library and by llvmlite is the same text; `make toolchains` compares the whole corpus."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ SAMPLE = (
     ("loop/act_gelu_bfloat16", "sm_100"),
     ("loop/unary_sin_complex128", "sm_90"),
     ("loop/cumsum_int32", "sm_90"),
+    # Branches within branches: the order in which blocks are entered.
+    ("loop/concat_8", "sm_90"),
     ("reduction/", "sm_80"),
     ("reduction/red_col", "sm_90"),
     ("scatter/", "sm_90"),
@@ -25,11 +27,15 @@ SAMPLE = (
 )
 
 
-@needs("mlir-opt", "llvmlite", "libdevice")
+@needs("mlir-opt", "libdevice")
+@pytest.mark.parametrize(
+    "way",
+    [pytest.param(Way.LLVM, marks=needs("libLLVM")), pytest.param(Way.LLVMLITE, marks=needs("llvmlite"))],
+)
 @pytest.mark.parametrize(("beginning", "target"), SAMPLE)
-def test_both_ways_give_the_same_text(beginning: str, target: str) -> None:
+def test_the_ways_give_the_same_text(beginning: str, target: str, way: Way) -> None:
     name = next(iter(files(beginning)))
-    mlir, llvm = ptx_by(CORPUS / name, Way.MLIR_OPT, Way.LLVM, target=target)
+    mlir, llvm = ptx_by(CORPUS / name, Way.MLIR_OPT, way, target=target)
     assert f".target {target}" in llvm
     assert compare(mlir, llvm) == VERDICTS[0]
 

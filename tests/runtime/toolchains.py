@@ -1,14 +1,15 @@
-"""Do both ways to PTX give the same? Each file of the corpus is compiled by mlir-opt and by llvmlite, and the two texts are compared.
+"""Do the ways to PTX give the same? Each file of the corpus is compiled by mlir-opt, by LLVM's library and by llvmlite.
 
-    make toolchains                     every file; writes benchmarks/results/2026-11-22-toolchains.txt
+    make toolchains                     every file; writes benchmarks/results/2026-11-23-toolchains.txt
     PYTHONPATH=tests python -m runtime.toolchains loop/tr_
 
-    same                              400    the text without comments, line by line
-    same but for names of registers     6    ... with registers and labels numbered in the order in which they come
-    same but for the order              1    as many instructions of each kind
-    other code                          3    instructions by either way, and machine instructions
+                                    libLLVM    llvmlite
+    same                                400         398    the text without comments, line by line
+    same but for names of registers       6           8    ... with registers and labels numbered in the order in which they come
+    same but for the order                1           1    as many instructions of each kind
+    other code                            3           3    instructions by either way, and machine instructions
 
-Of a file whose texts differ it is said whether LLVM's four tools (`steps`), which read LLVM IR as text like llvmlite, agree with llvmlite.
+Of a file whose texts differ it is said whether LLVM's four tools (`steps`), which read LLVM IR as text too, agree with the library.
 Ends with 1 where the numbers of instructions differ by more than 2 %.
 """
 
@@ -22,7 +23,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 from runtime.corpus import CORPUS, files
@@ -35,9 +35,10 @@ from xla_emitters.pipelines.compiler import compile, lower_for_tools
 from xla_emitters.pipelines.options import CompileOptions
 
 TARGET = "sm_90"
+LIBRARIES = {Way.LLVM: "libLLVM", Way.LLVMLITE: "llvmlite"}
 ALLOWED = 0.02
 """Of the instructions, how many may differ."""
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "2026-11-22-toolchains.txt"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "2026-11-23-toolchains.txt"
 VERDICTS = ("same", "same but for names of registers", "same but for the order", "other code")
 
 
@@ -80,12 +81,13 @@ def compare(mlir: str, llvm: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One file: verdict, and instructions of PTX by mlir-opt and by llvmlite.
+    """One file by one library: verdict, and instructions of PTX by mlir-opt and by the library.
 
-    Where the texts differ: machine instructions, and how the text by LLVM's four tools compares with llvmlite's.
+    Where the texts differ: machine instructions, and how the text by LLVM's four tools compares with the library's.
     """
 
     file: str
+    library: str
     verdict: str
     counts: tuple[int, int]
     sass: tuple[int, int] = (0, 0)
@@ -115,14 +117,18 @@ def ptx_by(path: Path, *ways: Way, target: str = TARGET) -> list[str]:
     return made
 
 
-def examine(name: str, target: str = TARGET) -> Row:
-    mlir, llvm = ptx_by(CORPUS / name, Way.MLIR_OPT, Way.LLVM, target=target)
-    row = Row(name, compare(mlir, llvm), (len(instructions(mlir)), len(instructions(llvm))))
-    if row.verdict == VERDICTS[0]:
-        return row
-    (steps,) = ptx_by(CORPUS / name, Way.STEPS, target=target)
-    by_mlir, by_llvm = (count_instructions(disassemble(assemble(ptx, target).cubin)) for ptx in (mlir, llvm))
-    return replace(row, sass=(by_mlir, by_llvm), by_steps=compare(steps, llvm))
+def examine(name: str, target: str = TARGET) -> list[Row]:
+    """A row for each library."""
+    mlir, *others = ptx_by(CORPUS / name, Way.MLIR_OPT, *LIBRARIES, target=target)
+    rows = list[Row]()
+    for library, ptx in zip(LIBRARIES.values(), others, strict=True):
+        row = Row(name, library, compare(mlir, ptx), (len(instructions(mlir)), len(instructions(ptx))))
+        if row.verdict != VERDICTS[0]:
+            (steps,) = ptx_by(CORPUS / name, Way.STEPS, target=target)
+            by_mlir, by_library = (count_instructions(disassemble(assemble(own, target).cubin)) for own in (mlir, ptx))
+            row = replace(row, sass=(by_mlir, by_library), by_steps=compare(steps, ptx))
+        rows.append(row)
+    return rows
 
 
 def main() -> int:
@@ -133,24 +139,32 @@ def main() -> int:
     parser.add_argument("--target", default=TARGET)
     options = parser.parse_args()
     with multiprocessing.get_context("spawn").Pool() as pool:
-        rows = list(pool.imap(partial(examine, target=options.target), files(*options.beginnings), chunksize=4))
-    llvmlite = f"llvmlite {metadata.version('llvmlite')}"
+        found = pool.imap(partial(examine, target=options.target), files(*options.beginnings), chunksize=4)
+        rows = [row for each in found for row in each]
+    versions = ", ".join(f"{name} {find_tool(name).version}" for name in ("mlir-opt", *LIBRARIES.values()))
     lines = [
-        f"PTX for {options.target} by mlir-opt {find_tool('mlir-opt').version} and by {llvmlite}",
+        f"PTX for {options.target}: {versions}",
         f"command: PYTHONPATH=tests python -m runtime.toolchains --target {options.target}",
         "",
-        *(f"{verdict:<34}{sum(row.verdict == verdict for row in rows):>5}" for verdict in VERDICTS),
-        "",
-        f"{'file':<58}{'verdict':<34}{'PTX instructions':<20}{'machine instructions':<22}steps and llvmlite",
+        f"{'':<34}" + "".join(f"{library:>12}" for library in LIBRARIES.values()),
     ]
+    for verdict in VERDICTS:
+        counts = [
+            sum((row.verdict, row.library) == (verdict, library) for row in rows) for library in LIBRARIES.values()
+        ]
+        lines.append(f"{verdict:<34}" + "".join(f"{count:>12}" for count in counts))
+    lines.append(
+        f"\n{'file':<58}{'by':<10}{'verdict':<34}{'PTX instructions':<20}{'machine instructions':<22}steps and it"
+    )
     for row in rows:
         if row.by_steps:
             counts, sass = (f"{mlir} {llvm}" for mlir, llvm in (row.counts, row.sass))
-            lines.append(f"{row.file:<58}{row.verdict:<34}{counts:<20}{sass:<22}{row.by_steps}")
-    far = [row.file for row in rows if not row.is_close]
-    total = [sum(row.counts[k] for row in rows) for k in (0, 1)]
-    lines.append(f"\n{total[0]} instructions by mlir-opt, {total[1]} by llvmlite")
-    lines.append(f"{len(rows) - len(far)} of {len(rows)} files are within {ALLOWED:.0%}: {' '.join(far) or 'all'}")
+            lines.append(f"{row.file:<58}{row.library:<10}{row.verdict:<34}{counts:<20}{sass:<22}{row.by_steps}")
+    far = [f"{row.file} ({row.library})" for row in rows if not row.is_close]
+    for library in LIBRARIES.values():
+        total = [sum(row.counts[k] for row in rows if row.library == library) for k in (0, 1)]
+        lines.append(f"{total[0]} instructions by mlir-opt, {total[1]} by {library}")
+    lines.append(f"{len(rows) - len(far)} of {len(rows)} texts are within {ALLOWED:.0%}: {' '.join(far) or 'all'}")
     print(*lines, sep="\n")
     if not options.beginnings:
         RESULTS.write_text("\n".join((*lines, "")))

@@ -168,7 +168,7 @@ def test_no_pass_is_made_of_another() -> None:
         ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/jax_program.py"}),
         ("jaxlib", {"explore/xla.py"}),
-        ("llvmlite", {"lowering/host_code.py", "lowering/llvmlite_process.py"}),
+        ("llvmlite", {"lowering/host_code.py", "lowering/llvm_process.py"}),
         ("subprocess", {"lowering/tools.py", "tools/reduce_verb.py"}),  # LLVM's tools; the command that reduce asks
     ],
 )

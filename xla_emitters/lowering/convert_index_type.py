@@ -20,7 +20,7 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.rewrite.data_layout import index_width
@@ -43,6 +43,7 @@ class ConvertIndexTypePass(KernelPass):
         for found in ops:
             if type(found) in _CONVERTED and isinstance(found.results[0].type, IndexType):
                 conversion.convert(found)
+        conversion.replace_results()
         for found in ops:
             if found.name in _CASTS and found.parent is not None:
                 conversion.fold_cast(found)
@@ -54,30 +55,45 @@ class _Conversion:
     """One module's conversion.
 
     integer    the type that index becomes
-    constants  index constant -> the integer one
+    integers   index constant or result of a converted op -> the integer one
+    casts      index value, block -> its cast to the integer type there
+    converted  ops that were computed on integers, in order
     left       ops whose last use may be gone
     """
 
     integer: IntegerType
-    constants: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    integers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    casts: dict[tuple[SSAValue, Block], SSAValue] = field(default_factory=dict[tuple[SSAValue, Block], SSAValue])
+    converted: list[Operation] = field(default_factory=list[Operation])
     left: list[Operation] = field(default_factory=list[Operation])
 
     def convert(self, op: Operation) -> None:
-        """Compute `op` on integers; its result is the cast of theirs back to index."""
+        """Compute `op` on integers, beside it; `replace_results` follows."""
+        assert op.parent is not None
         operands = [self.integer_of(operand, op) for operand in op.operands]
-        builder = located_builder(InsertPoint.before(op), op)
-        computed = builder.insert(type(op).create(operands=operands, result_types=[self.integer], properties={}))
-        cast = builder.insert(arith.IndexCastOp(computed.results[0], IndexType()))
-        old = op.results[0]
-        computed.results[0].name_hint = old.name_hint
-        old.replace_all_uses_with(cast.result)
-        self.left.append(cast)
-        op.detach()
-        op.erase()
+        computed = type(op).create(operands=operands, result_types=[self.integer], location=op.location)
+        op.parent.insert_op_before(computed, op)
+        self.integers[op.results[0]] = computed.results[0]
+        self.converted.append(op)
+
+    def replace_results(self) -> None:
+        """Erase the converted ops, the last first; what uses one and was not converted gets a cast of its integer back to index."""
+        for op in reversed(self.converted):
+            assert op.parent is not None
+            old, computed = op.results[0], self.integers[op.results[0]]
+            computed.name_hint = old.name_hint
+            if old.first_use is not None:
+                cast = arith.IndexCastOp(computed, IndexType())
+                cast.location = op.location
+                op.parent.insert_op_before(cast, op)
+                old.replace_all_uses_with(cast.result)
+                self.left.append(cast)
+            op.detach()
+            op.erase()
 
     def integer_of(self, value: SSAValue, user: Operation) -> SSAValue:
-        """The integer form of an index value, made where the value is (constants) or just before its user."""
-        if known := self.constants.get(value) or self.source_of_cast(value):
+        """The integer form of an index value, made where the value is (constants) or before its first user in a block."""
+        if (known := self.integers.get(value) or self.source_of_cast(value)) is not None:
             return known
         owner = value.owner
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
@@ -85,9 +101,17 @@ class _Conversion:
             constant.location = owner.location
             Builder(InsertPoint.after(owner)).insert(constant)
             self.left.append(owner)
-            self.constants[value] = constant.result
+            self.integers[value] = constant.result
             return constant.result
-        return located_builder(InsertPoint.before(user), user).insert(arith.IndexCastOp(value, self.integer)).result
+        assert user.parent is not None
+        block: Block | None = user.parent
+        while block is not None:
+            if (known := self.casts.get((value, block))) is not None:
+                return known
+            block = block.parent_block()
+        cast = located_builder(InsertPoint.before(user), user).insert(arith.IndexCastOp(value, self.integer)).result
+        self.casts[value, user.parent] = cast
+        return cast
 
     def fold_cast(self, op: Operation) -> None:
         """A cast of an index that is itself the cast of an integer of the same type is that integer.
@@ -111,6 +135,6 @@ class _Conversion:
     def erase_unused(self) -> None:
         """Erase the casts and constants that nothing uses now, last made first."""
         for op in reversed(self.left):
-            if op.parent is not None and not any(result.uses for result in op.results):
+            if op.parent is not None and all(result.first_use is None for result in op.results):
                 op.detach()
                 op.erase()

@@ -44,12 +44,14 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.locations import fuse_locations
 
 _DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 RangeOf = Callable[[Expr], Interval]
+Key = tuple[object, ...]
 
 
 def expression_of(expr: AffineExpr, num_dims: int) -> Expr:
@@ -140,6 +142,34 @@ def _fits(values: Interval, width: int, *, unsigned: bool = False) -> bool:
     return not values.is_saturated and lowest <= values.lower and values.upper < end
 
 
+class SharedOps:
+    """The ops that a pass made, by what they compute: an equal one that dominates is used again.
+
+        %a = arith.muli %i, %c4          of one op's map             made
+             arith.muli %i, %c4          of a later op's             %a, which then has both locations
+
+    What CSE would merge afterwards is not made at all. A pass asks in the order of its walk: then an op of the same block, or of a block
+    around it, is before the one that asks. Blocks that branch to each other share nothing.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Block, dict[Key, Operation]] = {}
+
+    def result(self, key: Key, user: Operation, make: Callable[[], Operation]) -> SSAValue:
+        """The result of the op of this key that dominates `user`, or of a new one, which `make` inserts before `user`."""
+        block = user.parent
+        while block is not None:
+            if (made := self._made.get(block)) is not None and (found := made.get(key)) is not None:
+                if found.location is not user.location:
+                    found.location = fuse_locations(found.location, user.location)
+                return found.results[0]
+            block = block.parent_block()
+        op = make()
+        assert op.parent is not None
+        self._made.setdefault(op.parent, {})[key] = op
+        return op.results[0]
+
+
 @dataclass
 class ExpressionLowering:
     """Builds one op's expressions; an expression met twice is built once.
@@ -149,6 +179,7 @@ class ExpressionLowering:
     operands   value of variable 0, 1, ...
     range_of   range of an expression, or None when nothing is known
     unsigned   use the unsigned forms; the caller has asked `is_unsigned`
+    shared     the ops that the pass made before
     """
 
     builder: Builder
@@ -156,6 +187,7 @@ class ExpressionLowering:
     operands: Sequence[SSAValue]
     range_of: RangeOf | None
     unsigned: bool
+    shared: SharedOps
     _built: dict[Expr, SSAValue] = field(default_factory=dict[Expr, SSAValue])
     _distances: dict[Block, int] = field(default_factory=dict[Block, int])
     _width: int = 0
@@ -199,8 +231,18 @@ class ExpressionLowering:
             operation = arith.AddiOp if expr.kind is ExprKind.ADD else arith.MuliOp
             is_known = self.range_of is not None and _fits(self.range_of(total), self._width)
             flags = _NSW if is_known else _NO_FLAGS
-            value = self.builder.insert(operation(value, self.value(term), overflow=flags)).result
+            value = self._sum_or_product(operation, value, self.value(term), flags)
         return value
+
+    def _sum_or_product(
+        self,
+        operation: type[arith.AddiOp | arith.MuliOp],
+        left: SSAValue,
+        right: SSAValue,
+        flags: arith.IntegerOverflowAttr,
+    ) -> SSAValue:
+        key = (operation, left, right, flags is _NSW)
+        return self.shared.result(key, self.op, lambda: self.builder.insert(operation(left, right, overflow=flags)))
 
     def _distance(self, expr: Expr) -> int:
         """Blocks between the op and the nearest definition that `expr` uses; -1 for a constant, which is last in a chain."""
@@ -264,7 +306,10 @@ class ExpressionLowering:
     # Ops
 
     def _binary(self, operation: Callable[[SSAValue, SSAValue], Operation], expr: Expr) -> SSAValue:
-        return self._insert(operation(self.value(expr.lhs), self.value(expr.rhs)))
+        left, right = self.value(expr.lhs), self.value(expr.rhs)
+        return self.shared.result(
+            (operation, left, right), self.op, lambda: self.builder.insert(operation(left, right))
+        )
 
     def _insert(self, op: Operation) -> SSAValue:
         return self.builder.insert(op).results[0]
@@ -272,7 +317,11 @@ class ExpressionLowering:
     def _constant(self, value: int) -> SSAValue:
         key = Expr.constant(value)
         if (built := self._built.get(key)) is None:
-            built = self._built[key] = self._insert(arith.ConstantOp(IntegerAttr.from_index_int_value(value)))
+            built = self._built[key] = self.shared.result(
+                (arith.ConstantOp, value),
+                self.op,
+                lambda: self.builder.insert(arith.ConstantOp(IntegerAttr.from_index_int_value(value))),
+            )
         return built
 
 

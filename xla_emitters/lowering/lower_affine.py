@@ -27,6 +27,7 @@ from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
+    SharedOps,
     expressions_of,
     map_of_apply_indexing,
     overflowing_part,
@@ -44,6 +45,7 @@ class LowerAffinePass(KernelPass):
     name = "xla-lower-affine"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        shared = SharedOps()
         for found in list(op.walk()):
             if isinstance(found, ApplyIndexingOp):
                 indexing_map = map_of_apply_indexing(found)
@@ -54,7 +56,7 @@ class LowerAffinePass(KernelPass):
             else:
                 continue
             builder = located_builder(InsertPoint.before(found), found)
-            lowering = ExpressionLowering(builder, found, found.operands, range_of, unsigned=False)
+            lowering = ExpressionLowering(builder, found, found.operands, range_of, unsigned=False, shared=shared)
             replace_by(found, [lowering.value(expr) for expr in expressions])
 
     def _refuse_overflow(self, op: ApplyIndexingOp, indexing_map: IndexingMap) -> None:

@@ -28,6 +28,7 @@ from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.lowering.index_arithmetic import (
     ExpressionLowering,
+    SharedOps,
     expressions_of,
     is_unsigned,
     map_of_apply_indexing,
@@ -44,13 +45,14 @@ class SimplifyAffinePass(KernelPass):
     name = "xla-simplify-affine"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        shared = SharedOps()
         for found in list(op.walk()):
             if isinstance(found, ApplyIndexingOp):
-                self._lower(found, map_of_apply_indexing(found))
+                self._lower(found, map_of_apply_indexing(found), shared)
             elif isinstance(found, affine.ApplyOp):
-                self._lower(found, _map_of_affine_apply(found))
+                self._lower(found, _map_of_affine_apply(found), shared)
 
-    def _lower(self, op: Operation, indexing_map: IndexingMap | None) -> None:
+    def _lower(self, op: Operation, indexing_map: IndexingMap | None, shared: SharedOps) -> None:
         if indexing_map is None:
             return self.skip(op, "the range of an operand is not known")
         if indexing_map.is_known_empty:
@@ -62,7 +64,12 @@ class SimplifyAffinePass(KernelPass):
         if any(overflowing_part(expr, indexing_map.range_of, width, unsigned=True) for expr in indexing_map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may not fit an index")
         lowering = ExpressionLowering(
-            located_builder(InsertPoint.before(op), op), op, op.operands, indexing_map.range_of, unsigned=True
+            located_builder(InsertPoint.before(op), op),
+            op,
+            op.operands,
+            indexing_map.range_of,
+            unsigned=True,
+            shared=shared,
         )
         replace_by(op, [lowering.value(expr) for expr in indexing_map.results])
 

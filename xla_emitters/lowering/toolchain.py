@@ -1,4 +1,6 @@
-"""From the finished LLVM dialect to PTX, by LLVM's tools. There are three ways; all end with the same checks.
+"""From the finished LLVM dialect to PTX, by LLVM. The ways to it; all end with the same checks.
+
+    print_llvm_ir(module) | LLVM as a library        llvm: a process that stays, for all modules that this process compiles
 
     module { llvm.func @fusion ... }                 mlir-opt: one process for all kernels of a module
       -> module attributes {gpu.container_module} {
@@ -9,10 +11,9 @@
 
     mlir-translate | llvm-link libdevice and ids | opt | llc     steps: four processes, for looking at what is between
 
-    print_llvm_ir(module) | LLVM inside llvmlite                 llvm: one process, for which Python packages are enough
-
-`XLA_EMITTERS_TOOLCHAIN` names the way; without it (`auto`) it is mlir-opt where there is one, else llvm. On every way LLVM is in a process
-of its own: where it ends itself, on IR that it cannot compile, the caller gets a ToolError.
+`XLA_EMITTERS_TOOLCHAIN` names the way; without it (`auto`) it is llvm where LLVM 22's shared library is found, else mlir-opt, else
+llvmlite, which is LLVM as a Python package and works as llvm does. On every way LLVM is in a process of its own: where it ends itself, on
+IR that it cannot compile, the caller gets a ToolError, and the next module a new process.
 
 mlir-opt answers 0 for a chip or a feature that it does not know, and for a missing libdevice. So the answer is checked: what the
 backend said on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
@@ -21,7 +22,6 @@ Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (w
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -32,24 +32,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import InternalError, ToolError, UsageError, XlaEmittersError
+from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.kernels.id_functions import IdFunction, declared_by
-from xla_emitters.lowering import llvmlite_process
+from xla_emitters.lowering import llvm_process
 from xla_emitters.lowering.llvm_ir.debug_nodes import subprogram_of
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 from xla_emitters.lowering.tools import (
     NVIDIA_HELP,
     STAGE,
     TIMEOUT_SECONDS,
-    Answer,
+    ResidentTool,
     RunningTool,
+    borrow_tool,
     find_tool,
     run_tool,
     variable_of,
@@ -85,13 +86,17 @@ class Way(StrEnum):
     MLIR_OPT = "mlir-opt"
     STEPS = "steps"
     LLVM = "llvm"
+    LLVMLITE = "llvmlite"
 
 
 _TOOLS = {
     Way.MLIR_OPT: ("mlir-opt",),
     Way.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
-    Way.LLVM: ("llvmlite",),
+    Way.LLVM: ("libLLVM",),
+    Way.LLVMLITE: ("llvmlite",),
 }
+_LIBRARIES = (Way.LLVM, Way.LLVMLITE)
+"""The ways on which LLVM is a library in a process that stays."""
 
 
 @dataclass(frozen=True)
@@ -118,29 +123,39 @@ def asked_way() -> Way | None:
 
 
 def choose_way() -> Choice:
-    """The way that `XLA_EMITTERS_TOOLCHAIN` names; without it mlir-opt where it is found, else llvm where llvmlite is installed.
+    """The way that `XLA_EMITTERS_TOOLCHAIN` names; without it the first of llvm, mlir-opt and llvmlite whose tool is found.
 
-    An mlir-opt that the user names is taken or refused: nothing stands in for it.
+    llvm stands for llvmlite too, where that is the LLVM library that is here. An mlir-opt or a library that the user names is taken or
+    refused: nothing stands in for it.
 
     raises  UsageError for a way that there is not, ToolError when what the way needs is missing
     """
-    if (way := asked_way()) is not None:
-        for name in tools_of(way):
-            find_tool(name)
-        return Choice(way, f"{TOOLCHAIN} says so")
-    try:
-        find_tool("mlir-opt")
-        return Choice(Way.MLIR_OPT, "mlir-opt is here")
-    except ToolError as error:
-        if os.environ.get(variable_of("mlir-opt")):
-            raise
-        missing = error
-    try:
-        find_tool("llvmlite")
-    except ToolError as error:
-        both = f"{missing.help}; or, with Python packages alone: {error.help}"
-        raise ToolError(missing.message, stage=STAGE, details=(*missing.details, error.message), help=both) from None
-    return Choice(Way.LLVM, f"{missing.message}; llvmlite is here")
+    if (asked := asked_way()) is not None:
+        ways, why = (_LIBRARIES if asked is Way.LLVM else (asked,)), f"{TOOLCHAIN} says so"
+    else:
+        ways, why = (Way.LLVM, Way.MLIR_OPT, Way.LLVMLITE), ""
+    named = [way for way in ways if any(os.environ.get(variable_of(name)) for name in tools_of(way))]
+    if asked is None and named:
+        ways = named[:1]
+    missing = list[ToolError]()
+    for way in ways:
+        try:
+            for name in tools_of(way):
+                find_tool(name)
+        except ToolError as error:
+            if way in named:
+                raise
+            missing.append(error)
+        else:
+            return Choice(way, why or "; ".join((*(error.message for error in missing), f"{tools_of(way)[0]} is here")))
+    if len(missing) == 1:
+        raise missing[0]
+    # The last is the one that Python's packages have.
+    *others, last = missing
+    first = others[-1]
+    details = (*first.details, *(error.message for error in missing if error is not first))
+    help = f"{first.help}; or, with Python packages alone: {last.help}"
+    raise ToolError(first.message, stage=STAGE, details=details, help=help)
 
 
 def ptx_reason_missing() -> str | None:
@@ -172,6 +187,7 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
     raises  ToolError when it is missing, cannot start, or is of another version; UsageError
     """
     way = choose_way().way
+    tool: RunningTool | ResidentTool | None = None
     match way:
         case Way.MLIR_OPT:
             options = (
@@ -182,17 +198,19 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
                 "-",
             )
             tool = RunningTool([find_tool("mlir-opt").path, *options])
-        case Way.LLVM:
-            tool = _start_llvmlite("ptx", architecture)
+        case Way.LLVM | Way.LLVMLITE:
+            tool = _borrow_llvm(way)
         case Way.STEPS:
-            tool = None
+            pass
     return PtxCompiler(architecture, way, tool, timeout_seconds)
 
 
 class PtxCompiler:
-    """A started tool; a context manager, which ends the process if it was never given a module."""
+    """A started tool; a context manager, which ends the process if it was never given a module, or gives it back if it is to stay."""
 
-    def __init__(self, architecture: str, way: Way, tool: RunningTool | None, timeout_seconds: float) -> None:
+    def __init__(
+        self, architecture: str, way: Way, tool: RunningTool | ResidentTool | None, timeout_seconds: float
+    ) -> None:
         self._architecture = architecture
         self._way = way
         self._tool = tool
@@ -200,18 +218,18 @@ class PtxCompiler:
 
     def finish(self, module: ModuleOp) -> str:
         """PTX of the module; see `compile_to_ptx`. Can be called once."""
-        tool = self._tool
-        if tool is None:
-            return _ptx_by_steps(module, self._architecture, None, self._timeout_seconds)
-        if self._way is Way.LLVM:
-            answer = _finish_llvmlite(tool, module, None, self._timeout_seconds)
-            ptx = answer.text
-        else:
-            with _linked(module) as libraries:
-                text = _gpu_module(module, libraries, self._architecture)
-                answer = tool.finish(text.encode(), self._timeout_seconds)
-            ptx = _assembly_of(answer.text)
-        _check_ptx(ptx, module, self._architecture, tool, answer.said)
+        match self._tool:
+            case None:
+                return _ptx_by_steps(module, self._architecture, None, self._timeout_seconds)
+            case ResidentTool() as tool:
+                job = _job(module, self._architecture, "ptx")
+                ptx, said = _answer(tool, job, self._timeout_seconds)
+            case RunningTool() as tool:
+                with _linked(module) as libraries:
+                    text = _gpu_module(module, libraries, self._architecture)
+                    answer = tool.finish(text.encode(), self._timeout_seconds)
+                ptx, said = _assembly_of(answer.text), answer.said
+        _check_ptx(ptx, module, self._architecture, tool, said)
         return ptx
 
     def __enter__(self) -> Self:
@@ -224,8 +242,8 @@ class PtxCompiler:
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what PTX is made of. raises as `compile_to_ptx`."""
-    if choose_way().way is Way.LLVM:
-        return _finish_llvmlite(_start_llvmlite("llvm", architecture), module, None, timeout_seconds).text
+    if (way := choose_way().way) in _LIBRARIES:
+        return _by_library(way, module, architecture, "llvm", None, timeout_seconds)
     with _linked(module) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
         for _, command in _steps_to_llvm_ir(libraries, architecture):
@@ -245,51 +263,67 @@ def compile_to_ptx_by_steps(
     directory  where kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx are left to read; None: nowhere
     raises     as `compile_to_ptx`
 
-    By mlir-translate, llvm-link, opt and llc, or by llvmlite where that is the way.
+    By mlir-translate, llvm-link, opt and llc, or by LLVM as a library where that is the way.
     """
-    if choose_way().way is not Way.LLVM:
+    if (way := choose_way().way) not in _LIBRARIES:
         return _ptx_by_steps(module, architecture, directory, timeout_seconds)
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
-    tool = _start_llvmlite("ptx", architecture)
-    answer = _finish_llvmlite(tool, module, directory, timeout_seconds)
-    _keep(directory, "kernel.ptx", answer.result)
-    _check_ptx(answer.text, module, architecture, tool, answer.said)
-    return answer.text
+    ptx = _by_library(way, module, architecture, "ptx", directory, timeout_seconds)
+    _keep(directory, "kernel.ptx", ptx.encode())
+    return ptx
 
 
-# ---- llvm: a Python process with llvmlite -----------------------------------------------------------------------------------------------
+# ---- llvm: a library in a process that stays --------------------------------------------------------------------------------------------
 
 
-def _start_llvmlite(wanted: str, architecture: str) -> RunningTool:
-    """Starts LLVM for one module; `wanted` is "ptx" or "llvm"."""
-    find_tool("llvmlite")
-    features = f"+ptx{_ptx_version(architecture)}"
-    # Not beside this file: -P keeps its directory from hiding other modules.
-    command = [
-        sys.executable,
-        "-P",
-        llvmlite_process.__file__,
-        wanted,
-        architecture,
-        features,
-        *LLVM_OPTIONS,
-        *LINE_OPTIONS,
-    ]
-    return RunningTool(command, "llvmlite")
+def _borrow_llvm(way: Way) -> ResidentTool:
+    """LLVM, ready for jobs; started where none is idle."""
+    (name,) = tools_of(way)
+    # Not beside this file: -P keeps its directory from hiding other modules; a shared library needs no packages.
+    flags, library = (("-I", "-S"), find_tool(name).path) if way is Way.LLVM else (("-P",), find_tool(name).name)
+    return borrow_tool((sys.executable, *flags, llvm_process.__file__, library, *LLVM_OPTIONS, *LINE_OPTIONS), name)
 
 
-def _finish_llvmlite(
-    tool: RunningTool, module: ModuleOp, directory: str | Path | None, timeout_seconds: float
-) -> Answer:
-    try:
-        text = print_llvm_ir(module)
-    except XlaEmittersError:
-        tool.stop()
-        raise
-    with _linked(module) as libraries:
-        job = {"libraries": libraries, "keep": None if directory is None else str(directory)}
-        return tool.finish(f"{json.dumps(job)}\n{text}".encode(), timeout_seconds)
+def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path | None = None) -> dict[str, Any]:
+    """What `llvm_process` is asked; see there."""
+    called = [name for name, op in _functions(module) if _is_declared(op) and name.startswith(_LIBDEVICE_PREFIX)]
+    return {
+        "text": print_llvm_ir(module),
+        "wanted": wanted,
+        "chip": architecture,
+        "features": f"+ptx{_ptx_version(architecture)}",
+        "ids": _ids_text(_ids(module)),
+        "libdevice": find_tool("libdevice").path if called else None,
+        "called": called,
+        "keep": None if directory is None else str(directory),
+    }
+
+
+def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[str, str]:
+    """The result of a job, and what LLVM said beside it. raises ToolError with what LLVM says where it refuses."""
+    answer, said = tool.ask(job, timeout_seconds)
+    if (refused := answer.get("error")) is None:
+        return answer["result"], said
+    first, *rest = refused.splitlines() or ["no reason given"]
+    details = (*rest[:12], *said.splitlines()[:12], f"command: {shlex.join(tool.command)}")
+    raise ToolError(f"{tool.name} failed: {first}", stage=STAGE, details=details)
+
+
+def _by_library(
+    way: Way,
+    module: ModuleOp,
+    architecture: str,
+    wanted: str,
+    directory: str | Path | None,
+    timeout_seconds: float,
+) -> str:
+    job = _job(module, architecture, wanted, directory)
+    with _borrow_llvm(way) as tool:
+        text, said = _answer(tool, job, timeout_seconds)
+        if wanted == "ptx":
+            _check_ptx(text, module, architecture, tool, said)
+    return text
 
 
 # ---- mlir-opt: one process --------------------------------------------------------------------------------------------------------------
@@ -358,12 +392,16 @@ def module_body_text(module: ModuleOp) -> str:
 def _linked(module: ModuleOp) -> Generator[list[str]]:
     """The files to link with the module: libdevice, and functions that read ids."""
     libraries = [find_tool("libdevice").path] if _calls_libdevice(module) else []
-    ids = [function for op in module.body.ops if (function := declared_by(op))]
+    ids = _ids(module)
     with tempfile.TemporaryDirectory() as directory:
         if ids:
             _keep(directory, "ids.ll", _ids_text(ids).encode())
             libraries.append(str(Path(directory) / "ids.ll"))
         yield libraries
+
+
+def _ids(module: ModuleOp) -> list[IdFunction]:
+    return [function for op in module.body.ops if (function := declared_by(op))]
 
 
 def _ids_text(ids: Sequence[IdFunction]) -> str:
@@ -385,7 +423,7 @@ def _ids_text(ids: Sequence[IdFunction]) -> str:
             "}",
             f"!{number} = !{{i32 {own_id.low}, i32 {own_id.high}}}",
         )
-    return "\n".join((*lines, ""))
+    return "\n".join((*lines, "")) if lines else ""
 
 
 def _keep(directory: str | Path | None, name: str, data: bytes) -> None:
@@ -428,7 +466,7 @@ def _assembly_of(binary: str) -> str:
     return re.sub(r"\\([0-9A-F]{2}|\\)", lambda m: "\\" if m[1] == "\\" else chr(int(m[1], 16)), escaped)
 
 
-def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool, said: str) -> None:
+def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool | ResidentTool, said: str) -> None:
     """Hold the backend to its word; see the file's head."""
     details = (f"command: {shlex.join(tool.command)}",)
     name = tool.name
@@ -468,7 +506,7 @@ def tools_fingerprint(*, with_sass: bool = False) -> str:
     """
     way = choose_way().way
     parts = [f"LLVM options {' '.join((*LLVM_OPTIONS, *LINE_OPTIONS))}", way.value]
-    for name in (*_TOOLS[way], "libdevice", *(("ptxas", "nvdisasm") if with_sass else ())):
+    for name in (*tools_of(way), "libdevice", *(("ptxas", "nvdisasm") if with_sass else ())):
         tool = find_tool(name)
         path = os.path.realpath(tool.path)
         status = os.stat(path)

@@ -3,28 +3,38 @@
     find_tool("ptxas")            the file, by environment variable, then where it usually is; or an error that says how to get it
     run_tool(command, data)       its answer; or an error with what it said, its exit code and the command
     RunningTool(command)          started now, given its input later: loading takes longer than working
+    borrow_tool(command, name)    a `ResidentTool`, which stays when it has answered, for whoever comes next
 
 LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
-PATH, and another major version is refused by name. llvmlite is LLVM 22 as a Python package, run by a Python of its own. ptxas, nvdisasm
+PATH, and another major version is refused by name. LLVM's shared library is what mlir-opt itself is linked with; llvmlite is LLVM 22 as a
+Python package. Both are loaded by a Python of their own. ptxas, nvdisasm
 and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
 """
 
 from __future__ import annotations
 
+import atexit
+import glob
 import importlib.util
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Self
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
+from xla_emitters.lowering import llvm_process
 
 LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
@@ -52,12 +62,14 @@ class _Row:
     variable  the environment variable that names the file
     inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
     package   the Python package that it is; then there is no variable
+    files     patterns of the paths that it has, of a shared library, which has its version in its name
     """
 
     name: str
     variable: str = ""
     inside: str = ""
     package: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def help(self) -> str:
@@ -67,12 +79,19 @@ class _Row:
 
 # How the names of programs end.
 _PROGRAM = ".exe" if sys.platform == "win32" else ""
+_LIBRARIES = (
+    f"/usr/lib/llvm-{LLVM_MAJOR}/lib/libLLVM.so.{LLVM_MAJOR}*",
+    f"/usr/lib/*/libLLVM.so.{LLVM_MAJOR}*",
+    f"/usr/lib64/libLLVM.so.{LLVM_MAJOR}*",
+    f"/opt/homebrew/opt/llvm@{LLVM_MAJOR}/lib/libLLVM.dylib",
+)
 _ROWS = (
     _Row("mlir-opt", "XLA_EMITTERS_MLIR_OPT"),
     _Row("mlir-translate", "XLA_EMITTERS_MLIR_TRANSLATE"),
     _Row("llvm-link", "XLA_EMITTERS_LLVM_LINK"),
     _Row("opt", "XLA_EMITTERS_OPT"),
     _Row("llc", "XLA_EMITTERS_LLC"),
+    _Row("libLLVM", "XLA_EMITTERS_LIBLLVM", files=_LIBRARIES),
     _Row("llvmlite", package="llvmlite"),
     _Row("ptxas", "XLA_EMITTERS_PTXAS", f"bin/ptxas{_PROGRAM}"),
     _Row("libdevice", "XLA_EMITTERS_LIBDEVICE", "nvvm/libdevice/libdevice.10.bc"),
@@ -97,7 +116,10 @@ class Tool:
             from importlib.metadata import version  # imported here: it takes long to load
 
             return version(self.name)
-        return "" if self.name == "libdevice" else _version_of(self.path, os.stat(self.path).st_mtime_ns)
+        if self.name == "libdevice":
+            return ""
+        command = (sys.executable, "-I", "-S", llvm_process.__file__) if self.name == "libLLVM" else ()
+        return _version_of((*command, self.path), self.name, os.stat(self.path).st_mtime_ns)
 
 
 def variable_of(name: str) -> str:
@@ -124,7 +146,7 @@ def find_tool(name: str) -> Tool:
         )
     tool = Tool(name, path)
     # To ask costs as much as to compile a kernel. The distribution's own names say the version.
-    is_named = tried[-1] in _named_places(row)
+    is_named = tried[-1] in _named_places(row) or (bool(row.files) and tried[-1] == path)
     if not row.inside and not is_named and tool.version.partition(".")[0] != str(LLVM_MAJOR):
         raise ToolError(
             f"{name} is of version {tool.version or 'unknown'}, and {LLVM_MAJOR} is needed: {path}",
@@ -179,7 +201,7 @@ def _locate(row: _Row) -> tuple[str | None, list[str]]:
 def _places(row: _Row) -> list[str]:
     """Paths and command names to try for a row, in order."""
     if not row.inside:
-        return [*_named_places(row), row.name]
+        return _named_places(row) + ([] if row.files else [row.name])
     toolkits = [toolkit for toolkit in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if toolkit]
     commands = [] if row.name == "libdevice" else [row.name]
     wheels = [root for package in _WHEELS for root in _package_roots(package)]
@@ -188,6 +210,8 @@ def _places(row: _Row) -> list[str]:
 
 def _named_places(row: _Row) -> list[str]:
     """Those of LLVM's tools whose version is in the name."""
+    if row.files:
+        return [path for pattern in row.files for path in sorted(glob.glob(pattern)) or [pattern]]
     return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
 
 
@@ -206,9 +230,9 @@ def _package_roots(package: str) -> tuple[str, ...]:
 
 
 @lru_cache
-def _version_of(path: str, modified_ns: int) -> str:
-    """What `path --version` says, e.g. "22.1.8"; "" when it says nothing like it. Asked once for a file as last modified."""
-    said = run_tool([path, "--version"], timeout_seconds=10.0).text
+def _version_of(command: Sequence[str], name: str, modified_ns: int) -> str:
+    """What `command --version` says, e.g. "22.1.8"; "" when it says nothing like it. Asked once for a file as last modified."""
+    said = RunningTool([*command, "--version"], name).finish(b"", timeout_seconds=10.0).text
     found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
     return (found[1] or found[2]).rstrip(".") if found else ""
 
@@ -266,16 +290,8 @@ class RunningTool:
             self._process.communicate()
             reason = f"{self.name} did not end within {timeout_seconds:g} s"
             raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",)) from error
-        code = self._process.returncode
-        if code != 0:
-            lines = [line for line in (err or out).decode(errors="replace").splitlines() if line.strip()]
-            first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
-            how = f"exit {code}" if code > 0 else f"signal {-code}"
-            raise ToolError(
-                f"{self.name} failed ({how})" + (f": {first.strip()}" if first else ""),
-                stage=STAGE,
-                details=(*(line for line in lines[:12] if line != first), f"command: {shown}"),
-            )
+        if code := self._process.returncode:
+            raise _failure(self.name, self.command, code, (err or out).decode(errors="replace"))
         return Answer(out, err.decode(errors="replace"))
 
     def stop(self) -> None:
@@ -283,3 +299,132 @@ class RunningTool:
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+
+
+def _failure(name: str, command: Sequence[str], code: int, said: str) -> ToolError:
+    """The error of a tool that ended: with the first line that it said about an error, the rest below."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
+    how = f"exit {code}" if code >= 0 else f"signal {-code}"
+    return ToolError(
+        f"{name} failed ({how})" + (f": {first.strip()}" if first else ""),
+        stage=STAGE,
+        details=(*(line for line in lines[:12] if line != first), f"command: {shlex.join(command)}"),
+    )
+
+
+class ResidentTool:
+    """A tool that answers one job after the other: a line of JSON for a line of JSON.
+
+    A context manager, which gives it back to those that are idle. One that failed, or did not answer in time, is ended instead.
+
+    command  as `RunningTool`, likewise name
+    raises   ToolError when it cannot start
+    """
+
+    def __init__(self, command: Sequence[str], name: str) -> None:
+        self.command = tuple(command)
+        self.name = name
+        self._process_id = os.getpid()
+        # A file: what it says is read when it has answered, and a pipe that nobody reads would stop it.
+        self._said = tempfile.TemporaryFile()
+        self._read = 0
+        try:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self._said)
+        except OSError as error:
+            reason = f"{self.name} could not be started: {error.strerror}"
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked: it runs, and it is this process that started it, not the one that this is a fork of."""
+        return self._process_id == os.getpid() and self._process.poll() is None
+
+    def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
+        """The answer to a job, and what the tool said beside it. raises ToolError as `RunningTool.finish`"""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        late = threading.Event()
+        timer = threading.Timer(timeout_seconds, lambda: (late.set(), self._process.kill()))
+        timer.start()
+        try:
+            self._process.stdin.write(f"{json.dumps(job)}\n".encode())
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        finally:
+            timer.cancel()
+        if line:
+            return json.loads(line), self._heard()
+        code = self._process.wait()
+        self.end()
+        if late.is_set():
+            raise ToolError(
+                f"{self.name} did not end within {timeout_seconds:g} s",
+                stage=STAGE,
+                details=(f"command: {shlex.join(self.command)}",),
+            )
+        raise _failure(self.name, self.command, code, self._heard())
+
+    def stop(self) -> None:
+        """Gives it back, or ends it if it cannot be asked again. Can be called more than once."""
+        if not self.is_alive:
+            self.end()
+            return
+        with _IDLE_LOCK:
+            if self not in _IDLE:
+                _IDLE.append(self)
+            ended = _IDLE.pop(0) if len(_IDLE) > _MOST_IDLE else None
+        if ended is not None:
+            ended.end()
+
+    def end(self) -> None:
+        """Ends the process. In a fork of the process that started it, only lets go of it."""
+        if self._process_id != os.getpid():
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def _heard(self) -> str:
+        """What it said since the last answer."""
+        self._said.seek(self._read)
+        data = self._said.read()
+        self._read += len(data)
+        return data.decode(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+_MOST_IDLE = 2
+_IDLE: list[ResidentTool] = []
+_IDLE_LOCK = threading.Lock()
+
+
+def borrow_tool(command: Sequence[str], name: str) -> ResidentTool:
+    """An idle tool that was started by this command, or a new one. The caller stops it, or uses `with`. raises ToolError"""
+    with _IDLE_LOCK:
+        for tool in _IDLE:
+            if tool.command == tuple(command) and tool.is_alive:
+                _IDLE.remove(tool)
+                return tool
+    return ResidentTool(command, name)
+
+
+def end_idle_tools() -> None:
+    """Ends the tools that stayed; those that come later start anew."""
+    with _IDLE_LOCK:
+        while _IDLE:
+            _IDLE.pop().end()
+
+
+atexit.register(end_idle_tools)

@@ -34,11 +34,13 @@ def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
 
     An unknown location adds nothing; nested fusions are flattened.
     """
-    if a == b or isinstance(b, UnknownLoc):
+    if a is b or isinstance(b, UnknownLoc) or a == b:
         return a
     if isinstance(a, UnknownLoc):
         return b
     parts = dict.fromkeys((*_parts(a), *_parts(b)))
+    if isinstance(a, FusedLoc) and len(parts) == len(_fused(a)):
+        return a  # it has all of b's
     if len(parts) == 1:
         (only,) = parts
         return cast(LocationAttr, only)

@@ -1,6 +1,6 @@
 """`xla-emitters doctor`: what was found, what is missing, and the command that installs it.
 
-    ok       way to PTX      mlir-opt: mlir-opt is here
+    ok       way to PTX      llvm: libLLVM is here
     ok       mlir-opt        22.1.8  /usr/bin/mlir-opt-22
     absent   llc             llc was not found (for --keep-intermediates)
              -> apt-get install mlir-22-tools llvm-22
@@ -38,13 +38,14 @@ PACKAGES = {
     "jax-cuda13-pjrt": ("xla", "the real XLA: optimize, and comparing with it"),
 }
 PURPOSES = {
+    "libLLVM": "PTX",
     "mlir-opt": "PTX",
     "libdevice": "PTX of kernels that call mathematical functions",
     "mlir-translate": "--keep-intermediates",
     "llvm-link": "--keep-intermediates",
     "opt": "--keep-intermediates",
     "llc": "--keep-intermediates",
-    "llvmlite": "PTX without mlir-opt",
+    "llvmlite": "PTX without LLVM's library and mlir-opt",
     "ptxas": "assembling PTX: registers and spills",
     "nvdisasm": "counting machine instructions",
 }

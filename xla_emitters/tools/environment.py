@@ -28,9 +28,15 @@ class Variable:
 
 
 VARIABLES = (
-    Variable("XLA_EMITTERS_TOOLCHAIN", "--toolchain", "WAY", "what makes PTX: auto (default), mlir-opt, steps, llvm"),
+    Variable(
+        "XLA_EMITTERS_TOOLCHAIN",
+        "--toolchain",
+        "WAY",
+        "what makes PTX: auto (default), mlir-opt, steps, llvm, llvmlite",
+    ),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
-    Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22 that makes PTX"),
+    Variable("XLA_EMITTERS_LIBLLVM", "--libllvm", "FILE", "LLVM 22's shared library, which makes PTX"),
+    Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22, which then makes PTX"),
     Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),
     Variable("XLA_EMITTERS_LLVM_LINK", "--llvm-link", "PATH", "for --keep-intermediates"),
     Variable("XLA_EMITTERS_OPT", "--llvm-opt", "PATH", "LLVM's opt, for --keep-intermediates"),

@@ -1,11 +1,12 @@
 """What the FileCheck cases do not show: locations, names, remarks. Values are in test_index_arithmetic.py."""
 
+import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import UnknownLoc
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.locations import instructions_of, place_of
 from xla_emitters.rewrite.notes import take_notes
 
 TEXT = """
@@ -36,3 +37,30 @@ def test_a_refusal_says_why_and_where() -> None:
         "xla-simplify-affine: skipped xla_gpu.apply_indexing: a dividend, or an operand of max or min, may be negative"
         " at add_0 (gelu.hlo:20:3)"
     )
+
+
+SHARED = """
+func.func @f(%x: index, %c: i1) -> (index, index) {{
+  %a = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 * 4 + 3), domain: d0 in [0, 7]">(%x) loc("one"("x.hlo":1:1))
+  %r = scf.if %c -> (index) {{
+    %b = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 * {then} + 3), domain: d0 in [0, 7]">(%x) loc("two"("x.hlo":2:1))
+    scf.yield %b : index
+  }} else {{
+    %d = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(d0) -> (d0 * {other} + 3), domain: d0 in [0, 7]">(%x) loc("three"("x.hlo":3:1))
+    scf.yield %d : index
+  }}
+  func.return %a, %r : index, index
+}}
+"""
+
+
+@pytest.mark.parametrize(("then", "other", "products"), [(4, 4, 1), (5, 5, 3), (4, 5, 2)])
+def test_equal_arithmetic_is_made_once_where_it_dominates(then: int, other: int, products: int) -> None:
+    """Of the block and of blocks around it; what one branch makes the other does not see."""
+    module = parse_ir(SHARED.format(then=then, other=other))
+    SimplifyAffinePass().apply(make_context(), module)
+    module.verify()
+    made = [op for op in module.walk() if isinstance(op, arith.MuliOp)]
+    assert len(made) == products
+    if products == 1:
+        assert instructions_of(made[0]) == ("one", "two", "three")

@@ -258,14 +258,18 @@ def test_silent_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "here", "way", "reason"),
     [
-        ("", ("mlir-opt", "llvmlite"), "mlir-opt", "mlir-opt is here"),
-        ("auto", ("mlir-opt",), "mlir-opt", "mlir-opt is here"),
-        ("auto", ("llvmlite",), "llvm", "mlir-opt was not found; llvmlite is here"),
-        ("llvm", ("mlir-opt", "llvmlite"), "llvm", "XLA_EMITTERS_TOOLCHAIN says so"),
+        ("", ("libLLVM", "mlir-opt", "llvmlite"), "llvm", "libLLVM is here"),
+        ("auto", ("libLLVM",), "llvm", "libLLVM is here"),
+        ("", ("mlir-opt", "llvmlite"), "mlir-opt", "libLLVM was not found; mlir-opt is here"),
+        ("auto", ("llvmlite",), "llvmlite", "libLLVM was not found; mlir-opt was not found; llvmlite is here"),
+        ("llvm", ("libLLVM", "mlir-opt", "llvmlite"), "llvm", "XLA_EMITTERS_TOOLCHAIN says so"),
+        ("llvm", ("mlir-opt", "llvmlite"), "llvmlite", "XLA_EMITTERS_TOOLCHAIN says so"),
+        ("llvmlite", ("libLLVM", "llvmlite"), "llvmlite", "XLA_EMITTERS_TOOLCHAIN says so"),
         ("mlir-opt", ("mlir-opt", "llvmlite"), "mlir-opt", "XLA_EMITTERS_TOOLCHAIN says so"),
         ("steps", ("mlir-translate", "llvm-link", "opt", "llc"), "steps", "XLA_EMITTERS_TOOLCHAIN says so"),
         ("auto", (), None, "mlir-opt was not found"),
-        ("llvm", ("mlir-opt",), None, "llvmlite was not found"),
+        ("llvm", ("mlir-opt",), None, "libLLVM was not found"),
+        ("llvmlite", ("libLLVM", "mlir-opt"), None, "llvmlite was not found"),
         ("mlir-opt", ("llvmlite",), None, "mlir-opt was not found"),
         ("steps", ("mlir-opt", "llvmlite"), None, "mlir-translate was not found"),
     ],
@@ -293,10 +297,16 @@ def test_the_way_that_is_taken(
         assert raised.value.help == "get mlir-opt; or, with Python packages alone: get llvmlite"
 
 
-def test_an_mlir_opt_that_the_user_names_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
-    monkeypatch.delenv("XLA_EMITTERS_TOOLCHAIN", raising=False)
-    with pytest.raises(ToolError, match="mlir-opt was not found"):
+@pytest.mark.parametrize(
+    ("variable", "name"), [("XLA_EMITTERS_MLIR_OPT", "mlir-opt"), ("XLA_EMITTERS_LIBLLVM", "libLLVM")]
+)
+@pytest.mark.parametrize("asked", ["auto", ""])
+def test_a_tool_that_the_user_names_is_not_passed_over(
+    variable: str, name: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, f"/nowhere/{name}")
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", asked)
+    with pytest.raises(ToolError, match=f"{name} was not found"):
         toolchain.choose_way()
 
 
@@ -304,17 +314,17 @@ def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "gcc")
     with pytest.raises(UsageError, match="XLA_EMITTERS_TOOLCHAIN is 'gcc'") as raised:
         compile_to_ptx(parse_ir(PLAIN.format(name="f")), "sm_90")
-    assert raised.value.help == "one of: auto, mlir-opt, steps, llvm"
+    assert raised.value.help == "one of: auto, mlir-opt, steps, llvm, llvmlite"
     assert raised.value.exit_code == 2
 
 
-@needs("mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
+@needs("libLLVM", "mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
 def test_the_cache_knows_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     found: set[str] = set()
     for way in toolchain.Way:
         monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
         found.add(toolchain.tools_fingerprint())
-    assert len(found) == 3
+    assert len(found) == 4
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "auto")
     assert toolchain.tools_fingerprint() in found
 

@@ -10,11 +10,11 @@ parameter. Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/constraints.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
-from xdsl.irdl import AnyAttr, AnyOf, BaseAttr
+from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, TypeVarConstraint
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
 
@@ -42,7 +42,15 @@ def _depends_on_type(constraint: Any) -> bool:
     """Whether the constraint takes all attributes of a class or none."""
     if type(constraint) is AnyOf:
         return all(_depends_on_type(each) for each in constraint.attr_constrs)
+    if type(constraint) is TypeVarConstraint:
+        return _depends_on_type(constraint.base_constraint)
     return type(constraint) in (AnyAttr, BaseAttr)
+
+
+def _are_checked_by_type(constraints: Sequence[Any]) -> bool:
+    """Whether the types of parameters say that all of them fit. Two parameters with one type variable have to be equal besides."""
+    variables = [constraint.type_var for constraint in constraints if type(constraint) is TypeVarConstraint]
+    return len(set(variables)) == len(variables) and all(map(_depends_on_type, constraints))
 
 
 def _verify(self: ParametrizedAttribute) -> None:
@@ -52,7 +60,7 @@ def _verify(self: ParametrizedAttribute) -> None:
     try:
         verified = _VERIFIED[attribute_type]
     except KeyError:
-        by_type = all(_depends_on_type(each.constr) for _, each in definition.parameters)
+        by_type = _are_checked_by_type([each.constr for _, each in definition.parameters])
         verified = _VERIFIED[attribute_type] = set() if by_type else None
     if verified is None:
         definition.verify(self)

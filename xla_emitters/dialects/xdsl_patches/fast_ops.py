@@ -5,9 +5,10 @@
     builder.insert(op)       tuples of one op, through the rewriter                               ->  one insertion
     module.walk()            three generators deep for each level of nesting                      ->  one generator for each level
 
-An op is plain where its definition has no variadic operand or result, no region, successor or option, and is given one value for
-each name. Others are made by xDSL's own functions, which also raise its errors. Walks read an op's neighbour before they yield the op, as
-xDSL's do: it may be erased meanwhile. Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/operations.py, xdsl/builder.py, xdsl/rewriter.py.
+An op is plain where its definition has no region, successor or option (sizes of several variadic operands), and is given one value for
+each name, or a list for a variadic one. Others are made by xDSL's own functions, which also raise its errors. Walks read an op's
+neighbour before they yield the op, as xDSL's do: it may be erased meanwhile.
+Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/operations.py, xdsl/builder.py, xdsl/rewriter.py.
 """
 
 # pyright: reportPrivateUsage=false
@@ -15,12 +16,12 @@ xDSL's do: it may be erased meanwhile. Source: xDSL 0.74, xdsl/ir/core.py, xdsl/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from xdsl import builder as builders
 from xdsl import rewriter as rewriters
 from xdsl.dialects.builtin import UNKNOWN_LOC
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue
 from xdsl.ir.core import SSAValues
 from xdsl.irdl import operations as irdl
 
@@ -106,9 +107,7 @@ _PLAIN: dict[int, tuple[irdl.OpDef, bool]] = {}
 
 def _is_plain(definition: irdl.OpDef) -> bool:
     if (found := _PLAIN.get(id(definition))) is None:
-        fields = (*definition.operands, *definition.results)
-        variadic = any(isinstance(each, irdl.VariadicDef) for _, each in fields)
-        plain = not (variadic or definition.options or definition.regions or definition.successors)
+        plain = not (definition.options or definition.regions or definition.successors)
         found = _PLAIN[id(definition)] = definition, plain
     return found[1]
 
@@ -125,17 +124,11 @@ def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
         successors: Sequence[Any],
         regions: Sequence[Any],
     ) -> None:
-        values = None
-        if (
-            _is_plain(op_def)
-            and len(operands) == len(op_def.operands)
-            and len(result_types) == len(op_def.results)
-            and not successors
-            and not regions
-            and all([isinstance(result_type, Attribute) for result_type in result_types])
-        ):
-            values = _values_of(operands)
-        if values is None:
+        values = types = None
+        if _is_plain(op_def) and not successors and not regions:
+            values = _flat(operands, op_def.operands, _value_of)
+            types = _flat(result_types, op_def.results, _type_of)
+        if values is None or types is None:
             own(
                 self,
                 op_def,
@@ -150,7 +143,7 @@ def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
         _init(
             self,
             operands=values,
-            result_types=result_types,
+            result_types=types,
             properties={name: value for name, value in properties.items() if value is not None},
             attributes={name: value for name, value in attributes.items() if value is not None},
         )
@@ -158,17 +151,40 @@ def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
     return irdl_op_init
 
 
-def _values_of(operands: Sequence[Any]) -> list[SSAValue] | None:
-    """The operands, with an op for its only result; None where one is neither a value nor such an op."""
-    values: list[SSAValue] = []
-    for operand in operands:
-        if isinstance(operand, SSAValue):
-            values.append(cast(SSAValue, operand))
-        elif isinstance(operand, Operation) and len(operand.results) == 1:
-            values.append(operand.results[0])
+_T = TypeVar("_T")
+
+
+def _flat(
+    given: Sequence[Any], definitions: Sequence[tuple[str, Any]], one: Callable[[Any], _T | None]
+) -> list[_T] | None:
+    """What is given for each name, one after the other: one for a name, any number for a variadic one. None where xDSL must look at it."""
+    if len(given) != len(definitions):
+        return None
+    found: list[_T] = []
+    for each, (_, definition) in zip(given, definitions, strict=True):
+        if (only := one(each)) is not None:
+            found.append(only)
+        elif each is None and isinstance(definition, irdl.OptionalDef):
+            continue
+        elif isinstance(definition, irdl.VariadicDef) and isinstance(each, list | tuple | OpOperands):
+            for member in cast(Sequence[Any], each):
+                if (only := one(member)) is None:
+                    return None
+                found.append(only)
         else:
             return None
-    return values
+    return found
+
+
+def _value_of(operand: Any) -> SSAValue | None:
+    """An operand; an op stands for its only result."""
+    if isinstance(operand, SSAValue):
+        return cast(SSAValue, operand)
+    return operand.results[0] if isinstance(operand, Operation) and len(operand.results) == 1 else None
+
+
+def _type_of(result_type: Any) -> Attribute | None:
+    return result_type if isinstance(result_type, Attribute) else None
 
 
 # ---- reading and inserting --------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,10 @@ an op, a property of one) is refused by name. The module flag `nvvm-reflect-ftz`
 
 Locations are written where the function's own has a subprogram (see `debug_nodes.py`); then they are `!dbg` at the end of a line.
 
+LLVM keeps for each block the branches to it in the order in which they were made, and some of its passes go by that order. mlir-translate
+makes instructions in reverse post-order of the blocks; a reader of text makes them as they are written. `uselistorder_bb` says how the
+first would have it, so that both ways end in the same code.
+
 Left out: what only permits (see `instructions.py`). Bodies of globals, comdats and constructors are refused.
 Source: LLVM language reference; MLIR 22, ModuleTranslation.cpp; XLA nvptx_backend.cc (`nvvm-reflect-ftz`).
 """
@@ -58,6 +62,7 @@ _VISIBILITIES = ("", "hidden ", "protected ")
 _UNNAMED = ("", "local_unnamed_addr", "unnamed_addr")
 _CONVENTIONS = {"ccc": "", "fastcc": "fastcc ", "coldcc": "coldcc "}
 _KERNEL = "nvvm.kernel"
+_SMALLEST_DIAMOND = 3
 _REFLECT_FTZ = '!{i32 4, !"nvvm-reflect-ftz", i32 0}'
 _DEBUG_INFO_VERSION = '!{i32 2, !"Debug Info Version", i32 3}'
 _FLAG_BEHAVIORS = {name: number for number, name in enumerate(llvm.ModuleFlagAttr.BEHAVIORS, 1)}
@@ -87,11 +92,12 @@ def print_llvm_ir(module: ModuleOp) -> str:
     if any(isinstance(op, llvm.FuncOp) and subprogram_of(op) for op in module.body.ops):
         flags.append(_DEBUG_INFO_VERSION)
     nodes = DebugNodes()
-    variables, functions = list[str](), list[str]()
+    variables, functions, orders = list[str](), list[str](), list[str]()
     for op in module.body.ops:
         match op:
             case llvm.FuncOp():
                 functions.append("\n".join(_function(op, nodes)))
+                orders += _block_orders(op)
             case llvm.GlobalOp():
                 variables.append(_global(op))
             case llvm.ModuleFlagsOp():
@@ -101,7 +107,17 @@ def print_llvm_ir(module: ModuleOp) -> str:
     flag_lines = [f"!{number} = {flag}" for number, flag in enumerate(flags)]
     listed = ", ".join(f"!{number}" for number in range(len(flags)))
     metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines, *nodes.lines()))
-    return "\n\n".join((*(["\n".join(variables)] if variables else []), *functions, metadata)) + "\n"
+    return (
+        "\n\n".join(
+            (
+                *(["\n".join(variables)] if variables else []),
+                *functions,
+                *(["\n".join(orders)] if orders else []),
+                metadata,
+            )
+        )
+        + "\n"
+    )
 
 
 def _module_flag(flag: llvm.ModuleFlagAttr) -> str:
@@ -190,6 +206,48 @@ def _function(op: llvm.FuncOp, nodes: DebugNodes) -> Iterator[str]:
     yield "".join((*words, " {"))
     yield from writer.written()
     yield "}"
+
+
+def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
+    """`uselistorder_bb @f, %bb3, { 1, 0 }`: of each block that is entered from several, its branches as mlir-translate makes them.
+
+    The newest use is the first of a list. The numbers say for each use, as text has them, where it is to be.
+    """
+    blocks = op.body.blocks
+    if len(blocks) < _SMALLEST_DIAMOND:
+        return
+    written = {block: number for number, block in enumerate(blocks)}
+    made = {block: number for number, block in enumerate(_reverse_post_order(blocks[0]))}
+    entered: dict[Block, list[tuple[int, int, int]]] = {}
+    for block in blocks:
+        for number, target in enumerate(_successors(block)):
+            entered.setdefault(target, []).append((made.get(block, -1), written[block], number))
+    for target, uses in entered.items():
+        own = sorted(uses, key=lambda use: use[1:], reverse=True)
+        wanted = {use: number for number, use in enumerate(sorted(uses, reverse=True))}
+        # A block that one branch enters twice is entered through a block between (see `edge`).
+        if (numbers := [wanted[use] for use in own]) != sorted(numbers) and len({use[1] for use in uses}) == len(uses):
+            listed = ", ".join(map(str, numbers))
+            yield f"uselistorder_bb {global_name(op.sym_name.data)}, %bb{written[target]}, {{ {listed} }}"
+
+
+def _reverse_post_order(entry: Block) -> list[Block]:
+    """The blocks that can be reached, the successors of a block from the last to the first."""
+    done, seen = list[Block](), {entry}
+    open_blocks = [(entry, iter(_successors(entry)))]
+    while open_blocks:
+        block, successors = open_blocks[-1]
+        if (target := next(successors, None)) is None:
+            done.append(block)
+            open_blocks.pop()
+        elif target not in seen:
+            seen.add(target)
+            open_blocks.append((target, iter(_successors(target))))
+    return done[::-1]
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    return block.last_op.successors if block.last_op is not None else ()
 
 
 def _convention(op: llvm.FuncOp) -> str:

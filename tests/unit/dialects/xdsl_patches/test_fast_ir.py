@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from xdsl.builder import Builder, ImplicitBuilder
-from xdsl.dialects import arith, cf, scf, test
+from xdsl.dialects import arith, cf, func, scf, test
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, IntegerType, ModuleOp, StringAttr, VectorType, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -142,6 +142,23 @@ def test_ops_with_variadic_fields_and_regions_are_built() -> None:
     assert list(branch.then_arguments) == [value.results[0]]
     assert not branch.else_arguments
     assert [str(size) for size in branch.properties] == ["operandSegmentSizes"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_one_variadic_field_takes_a_list(count: int) -> None:
+    """As xDSL builds it, from values, ops and another op's operands; what is no list is its error."""
+    source = test.TestOp(result_types=[i32] * 3)
+    values = list(source.results[:count])
+
+    def made() -> object:
+        op = func.ReturnOp.build(operands=[values])
+        again = func.ReturnOp.build(operands=[op.operands])
+        return [str(value.type) for value in again.operands], list(again.operands) == values, op.properties
+
+    own, ours = both(made)
+    assert ours == own
+    with pytest.raises(ValueError, match="Expected"):
+        func.ReturnOp.build(operands=[values, values])
 
 
 def test_an_op_is_taken_for_its_only_result() -> None:

@@ -181,3 +181,37 @@ def test_flags_of_a_module() -> None:
     )
     assert "!llvm.module.flags = !{!0, !1, !2}" in text
     assert '!1 = !{i32 1, !"wchar_size", i32 4}\n!2 = !{i32 7, !"s", !"t"}' in text
+
+
+BRANCHES = """
+llvm.func @f(%p: !llvm.ptr, %c: i1, %d: i1) attributes {nvvm.kernel} {
+  llvm.cond_br %c, ^bb1, ^bb4
+^bb1:
+  llvm.cond_br %d, ^bb2, ^bb3
+^bb2:
+  llvm.br ^bb5
+^bb3:
+  llvm.br ^bb5
+^bb4:
+  llvm.br ^bb5
+^bb5:
+  llvm.cond_br %d, ^bb5, ^bb6
+^bb6:
+  llvm.return
+}
+"""
+
+
+@needs("llvmlite")
+def test_branches_to_a_block_are_in_the_order_of_mlir_translate() -> None:
+    """Instructions are made in reverse post-order, which is 0, 4, 1, 3, 2, 5, 6 here; the newest use is the first.
+
+    So that of bb5, which text has in the order 5, 4, 3, 2, becomes 5, 2, 3, 4.
+    """
+    text = print_llvm_ir(parse_ir(BRANCHES))
+    assert re.findall(r"^uselistorder_bb .*$", text, re.M) == ["uselistorder_bb @f, %bb5, { 0, 3, 2, 1 }"]
+    parsed(text)
+
+
+def test_branches_that_are_in_order_have_no_directive() -> None:
+    assert "uselistorder" not in print_llvm_ir(parse_ir(KERNEL))
