@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Accesses, Kernels
+from xla_emitters.runtime.ral.context import Accesses, Kernels, Matrices
 
 SHARED_WORK = 1 << 20
 """Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
@@ -41,12 +41,17 @@ C_TYPES: Mapping[str, type[Any]] = {
 """How LLVM names a parameter's type -> how it is passed."""
 
 
+STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+"""A step: a function of its words."""
+
+
 class HostKernels(Kernels):
     """Kernels by name.
 
     parameters  of each kernel, the types as LLVM names them, without the last three
     accesses    of each kernel, which arguments it reads, and which it writes
     address_of  where the code of a kernel begins
+    products    by element type, the step that multiplies matrices
     """
 
     def __init__(
@@ -54,10 +59,12 @@ class HostKernels(Kernels):
         parameters: Mapping[str, Sequence[str]],
         accesses: Mapping[str, Accesses],
         address_of: Callable[[str], int],
+        products: Mapping[str, int] | None = None,
     ) -> None:
         self.parameters = parameters
         self.accesses = accesses
         self.address_of = address_of
+        self.products: Mapping[str, int] = products or {}
         self._ready = dict[str, Callable[..., None]]()
 
     def launch(
@@ -94,6 +101,14 @@ class HostKernels(Kernels):
         for other in waiting:
             other.result()
         return None
+
+    def multiply(self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices) -> bool:
+        if (address := self.products.get(element)) is None:
+            return False
+        left, right, out = arrays
+        words = (ctypes.c_int64 * 13)(out.ctypes.data, left.ctypes.data, right.ctypes.data, *matrices)
+        STEP(address)(ctypes.addressof(words))
+        return True
 
     def _make(self, name: str) -> Callable[..., None]:
         types = [C_TYPES[ir_type] for ir_type in self.parameters[name]]

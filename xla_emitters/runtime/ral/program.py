@@ -122,10 +122,10 @@ class LoadedProgram:
                     ctx.copy(source, target)
 
                 return copy
-            without_call, outputs = partial(function, None), OUTPUTS.get(called, 1)
+            outputs = OUTPUTS.get(called, 1)
 
             def run(ctx: Recording, *arguments: Any) -> None:
-                ctx.run(without_call, arguments, outputs)
+                ctx.run(function, (ctx, *arguments), outputs)
 
             return run
 

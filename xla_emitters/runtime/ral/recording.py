@@ -109,6 +109,13 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Repeated:
+    """What a function of the runtime takes for the call when it is repeated."""
+
+    context: Context
+
+
+@dataclass(frozen=True)
 class Set:
     """A buffer gets elements that are known, or those of another buffer."""
 
@@ -283,7 +290,9 @@ class Recording(Call):
         if _all_known(read, written):
             self.knows(written)
         else:
-            self.writes(written, Run(function, tuple(map(place_of, arguments))))
+            seen = Repeated(self.context)
+            noted = (seen if value is self else place_of(value) for value in arguments)
+            self.writes(written, Run(function, tuple(noted)))
 
     def copy(self, source: RecordedBuffer, target: RecordedBuffer) -> None:
         """Notes that a buffer got the elements of another one."""
