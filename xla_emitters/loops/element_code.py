@@ -6,8 +6,8 @@
         %2 = arith.addf %0, %1 : f32
 
 An elementwise op emits itself (`emit_element` of its class in `hlo`); an op that moves elements has a rule in `index_rules`, because its
-indices depend on sizes that are known only at run time. Ops of `host_elements` are in fusions for a CPU only. Operands are read by `KernelCode.load`, which loads them, or computes them where
-their producer is known.
+indices depend on sizes that are known only at run time. Ops of `host_elements` are in fusions for a CPU only. Operands are read by
+`KernelCode.load`, which loads them, or computes them where their producer is known.
 Source: docs/reference/4 1.3 and 3.5.
 """
 

@@ -16,10 +16,13 @@ Source: StableHLO specification, "scatter", "select_and_scatter".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import starmap
+from operator import eq
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import INDEX, Number
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
@@ -41,7 +44,25 @@ def has_host_schedule(op: BufferOp) -> bool:
     """Whether the op alone is a fusion that has a schedule here."""
     if op.HLO.name not in HOST_SCHEDULES or len(op.outputs) != 1:
         return False
-    return all(map(has_scalar_code, _computations(op)))
+    return _fits(op) and all(map(has_scalar_code, _computations(op)))
+
+
+def _fits(op: BufferOp) -> bool:
+    """Whether the sizes of a scatter's updates are known to be those that it needs: loops do not check it, the runtime does."""
+    made = op.as_hlo()
+    if not isinstance(made, ScatterOp):
+        return True
+    sizes = BufferSizes()
+    array, rows, updates = map(sizes.of, op.inputs)
+    windows = integers(made.update_window_dims)
+    dropped = {*integers(made.inserted_window_dims), *integers(made.input_batching_dims)}
+    limits = (size for dim, size in enumerate(array) if dim not in dropped)
+    of_rows = (size for dim, size in enumerate(rows) if dim != made.index_vector_dim.value.data)
+    kept = (size for dim, size in enumerate(updates) if dim not in windows)
+    return all(starmap(eq, zip(kept, of_rows, strict=True))) and all(
+        updates[dim] == limit or None not in (updates[dim].value, limit.value)
+        for dim, limit in zip(windows, limits, strict=True)
+    )
 
 
 def _computations(op: BufferOp) -> list[ComputationOp]:
@@ -111,19 +132,13 @@ def _target(e: BufferElement) -> tuple[list[SSAValue], list[Number]]:
     """Conditions under which the element of the updates at `e.indices` is in the array, and where it is."""
     hlo = e.hlo
     assert isinstance(hlo, ScatterOp)
-    sizes, of_rows, of_updates = e.sizes(0), e.sizes(1), e.sizes(2)
+    sizes, rank, of_updates = e.sizes(0), len(e.sizes(1)), e.sizes(2)
     windows, along = integers(hlo.update_window_dims), hlo.index_vector_dim.value.data
     batching, batched = e.lists("input_batching_dims"), e.lists("scatter_indices_batching_dims")
     dropped, mapped = {*e.lists("inserted_window_dims"), *batching}, e.lists("scatter_dims_to_operand_dims")
-    rank = len(of_rows)
     kept = (dim for dim in range(len(of_updates)) if dim not in windows)
     row_of = dict(zip((dim for dim in range(rank) if dim != along), kept, strict=True))
-    checks = [
-        e.index.compare("ult", e.indices[dim], of_rows[row])
-        for row, dim in row_of.items()
-        if of_rows[row] != of_updates[dim]
-    ]
-    window, place = iter(windows), list[Number]()
+    window, checks, place = iter(windows), list[SSAValue](), list[Number]()
     for dim, size in enumerate(sizes):
         at: Number = 0
         extent: Number = 1
@@ -136,12 +151,12 @@ def _target(e: BufferElement) -> tuple[list[SSAValue], list[Number]]:
             number = e.index.value(mapped.index(dim))
             row = [number if i == along else e.indices[row_of[i]] for i in range(rank)]
             start = e.index.of(e.operand(1, row), element_of(hlo.operands[1]))
+            # A start that is negative is large as a number without a sign; an array without elements has no last start.
             last = e.index.subtract(size, extent)
-            # A start that is negative is large as a number without a sign; so is a last start of a window that is too large.
-            checks += [e.index.compare("ule", start, last), e.index.compare("sge", last, 0)]
+            checks.append(e.index.compare("ule", start, last))
+            if not isinstance(size, int):
+                checks.append(e.index.compare("sge", last, 0))
             at = e.index.add(at, start)
-        elif extent != size and dim not in dropped:
-            checks.append(e.index.compare("ult", at, size))
         place.append(at)
     return checks, place
 

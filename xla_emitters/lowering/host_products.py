@@ -7,9 +7,9 @@
       for k in 0 .. terms:   b = right[k, columns];   acc[r] = fma(left[r, k], b, acc[r])
       out[r, columns] = acc[r]
 
-Each element is one sum in the order of the terms, each term by one fused multiply-add: which block it is in does not change it. A block that
-goes beyond the last column is masked. Where the columns of `right` do not follow each other (it is transposed), its elements are gathered
-one by one.
+Each element is one sum in the order of the terms, each term by one fused multiply-add: which block it is in does not change it. A block
+that goes beyond the last column is masked. Where the columns of `right` do not follow each other (it is transposed), its elements are
+gathered one by one.
 """
 
 from __future__ import annotations
