@@ -77,8 +77,13 @@ class Kernels(Protocol):
         """Launches a kernel on arrays and numbers. raises DataError, ExecutionError"""
         ...
 
-    def multiply(self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices) -> bool:
-        """Multiplies small matrices: left, right, and where the product goes. False: the platform has no code for it."""
+    def multiply(
+        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
+    ) -> bool:
+        """Multiplies small matrices: left, right, and where the product goes. False: the platform has no code for it.
+
+        is_shared  whether threads share the batch
+        """
         return False
 
 

@@ -20,8 +20,12 @@ from xla_emitters.errors import DataError
 from xla_emitters.library import call as call_library
 from xla_emitters.runtime.ral.context import STAGE, Call, Matrices
 
-SMALL = 1 << 17
-"""Products of numbers from which on a library's blocking and threads are worth their preparations."""
+SMALL = 1 << 22
+"""Products of numbers up to which a library's threads are not worth waiting for."""
+SHARED = 1 << 24
+"""Products of numbers in a batch from which on threads share it."""
+SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
+"""Elements of a right factor that stay in a cache without a library's blocking, and terms that machine code has memory for."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
 """Element types of products that need no conversion."""
 
@@ -35,7 +39,15 @@ class Factors(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        return self.out.size * self.left.shape[2] <= SMALL
+        """Whether each of the products is small."""
+        _, terms, columns = self.right.shape
+        rows = self.left.shape[1]
+        return rows * terms * columns <= SMALL and terms * columns <= SMALL_MATRIX and terms <= MOST_TERMS
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads share the batch."""
+        return self.out.shape[0] > 1 and self.out.size * self.left.shape[2] > SHARED
 
     @property
     def matrices(self) -> Matrices:
@@ -81,7 +93,11 @@ class Gemm:
         if self.plain is not None:
             factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
             kernels = ctx.context.kernels if ctx is not None else None
-            if kernels is not None and factors.is_small and kernels.multiply(self.plain, factors, factors.matrices):
+            if (
+                kernels is not None
+                and factors.is_small
+                and kernels.multiply(self.plain, factors, factors.matrices, is_shared=factors.is_shared)
+            ):
                 return
             left, right, result = factors
             if np.may_share_memory(left, right):

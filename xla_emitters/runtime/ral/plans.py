@@ -282,7 +282,7 @@ class SegmentCode:
             addresses = [array.ctypes.data for array in factors]
             are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
             step = self._kernels.products.get(event.function.plain)
-            if step is not None and factors.is_small and are_views:
+            if step is not None and factors.is_small and not factors.is_shared and are_views:
                 self._pending.append((step, [out.slot, left.slot, right.slot, *factors.matrices]))
                 return
         self._python(event.function, event.arguments)
