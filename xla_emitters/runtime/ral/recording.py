@@ -282,12 +282,17 @@ class Recording(Call):
         slot.writes += 1
         return slot
 
-    def run(self, function: Callable[..., None], arguments: Sequence[Any], outputs: int) -> None:
-        """Runs a function that writes the last `outputs` of the buffers among its arguments, and notes it if need be."""
+    def run(
+        self, function: Callable[..., None], arguments: Sequence[Any], outputs: int, *, is_pure: bool = True
+    ) -> None:
+        """Runs a function that writes the last `outputs` of the buffers among its arguments, and notes it if need be.
+
+        is_pure  what it writes follows from what it reads, and it does nothing else
+        """
         function(*map(elements_of, arguments))
         buffers = [value for value in arguments if isinstance(value, RecordedBuffer)]
         read, written = buffers[: len(buffers) - outputs], buffers[len(buffers) - outputs :]
-        if _all_known(read, written):
+        if is_pure and _all_known(read, written):
             self.knows(written)
         else:
             seen = Repeated(self.context)
