@@ -31,6 +31,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-dissolve-fusion": ("buffers", "disc_dissolve_fusion"),
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
     "disc-flatten-memref": ("loops", "disc_flatten_memref"),
+    "disc-fuse-for-cpu": ("loops", "disc_fuse_for_cpu"),
     "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),
     "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),
     "disc-gpu-kernel-outlining": ("loops", "disc_gpu_kernel_outlining"),

@@ -2,7 +2,7 @@
 
     python -m runtime.cpu_table                 all programs of both corpora, at the last of their sizes
     python -m runtime.cpu_table rope layer      these
-    python -m runtime.cpu_table --random        beside that the layer at 50 new shapes, first calls: what compiling once is for
+    python -m runtime.cpu_table --random        beside that the layer at 200 new shapes, first calls: what compiling once is for
 
 A row: milliseconds of a call, the median of blocks of calls that take turns (LLVM, JAX, NumPy, LLVM, ...), the least median of three; the
 quotient of LLVM's and JAX's. The last line is their geometric mean. It needs JAX.
@@ -26,7 +26,7 @@ from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram
 
 CALLS, TURNS = 15, 3
-SHAPES = 50
+SHAPES = 200
 
 
 def median_of(run: Callable[[], Any], calls: int = CALLS) -> float:

@@ -96,6 +96,9 @@ class IndexCode:
     def maximum(self, a: Number, b: Number) -> Number:
         return self._op(arith.MaxSIOp, max, a, b)
 
+    def minimum(self, a: Number, b: Number) -> Number:
+        return self._op(arith.MinSIOp, min, a, b)
+
     def product(self, numbers: Sequence[Number]) -> Number:
         found: Number = 1
         for number in numbers:

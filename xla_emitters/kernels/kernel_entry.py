@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
     FixedBitwidthType,
     IntegerAttr,
     IntegerType,
+    MemRefType,
     ModuleOp,
     TensorType,
     VectorType,
@@ -38,6 +39,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm, nvvm
+from xla_emitters.dialects.mlir.gpu_functions import FuncOp as GpuFuncOp
 from xla_emitters.dialects.mlir.scf import ForallOp
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp
@@ -121,7 +123,10 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
 
 
 def shared_bytes(module: ModuleOp) -> int:
-    """Static shared memory of one block, in bytes: of its tensors before lower-tensors, of globals in address space 3 after."""
+    """Static shared memory of one block, in bytes: of its tensors before lower-tensors, of globals in address space 3 after.
+
+    Of a kernel on buffers what it says behind its arguments.
+    """
     total = 0
     for op in module.walk():
         if isinstance(op, llvm.GlobalOp) and op.addr_space.value.data == SHARED:
@@ -130,6 +135,10 @@ def shared_bytes(module: ModuleOp) -> int:
             tensor = op.result.type
             assert isa(tensor, TensorType[Attribute])
             total += dtype_of(tensor.element_type).size_bytes(prod(tensor.get_shape()))
+        elif isinstance(op, GpuFuncOp):
+            for memory in op.body.blocks[0].args[len(op.function_type.inputs) :]:
+                assert isa(memory.type, MemRefType[Attribute])
+                total += dtype_of(memory.type.element_type).size_bytes(prod(memory.type.get_shape()))
     return total
 
 

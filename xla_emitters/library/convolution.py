@@ -16,6 +16,7 @@ Source: docs/reference/1 3.6, 6.8 "convolution"; NVIDIA's cuDNN documentation, c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
@@ -25,6 +26,8 @@ import numpy as np
 from xla_emitters.library.arguments import Array, LibraryArguments
 from xla_emitters.library.gemm import held_type
 
+PATCHES = 1 << 22
+"""Elements up to which what all windows see is copied, for one product of matrices instead of one for each point of the kernel."""
 Points: TypeAlias = Sequence[tuple[tuple[int, ...], tuple[slice, ...]]]
 """Index of each point of the kernel, and where the image's elements are that it meets."""
 
@@ -139,9 +142,14 @@ def _part(axis: int, count: int) -> Any:
 
 def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
     image, kernel = parts["image"], parts["kernel"]
-    padded, found = _padded(window, image), np.zeros(shape, image.dtype)
+    padded, found, points = _padded(window, image), np.zeros(shape, image.dtype), window.points(shape[1:-1])
+    if found.size and points and len(points) * math.prod(shape[:-1]) * image.shape[-1] <= PATCHES:
+        # All that a window sees, one point after the other, as the terms of one sum.
+        seen = np.concatenate([padded[:, *at] for _, at in points], axis=-1)
+        weights = np.concatenate([kernel[point] for point, _ in points])
+        return _times(seen.reshape(-1, seen.shape[-1]), weights).reshape(shape)
     if found.size:
-        for point, at in window.points(shape[1:-1]):
+        for point, at in points:
             found += _times(padded[:, *at], kernel[point])
     return found
 

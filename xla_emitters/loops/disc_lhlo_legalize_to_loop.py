@@ -16,7 +16,8 @@
     none             none                some     "loop"
     and of kind "kStitch", whatever its roots: "stitch"
 
-For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns.
+For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
+fused for a CPU only may have a schedule of their own (`host_schedules`).
 
 Loops are executed one after the other, before the fusion's terminator. A root whose elements are read elsewhere in the fusion stays until
 its readers have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
@@ -38,6 +39,7 @@ from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.element_code import has_element_code
+from xla_emitters.loops.host_schedules import HOST_SCHEDULES
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
 from xla_emitters.loops.row_reduction_alone import emit_row_reduction_alone
@@ -86,7 +88,10 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
     def _legalize(self, fusion: FusionOp, roots: Sequence[BufferOp]) -> None:
         is_cpu = self.target == "cpu"
         name = schedule_of(fusion, roots, is_cpu=is_cpu)
-        if (emit := SCHEDULES.get(name)) is None:
+        emit = SCHEDULES.get(name)
+        if is_cpu and roots[0].HLO.name in HOST_SCHEDULES:
+            emit = HOST_SCHEDULES[roots[0].HLO.name]
+        if emit is None:
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
         if self.atomics:
             fusion.attributes[ATOMICS] = UnitAttr()

@@ -6,8 +6,8 @@
         %2 = arith.addf %0, %1 : f32
 
 An elementwise op emits itself (`emit_element` of its class in `hlo`); an op that moves elements has a rule in `index_rules`, because its
-indices depend on sizes that are known only at run time. Operands are read by `KernelCode.load`, which loads them, or computes them where
-their producer is known.
+indices depend on sizes that are known only at run time. Ops of `host_elements` are in fusions for a CPU only. Operands are read by
+`KernelCode.load`, which loads them, or computes them where their producer is known.
 Source: docs/reference/4 1.3 and 3.5.
 """
 
@@ -23,6 +23,7 @@ from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.element_context import BufferElement
+from xla_emitters.loops.host_elements import HOST_ELEMENTS
 from xla_emitters.loops.index_rules import ELEMENTS, MOVES, read
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -61,6 +62,8 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
             return emit(e)
         if isinstance(e.hlo, ElementwiseOp):
             return e.hlo.emit_element(e)[0]
+        if (emit := HOST_ELEMENTS.get(op.HLO.name)) is not None:
+            return emit(e)
         by = ELSEWHERE.get(e.hlo.opcode, "the runtime")
         raise refusal(
             "loops",

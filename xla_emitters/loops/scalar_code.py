@@ -21,6 +21,8 @@ from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, ParameterOp, TupleOp, find_computation
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.loops.kernel_code import KernelCode
@@ -51,6 +53,17 @@ def emit_scalars(code: KernelCode, computation: ComputationOp, arguments: Sequen
         else:
             values[op.result] = op.emit_element(ScalarContext(code, op, values))
     return list(values[computation.root])
+
+
+def has_scalar_code(computation: ComputationOp) -> bool:
+    """Whether `emit_scalars` has code for all that the results need."""
+    for op in _needed(computation):
+        if isinstance(op, CallOp):
+            if not has_scalar_code(find_computation(op, op.to_apply)):
+                return False
+        elif not isinstance(op, ParameterOp | TupleOp | ConstantOp | ElementwiseOp):
+            return False
+    return True
 
 
 def _needed(computation: ComputationOp) -> set[Operation]:

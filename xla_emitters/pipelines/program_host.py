@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -27,6 +26,7 @@ from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.host_products import product_steps
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.collector import collector_at_rest
@@ -140,8 +140,11 @@ class HostRoad:
         """The host program with its context and kernels. raises ToolError as `HostCode`"""
         made = python_program(self.host)
         address = HostCode(self.ir).address
-        kernels = HostKernels(self.parameters, self.accesses, address)
-        steps = Steps(replay(), HostCode(STEPS).address("copy"), lambda name: address(f"{name}{ENTRY}"))
+        shared = HostCode(STEPS + product_steps()).address
+        products = {element: shared(f"product.{element}") for element in ("f32", "f64")}
+        kernels = HostKernels(self.parameters, self.accesses, address, products)
+        replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
+        steps = Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))
         constants = Constants(constants_of(self.host))
         return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, steps)
 
@@ -158,9 +161,3 @@ def _accesses(kernel: gpu.FuncOp) -> Accesses:
         if not all(loads):
             written.append(number)
     return read, written
-
-
-@cache
-def replay() -> Callable[[int], int]:
-    """What calls the steps of a plan."""
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(HostCode(STEPS).address("replay"))

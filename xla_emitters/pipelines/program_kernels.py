@@ -127,7 +127,7 @@ class KernelRoad:
     def _kernel(self, name: str, function: gpu.FuncOp) -> SizedKernel:
         x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
         parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
-        shared = shared_bytes(self._lowered(name))
+        shared = shared_bytes(self._on_buffers(name))
         schedule = function.attributes.get(SCHEDULE)
         how = schedule.data if isinstance(schedule, StringAttr) else ""
         return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)

@@ -42,6 +42,7 @@ from xla_emitters.host.disc_insert_memory_marker import DiscInsertMemoryMarkerPa
 from xla_emitters.host.disc_legalize_lhlo_control_flow import DiscLegalizeLhloControlFlowPass
 from xla_emitters.host.disc_lower_to_library_calls import DiscLowerToLibraryCallsPass
 from xla_emitters.loops.disc_flatten_memref import DiscFlattenMemrefPass
+from xla_emitters.loops.disc_fuse_for_cpu import DiscFuseForCpuPass
 from xla_emitters.loops.disc_gpu_kernel_outlining import DiscGpuKernelOutliningPass
 from xla_emitters.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
 from xla_emitters.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
@@ -169,6 +170,7 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
 
 # The same for a CPU, by LLVM: a block is one thread, and a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
+    _row(DiscFuseForCpuPass, "which ops are left to the runtime is final; some are loops that a CPU runs well"),
     _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
     _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "which ops return something is final"),
     _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),

@@ -74,6 +74,11 @@ def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
 
 def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
     """The op's value: what its library function returns, as a tuple where the op's type is one."""
+    return library_evaluator(op, call)(operands)
+
+
+def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
+    """Operands -> the op's value, as `evaluated_by_library`: the configuration is made once. raises as `library_call_of`"""
     name, config = library_call_of(op)
     results = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
 
@@ -81,12 +86,20 @@ def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
         assert isinstance(op, RuleOp)
         return on_elements(op, op.symbols("to_apply")[0], call)(arrays)[0]
 
-    try:
-        found = call_library(name, config, operands, results, on_elements=compared)
-    except Unsupported as error:
-        error.place = error.place or written_at(op)
-        raise
-    return _packed(op.result.type, iter(found))
+    def evaluate(operands: Sequence[Any]) -> Any:
+        try:
+            found = call_library(name, config, operands, results, on_elements=compared)
+        except Unsupported as error:
+            error.place = error.place or written_at(op)
+            raise
+        return _packed(op.result.type, iter(found))
+
+    return evaluate
+
+
+def is_evaluated_by_library(op: HloOp) -> bool:
+    """Whether the op's own value is what a library function returns, in one configuration whatever the operands are."""
+    return isinstance(op, RuleOp) and op.ROW.meaning is evaluated_by_library and op.opcode in _BY_OPCODE
 
 
 def _packed(ir_type: Attribute, leaves: Iterator[Array]) -> Any:

@@ -21,7 +21,7 @@ from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp, fault
 from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
@@ -41,6 +41,25 @@ def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
             return evaluated_by_library(op.static(operands), operands[:2], call)
         case _:
             return op.evaluate(operands, call)
+
+
+def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
+    """Operands -> the value as `value_of`: what does not depend on the operands is done once."""
+    if isinstance(op, DotOp | ConvolutionOp) or is_evaluated_by_library(op):
+        return library_evaluator(op, call)
+    if not isinstance(op, DynamicConvOp):
+        return lambda operands: value_of(op, operands, call)
+    found = dict[Any, Callable[[Sequence[Any]], Any]]()
+
+    def convolve(operands: Sequence[Any]) -> Any:
+        image, kernel, padding = operands
+        key = image.shape, kernel.shape, padding.tobytes()
+        if key not in found:
+            found.clear()
+            found[key] = library_evaluator(op.static(operands), call)
+        return found[key](operands[:2])
+
+    return convolve
 
 
 BufferFunction: TypeAlias = Callable[..., None]
@@ -123,10 +142,11 @@ def _needs_no_sizes(made: HloOp) -> bool:
 def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
     """The op as its types are."""
     broadcast = made if isinstance(made, DynamicBroadcastInDimOp) else None
+    evaluate = broadcast.view if broadcast else _evaluator(made, call)
 
     def run(*buffers: Array) -> None:
         try:
-            value = broadcast.view(buffers) if broadcast else value_of(made, buffers[:count], call)
+            value = evaluate(buffers if broadcast else buffers[:count])
         except ValueError as error:
             raise fault(made, str(error)) from error
         _write(made, value, buffers[count:])
@@ -157,15 +177,16 @@ def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
 def _sized(op: BufferOp, call: Call) -> BufferFunction:
     """The op with the sizes of its buffers in its types; made again when they change."""
     count = len(op.inputs)
-    held: tuple[list[tuple[int, ...]], HloOp] | None = None
+    held: tuple[list[tuple[int, ...]], HloOp, Callable[[Sequence[Any]], Any]] | None = None
 
     def run(*buffers: Array) -> None:
         nonlocal held
         sizes = [buffer.shape for buffer in buffers]
         if held is None or held[0] != sizes:
-            held = sizes, _at(op, sizes)
-        made = held[1]
-        _write(made, value_of(made, buffers[:count], call), buffers[count:])
+            made = _at(op, sizes)
+            held = sizes, made, _evaluator(made, call)
+        _, made, evaluate = held
+        _write(made, evaluate(buffers[:count]), buffers[count:])
 
     return run
 

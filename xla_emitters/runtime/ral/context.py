@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,21 @@ Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Which arguments of a kernel are read, and which are written."""
 
 
+class Matrices(NamedTuple):
+    """Sizes of a batch of products of matrices, and how many elements are from one index of a factor to the next."""
+
+    batches: int
+    rows: int
+    columns: int
+    terms: int
+    left_batch: int
+    left_row: int
+    left_term: int
+    right_batch: int
+    right_term: int
+    right_column: int
+
+
 class Kernels(Protocol):
     """The kernels of a program, on a platform: found by name, made ready before the first launch."""
 
@@ -61,6 +76,15 @@ class Kernels(Protocol):
     ) -> None:
         """Launches a kernel on arrays and numbers. raises DataError, ExecutionError"""
         ...
+
+    def multiply(
+        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
+    ) -> bool:
+        """Multiplies small matrices: left, right, and where the product goes. False: the platform has no code for it.
+
+        is_shared  whether threads share the batch
+        """
+        return False
 
 
 class Context:

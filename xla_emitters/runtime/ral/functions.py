@@ -18,18 +18,15 @@ Source: docs/reference/4 4.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.hlo.custom_calls import top_key
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, Unsupported
-from xla_emitters.library import call as call_library
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import STAGE, Call
+from xla_emitters.runtime.ral.gemm import Gemm, check_result, into
 
 Function: TypeAlias = Callable[..., Any]
 Maker: TypeAlias = Callable[[RalName, Constants], Function]
@@ -134,48 +131,7 @@ def _launch(name: RalName, constants: Constants) -> Function:
 
 
 def _gemm(name: RalName, constants: Constants) -> Function:
-    types = _buffers(name)
-    # What `library` does with these, without its preparations.
-    is_plain = types in (["f32"] * 3, ["f64"] * 3)
-
-    def run(
-        ctx: Call, stream: None, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool, _: bool
-    ) -> None:
-        batch = rhs.ndim - 2
-        summed = lhs.ndim - 1 - lhs_transposed, rhs.ndim - 2 + rhs_transposed
-        free = [size for dim, size in enumerate(lhs.shape) if dim != summed[0]]
-        columns = rhs.shape[-2 if rhs_transposed else -1]
-        if lhs.shape[summed[0]] != rhs.shape[summed[1]] or lhs.shape[:batch] != rhs.shape[:batch]:
-            raise DataError(
-                f"no product of {list(lhs.shape)} and {list(rhs.shape)}: "
-                f"dimension {summed[0]} of the one is summed with dimension {summed[1]} of the other",
-                stage=STAGE,
-            )
-        _check_result(out, (*free, columns))
-        if is_plain:
-            count, terms = prod(rhs.shape[:batch]), rhs.shape[-1 if rhs_transposed else -2]
-            left = (lhs.swapaxes(-1, -2) if lhs_transposed else lhs).reshape(count, prod(free[batch:]), terms)
-            right = (rhs.swapaxes(-1, -2) if rhs_transposed else rhs).reshape(count, terms, columns)
-            if np.may_share_memory(left, right):
-                right = right.copy()  # of a matrix and itself NumPy computes one half, with other bits
-            np.matmul(left, right, out=out.reshape(count, prod(free[batch:]), columns))
-            return
-        config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
-        config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
-        _into([out], "gemm", {**config, "types": types[:2]}, [lhs, rhs], types[2:])
-
-    return run
-
-
-GEMM: Mapping[str, Any] = {
-    "operands": ["lhs", "rhs"],
-    "outputs": ["d"],
-    "alpha": [1, 0],
-    "beta": 0,
-    "epilogue": "DEFAULT",
-    "rounds": None,
-}
-"""A product and nothing else, as `library` is told."""
+    return Gemm(_buffers(name))
 
 
 def _conv(name: RalName, constants: Constants) -> Function:
@@ -205,9 +161,9 @@ def _conv(name: RalName, constants: Constants) -> Function:
             )
         places = [_places(image.shape[at], along) for at, along in zip(orders[0][2:], window, strict=True)]
         wanted = dict(zip(orders[2], (image.shape[orders[0][0]], kernel.shape[orders[1][1]], *places), strict=True))
-        _check_result(out, tuple(wanted[dim] for dim in range(rank)))
+        check_result(out, tuple(wanted[dim] for dim in range(rank)))
         config = {**CONVOLUTION, "labels": names, "window": window, "types": types[:2]}
-        _into([out], "convolution", config, [image, kernel], types[3:])
+        into([out], "convolution", config, [image, kernel], types[3:])
 
     return run
 
@@ -244,7 +200,7 @@ def _top_k(name: RalName, constants: Constants) -> Function:
     def run(ctx: Call, stream: None, array: Array, values: Array, places: Array) -> None:
         if values.shape != (*array.shape[:-1], values.shape[-1]) or values.shape[-1] > array.shape[-1]:
             raise DataError(f"no {values.shape[-1]} largest of {list(array.shape)}", stage=STAGE)
-        _into([values, places], "top_k", {"keys": [top_key(largest=True)], "types": types[:1]}, [array], types[1:])
+        into([values, places], "top_k", {"keys": [top_key(largest=True)], "types": types[:1]}, [array], types[1:])
 
     return run
 
@@ -254,23 +210,9 @@ def _rng(name: RalName, constants: Constants) -> Function:
 
     def run(ctx: Call, stream: None, state: Array, new_state: Array, random: Array, algorithm: str) -> None:
         config = {"algorithm": "threefry" if algorithm == "rng_three_fry" else "philox", "types": types[:1]}
-        _into([new_state, random], "random_bits", config, [state], types[1:])
+        into([new_state, random], "random_bits", config, [state], types[1:])
 
     return run
-
-
-def _check_result(out: Array, wanted: tuple[int, ...]) -> None:
-    if out.shape != wanted:
-        raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
-
-
-def _into(
-    outputs: Sequence[Array], function: str, config: Mapping[str, Any], operands: Sequence[Array], names: Sequence[str]
-) -> None:
-    """Writes what a function of `library` returns into buffers."""
-    results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
-    for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
-        output[...] = value
 
 
 MAKERS: Mapping[str, Maker] = {

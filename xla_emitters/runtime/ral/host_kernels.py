@@ -20,10 +20,12 @@ from typing import Any, cast
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Accesses, Kernels
+from xla_emitters.runtime.ral.context import Accesses, Kernels, Matrices
 
-SHARED_WORK = 1 << 20
+SHARED_WORK = 1 << 21
 """Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
+PIECES = 4
+"""Of a launch's blocks, for each thread."""
 ALIGNMENT = 16
 """Bytes that divide the address of each array that a kernel takes."""
 SCRATCH_ALIGNMENT = 64
@@ -41,12 +43,17 @@ C_TYPES: Mapping[str, type[Any]] = {
 """How LLVM names a parameter's type -> how it is passed."""
 
 
+STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+"""A step: a function of its words."""
+
+
 class HostKernels(Kernels):
     """Kernels by name.
 
     parameters  of each kernel, the types as LLVM names them, without the last three
     accesses    of each kernel, which arguments it reads, and which it writes
     address_of  where the code of a kernel begins
+    products    by element type, the step that multiplies matrices
     """
 
     def __init__(
@@ -54,10 +61,12 @@ class HostKernels(Kernels):
         parameters: Mapping[str, Sequence[str]],
         accesses: Mapping[str, Accesses],
         address_of: Callable[[str], int],
+        products: Mapping[str, int] | None = None,
     ) -> None:
         self.parameters = parameters
         self.accesses = accesses
         self.address_of = address_of
+        self.products: Mapping[str, int] = products or {}
         self._ready = dict[str, Callable[..., None]]()
 
     def launch(
@@ -84,16 +93,23 @@ class HostKernels(Kernels):
                 values.append(value)
         count = grid[0]
         parts = parts_of(count, total)
-        if parts < 2:
-            return _run(function, values, 0, count, shared_bytes)
-        ends = [count * part // parts for part in range(parts + 1)]
-        waiting = [
-            _pool().submit(_run, function, values, first, last, shared_bytes) for first, last in pairwise(ends[1:])
-        ]
-        _run(function, values, 0, ends[1], shared_bytes)
-        for other in waiting:
-            other.result()
-        return None
+        _share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
+
+    def multiply(
+        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
+    ) -> bool:
+        if (address := self.products.get(element)) is None:
+            return False
+        step = STEP(address)
+
+        def multiply(first: int, last: int) -> None:
+            left, right, out = (array[first:last] for array in arrays)
+            addresses = (array.ctypes.data for array in (out, left, right))
+            words = (ctypes.c_int64 * 13)(*addresses, last - first, *matrices[1:])
+            step(ctypes.addressof(words))
+
+        _share(multiply, matrices.batches, _thread_count() if is_shared else 1)
+        return True
 
     def _make(self, name: str) -> Callable[..., None]:
         types = [C_TYPES[ir_type] for ir_type in self.parameters[name]]
@@ -105,6 +121,31 @@ class HostKernels(Kernels):
 def parts_of(blocks: int, total_bytes: int) -> int:
     """How many threads share a launch's blocks, from the bytes of its arrays."""
     return min(blocks, _thread_count(), total_bytes // SHARED_WORK + 1)
+
+
+def _share(work: Callable[[int, int], None], count: int, parts: int) -> None:
+    """Does the work of `count` numbers, from one to another, in this thread and others."""
+    if parts < 2:
+        return work(0, count)
+    pieces = min(count, parts * PIECES)
+    ends = [count * piece // pieces for piece in range(pieces + 1)]
+    left = list(pairwise(ends))
+
+    def some() -> None:
+        # Whoever is there takes the next piece: no one waits for a thread that has not begun.
+        while left:
+            try:
+                first, last = left.pop()
+            except IndexError:
+                return
+            work(first, last)
+
+    others = [_pool().submit(some) for _ in range(parts - 1)]
+    some()
+    for other in others:
+        if not other.cancel():
+            other.result()
+    return None
 
 
 def _run(function: Callable[..., None], values: Sequence[Any], first: int, last: int, scratch_bytes: int) -> None:

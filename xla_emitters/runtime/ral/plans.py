@@ -30,6 +30,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.gemm import Gemm
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SCRATCH_ALIGNMENT, HostKernels, parts_of
 from xla_emitters.runtime.ral.recording import Launch, Place, Recording, Run, Segment, Set, Slot, Unplanned
 
@@ -208,7 +209,7 @@ class SegmentCode:
                 case Launch():
                     self._launch(event)
                 case Run():
-                    self._python(event.function, event.arguments)
+                    self._run(event)
                 case Set(target, source):
                     self._set(target, source)
         for number, place in enumerate(segment.results):
@@ -273,6 +274,18 @@ class SegmentCode:
         ]
         self._pending.append((self._steps.entry_of(event.name), [*words, 0, event.grid[0], self._scratch]))
         return None
+
+    def _run(self, event: Run) -> None:
+        if isinstance(event.function, Gemm) and event.function.plain is not None:
+            left, right, out, *transposed, _ = event.arguments[2:]
+            factors = event.function.factors(left.array(), right.array(), out.array(), *transposed)
+            addresses = [array.ctypes.data for array in factors]
+            are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
+            step = self._kernels.products.get(event.function.plain)
+            if step is not None and factors.is_small and not factors.is_shared and are_views:
+                self._pending.append((step, [out.slot, left.slot, right.slot, *factors.matrices]))
+                return
+        self._python(event.function, event.arguments)
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()

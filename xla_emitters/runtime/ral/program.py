@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.dialects.disc_ral import RalName
+from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
@@ -28,6 +29,11 @@ from xla_emitters.runtime.ral.plans import Plans, Steps
 from xla_emitters.runtime.ral.recording import Recording, Segment, elements_of
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
+
+WITH_EFFECTS = frozenset(
+    ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
+)
+"""Ops whose results do not follow from their operands, or that may do something else: plans carry them out in each call."""
 
 
 class LoadedProgram:
@@ -108,8 +114,11 @@ class LoadedProgram:
         def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
             return recording().empty(shape, dtype)
 
-        def watched(function: Callable[..., Any], outputs: int) -> Callable[..., None]:
-            return lambda *arguments: recording().run(function, arguments, outputs)
+        def watched(function: Callable[..., Any], op: BufferOp | FusionOp) -> Callable[..., None]:
+            outputs, is_pure = 0, False
+            if isinstance(op, BufferOp):
+                outputs, is_pure = len(op.outputs), opcode_of(op.HLO) not in WITH_EFFECTS
+            return lambda *arguments: recording().run(function, arguments, outputs, is_pure=is_pure)
 
         def ral(text: str) -> Callable[..., Any]:
             function, called = function_named(text, self._constants), RalName.parse(text).call
@@ -122,17 +131,14 @@ class LoadedProgram:
                     ctx.copy(source, target)
 
                 return copy
-            without_call, outputs = partial(function, None), OUTPUTS.get(called, 1)
+            outputs = OUTPUTS.get(called, 1)
 
             def run(ctx: Recording, *arguments: Any) -> None:
-                ctx.run(without_call, arguments, outputs)
+                ctx.run(function, (ctx, *arguments), outputs)
 
             return run
 
-        functions = {
-            name: watched(function, len(op.outputs) if isinstance(op := self._ops[name], BufferOp) else 0)
-            for name, function in self._functions.items()
-        }
+        functions = {name: watched(function, self._ops[name]) for name, function in self._functions.items()}
         return self._loaded(empty, functions, ral)
 
     def _run(self, call: Call, main: Callable[..., Any]) -> list[Array]:

@@ -109,6 +109,13 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Repeated:
+    """What a function of the runtime takes for the call when it is repeated."""
+
+    context: Context
+
+
+@dataclass(frozen=True)
 class Set:
     """A buffer gets elements that are known, or those of another buffer."""
 
@@ -275,15 +282,22 @@ class Recording(Call):
         slot.writes += 1
         return slot
 
-    def run(self, function: Callable[..., None], arguments: Sequence[Any], outputs: int) -> None:
-        """Runs a function that writes the last `outputs` of the buffers among its arguments, and notes it if need be."""
+    def run(
+        self, function: Callable[..., None], arguments: Sequence[Any], outputs: int, *, is_pure: bool = True
+    ) -> None:
+        """Runs a function that writes the last `outputs` of the buffers among its arguments, and notes it if need be.
+
+        is_pure  what it writes follows from what it reads, and it does nothing else
+        """
         function(*map(elements_of, arguments))
         buffers = [value for value in arguments if isinstance(value, RecordedBuffer)]
         read, written = buffers[: len(buffers) - outputs], buffers[len(buffers) - outputs :]
-        if _all_known(read, written):
+        if is_pure and _all_known(read, written):
             self.knows(written)
         else:
-            self.writes(written, Run(function, tuple(map(place_of, arguments))))
+            seen = Repeated(self.context)
+            noted = (seen if value is self else place_of(value) for value in arguments)
+            self.writes(written, Run(function, tuple(noted)))
 
     def copy(self, source: RecordedBuffer, target: RecordedBuffer) -> None:
         """Notes that a buffer got the elements of another one."""

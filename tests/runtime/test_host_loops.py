@@ -1,0 +1,183 @@
+"""Ops that are loops on a CPU only, against NumPy's reference: windows with gaps and padding, updates that overlap or are outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+
+Array = np.ndarray[Any, Any]
+
+
+def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+    monkeypatch.setenv(CPU, way)
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    assert program.cpu.name == way
+    return program
+
+
+def agree(text: str, calls: list[tuple[Array, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code and NumPy give the same, and no op is left to NumPy."""
+    ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
+    assert "lmhlo_reduce_window" not in ours.host_program
+    assert "scatter(" not in ours.host_program
+    assert "lmhlo_map" not in ours.host_program
+    for inputs in calls:
+        for _ in range(3):
+            np.testing.assert_array_equal(ours(*inputs), reference(*inputs))
+
+
+WINDOWS = (
+    "window_dimensions = array<i64: 2, 3>",
+    "window_dimensions = array<i64: 1, 5>, padding = dense<[[0, 0], [4, 0]]> : tensor<2x2xi64>",
+    "window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 2, 3>, padding = dense<[[2, 1], [0, 3]]> : tensor<2x2xi64>",
+    "window_dimensions = array<i64: 2, 2>, window_dilations = array<i64: 3, 2>, padding = dense<[[1, 2], [2, 2]]> : tensor<2x2xi64>",
+    "window_dimensions = array<i64: 3, 2>, base_dilations = array<i64: 2, 3>, padding = dense<[[1, 0], [-1, 2]]> : tensor<2x2xi64>",
+    "window_dimensions = array<i64: 2, 2>, padding = dense<[[-1, -2], [5, 5]]> : tensor<2x2xi64>",
+)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windows_have_the_elements_that_are_inside(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"""module @m {{ func.func public @main(%x: tensor<7x9xi32>) -> tensor<*xi32> {{
+      %init = stablehlo.constant dense<5> : tensor<i32>
+      %y = "stablehlo.reduce_window"(%x, %init) <{{{window}}}> ({{
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %t = stablehlo.add %a, %a : tensor<i32>
+          %s = stablehlo.add %t, %b : tensor<i32>
+          stablehlo.return %s : tensor<i32>
+      }}) : (tensor<7x9xi32>, tensor<i32>) -> tensor<*xi32>
+      return %y : tensor<*xi32> }} }}"""
+    x = np.random.default_rng(0).integers(-50, 50, (7, 9), np.int32)
+    sizes = _sizes(window)
+    agree(text.replace("tensor<*xi32>", f"tensor<{sizes[0]}x{sizes[1]}xi32>"), [(x,)], monkeypatch)
+
+
+def _sizes(window: str) -> list[int]:
+    """The sizes of the result for an array of 7 x 9, as the specification has them."""
+    lists = {"window_strides": [1, 1], "window_dilations": [1, 1], "base_dilations": [1, 1], "padding": [0, 0, 0, 0]}
+    for part in window.replace(" : tensor<2x2xi64>", "").split(">"):
+        if "=" in part:
+            name, _, numbers = part.strip(" ,").partition(" = ")
+            digits = "".join(c if c.isdigit() or c == "-" else " " for c in numbers.replace("i64", ""))
+            lists[name] = [int(number) for number in digits.split()]
+    found = list[int]()
+    for dim, size in enumerate((7, 9)):
+        padded = (size - 1) * lists["base_dilations"][dim] + 1 + sum(lists["padding"][2 * dim : 2 * dim + 2])
+        reach = (lists["window_dimensions"][dim] - 1) * lists["window_dilations"][dim] + 1
+        found.append((padded - reach) // lists["window_strides"][dim] + 1)
+    return found
+
+
+SCATTERS = (
+    # rows: indices out of bounds, negative, and equal ones
+    (
+        "?x4",
+        "?x1",
+        "?x4",
+        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1",
+    ),
+    # windows of two dimensions, which may begin where they do not fit
+    (
+        "5x6",
+        "?x2",
+        "?x2x3",
+        "update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1",
+    ),
+    # single elements, the row of indices along the first dimension
+    ("?x6", "2x?", "?", "inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 0"),
+    # no dimension of rows at all
+    ("4x6", "2", "2x2", "update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 0"),
+)
+
+
+@pytest.mark.parametrize("element", ["i32", "ui8"])
+@pytest.mark.parametrize(("array", "rows", "updates", "numbers"), SCATTERS)
+def test_updates_are_applied_in_order_where_they_are_inside(
+    array: str, rows: str, updates: str, numbers: str, element: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = f"tensor<{array}xi64>", f"tensor<{rows}x{element}>", f"tensor<{updates}xi64>"
+    text = f"""module @m {{ func.func public @main(%x: {types[0]}, %i: {types[1]}, %u: {types[2]}) -> {types[0]} {{
+      %y = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> ({{
+        ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+          %t = stablehlo.add %a, %a : tensor<i64>
+          %s = stablehlo.add %t, %b : tensor<i64>
+          stablehlo.return %s : tensor<i64>
+      }}) : ({", ".join(types)}) -> {types[0]}
+      return %y : {types[0]} }} }}"""
+    rng, calls = np.random.default_rng(1), list[tuple[Array, ...]]()
+    for size, count in ((5, 8), (3, 1), (1, 4), (4, 0)):
+        shapes = [
+            tuple(
+                size if part == "?" and which == 0 else count if part == "?" else int(part) for part in text_.split("x")
+            )
+            for which, text_ in enumerate((array, rows, updates))
+        ]
+        low = 0 if element == "ui8" else -2
+        indices = rng.integers(low, size + 2, shapes[1]).astype(np.uint8 if element == "ui8" else np.int32)
+        calls.append((rng.integers(0, 9, shapes[0]), indices, rng.integers(0, 9, shapes[2])))
+    agree(text, calls, monkeypatch)
+
+
+def test_windows_select_one_element_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """module @m { func.func public @main(%x: tensor<8x7xi32>, %s: tensor<4x4xi32>) -> tensor<8x7xi32> {
+      %init = stablehlo.constant dense<3> : tensor<i32>
+      %y = "stablehlo.select_and_scatter"(%x, %s, %init) <{window_dimensions = array<i64: 3, 2>,
+            window_strides = array<i64: 2, 2>, padding = dense<[[1, 0], [0, 1]]> : tensor<2x2xi64>}> ({
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %c = stablehlo.compare GE, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+      }, {
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %c = stablehlo.add %a, %b : tensor<i32>
+          stablehlo.return %c : tensor<i32>
+      }) : (tensor<8x7xi32>, tensor<4x4xi32>, tensor<i32>) -> tensor<8x7xi32>
+      return %y : tensor<8x7xi32> } }"""
+    rng = np.random.default_rng(2)
+    agree(
+        text,
+        [(rng.integers(-5, 5, (8, 7), np.int32), rng.integers(0, 9, (4, 4), np.int32)) for _ in range(3)],
+        monkeypatch,
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- products
+
+PRODUCT = """module @m {{ func.func public @main(%x: tensor<?x?x?x{t}>, %y: tensor<?x?x?x{t}>) -> tensor<?x?x?x{t}> {{
+  %z = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [{l}] x [{r}]
+    : (tensor<?x?x?x{t}>, tensor<?x?x?x{t}>) -> tensor<?x?x?x{t}>
+  return %z : tensor<?x?x?x{t}> }} }}"""
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+@pytest.mark.parametrize(("left", "right"), [(2, 1), (2, 2), (1, 1), (1, 2)])
+def test_products_of_any_size_are_those_of_numpy(
+    left: int, right: int, element: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CPU, "llvm")
+    program = compile_program(
+        parse_stablehlo(PRODUCT.format(t=element, l=left, r=right), "<test>"), CompileOptions(record="none")
+    )
+    rng, held = np.random.default_rng(3), np.float32 if element == "f32" else np.float64
+    for count, rows, terms, columns in (
+        (1, 1, 1, 1),
+        (2, 4, 3, 16),
+        (3, 5, 7, 17),
+        (1, 9, 40, 33),
+        (2, 3, 0, 5),
+        (2, 0, 3, 5),
+        (1, 70, 70, 70),
+    ):
+        x = rng.integers(-9, 9, (count, rows, terms) if left == 2 else (count, terms, rows)).astype(held)
+        y = rng.integers(-9, 9, (count, terms, columns) if right == 1 else (count, columns, terms)).astype(held)
+        wanted = (x if left == 2 else x.swapaxes(1, 2)) @ (y if right == 1 else y.swapaxes(1, 2))
+        for _ in range(3):
+            np.testing.assert_array_equal(program(x, y), wanted)

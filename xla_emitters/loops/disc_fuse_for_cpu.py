@@ -1,0 +1,57 @@
+"""Ops that the runtime would carry out become fusions of one op, where a CPU's loops do it well.
+
+    lmhlo.scatter %x, %i, %u -> %y          ->          "lmhlo.fusion"() <{fusion_name = "main_kLoop_scatter_cpu_0", kind = "kLoop"}> ({
+                                                          lmhlo.scatter %x, %i, %u -> %y
+                                                          lmhlo.terminator }) {disc.device = "gpu"}
+
+Those of `host_elements` and `host_schedules`. A GPU has other ways for them, so this is not on its road. What is not taken: ops with
+several results, computations that are not of scalars alone, results that are not allocated here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Region
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.buffers.fusion_rules import LOOP
+from xla_emitters.dialects.hlo.base import opcode_of
+from xla_emitters.dialects.hlo.placement import DEVICE, GPU
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.loops.host_elements import has_host_element
+from xla_emitters.loops.host_schedules import has_host_schedule
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscFuseForCpuPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-fuse-for-cpu"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
+            found = [inner for inner in function.walk() if isinstance(inner, BufferOp) and _is_taken(inner)]
+            for number, inner in enumerate(found):
+                opcode = opcode_of(inner.HLO).replace("-", "_")
+                name = f"{function.sym_name.data}_{LOOP}_{opcode}_cpu_{number}"
+                made = FusionOp(
+                    properties={"fusion_name": StringAttr(name), "kind": StringAttr(LOOP)},
+                    regions=[Region(Block())],
+                )
+                made.attributes[DEVICE] = StringAttr(GPU)
+                made.location = inner.location
+                Rewriter.insert_op(made, InsertPoint.before(inner))
+                inner.detach()
+                made.body.block.add_ops([inner, TerminatorOp(operands=[[]])])
+
+
+def _is_taken(op: BufferOp) -> bool:
+    if isinstance(op.parent_op(), FusionOp) or not op.outputs:
+        return False
+    is_here = all(isinstance(buffer.owner, memref.AllocOp) and space_of(buffer.type) == GPU for buffer in op.outputs)
+    return is_here and (has_host_element(op) or has_host_schedule(op))

@@ -1,0 +1,157 @@
+"""The code of one element of ops that a kernel computes on a CPU only: each element is a loop of its own.
+
+    map              the computation of the operands' elements
+    reduce_window    a = init; for each place of the window that is inside the array: a = body(a, x[place])
+                     of an array without gaps (no base dilation, window dilation 1) the loop has only the places inside:
+                       for %w = max(0, low - %i * stride) to min(size, n + low - %i * stride)
+
+Elements of a window are combined in row-major order, in the array's own type, as the op says. `dynamic_reduce_window` has its window in
+operands: a dilation that is not positive there counts as 1.
+On a GPU these stay with the runtime's library: one thread an element reads far too much.
+Source: StableHLO specification, "map", "reduce_window".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import SSAValue
+
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.hlo.called import MapOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
+from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
+from xla_emitters.dialects.hlo.windows import WindowAttr
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.loops.element_context import BufferElement
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
+
+
+def has_host_element(op: BufferOp) -> bool:
+    """Whether one element of the op's result has code here."""
+    return op.HLO.name in HOST_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(_computation(op))
+
+
+def _computation(op: BufferOp) -> ComputationOp:
+    made = op.as_hlo()
+    assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
+    return find_computation(op, made.to_apply)
+
+
+def _map(e: BufferElement) -> SSAValue:
+    arguments = [e.operand(i) for i in range(len(e.op.inputs))]
+    (value,) = emit_scalars(e.code, _computation(e.op), arguments)
+    return value
+
+
+class Along(NamedTuple):
+    """The window along one dimension."""
+
+    size: Number
+    stride: Number
+    base_dilation: Number
+    window_dilation: Number
+    low: Number
+
+    @property
+    def is_without_gaps(self) -> bool:
+        return self.base_dilation == 1 and self.window_dilation == 1
+
+    @property
+    def is_point(self) -> bool:
+        return self.size == 1 and self.is_without_gaps and self.low == 0
+
+
+Visit: TypeAlias = Callable[[KernelCode, Sequence[Number], Sequence[SSAValue]], Sequence[SSAValue]]
+"""(code, indices of an element of the array, carried values) -> the next carried values."""
+
+
+def window_of(e: BufferElement) -> list[Along]:
+    """The window of an op, along each dimension."""
+    attribute = e.hlo.properties.get("window")
+    if isinstance(attribute, WindowAttr):
+        return [
+            Along(along.size, along.stride, along.base_dilation, along.window_dilation, along.low)
+            for along in attribute.data.dims
+        ]
+    first = len(e.op.inputs) - len(DynamicReduceWindowOp.WINDOW)
+
+    def positive(number: Number) -> Number:
+        return number if isinstance(number, int) else e.index.maximum(number, 1)
+
+    return [
+        Along(
+            e.held(first, dim),
+            e.held(first + 1, dim),
+            positive(e.held(first + 2, dim)),
+            positive(e.held(first + 3, dim)),
+            e.held(first + 4, dim, 0),
+        )
+        for dim in range(len(e.indices))
+    ]
+
+
+def over_window(
+    code: KernelCode,
+    window: Sequence[Along],
+    sizes: Sequence[Number],
+    at: Sequence[SSAValue],
+    inits: Sequence[SSAValue],
+    visit: Visit,
+) -> Sequence[SSAValue]:
+    """Visits the elements of an array of these sizes that are in the window at position `at`, in row-major order."""
+
+    def nest(code: KernelCode, place: Sequence[Number], so_far: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        dim = len(place)
+        if dim == len(window):
+            return visit(code, place, so_far)
+        along, size, index = window[dim], sizes[dim], code.index
+        begin = index.subtract(index.multiply(at[dim], along.stride), along.low)
+        if along.is_point:
+            return nest(code, [*place, begin], so_far)
+        low: Number = 0
+        high = along.size
+        if along.is_without_gaps:
+            low = index.maximum(0, index.subtract(0, begin))
+            high = index.minimum(high, index.subtract(size, begin))
+
+        def step(inner: KernelCode, offset: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            there = inner.index.add(begin, inner.index.multiply(offset, along.window_dilation))
+            if along.is_without_gaps:
+                return nest(inner, [*place, there], carried)
+            element = inner.index.quotient(there, along.base_dilation)
+            checks = [
+                inner.index.compare("sge", there, 0),
+                inner.index.compare("eq", inner.index.remainder(there, along.base_dilation), 0),
+                inner.index.compare("ult", element, size),
+            ]
+            return inner.branch(
+                inner.index.every(checks),
+                [value.type for value in carried],
+                lambda then: nest(then, [*place, element], carried),
+                lambda _: carried,
+            )
+
+        return code.loop(low, high, 1, so_far, step)
+
+    return nest(code, [], inits)
+
+
+def _reduce_window(e: BufferElement) -> SSAValue:
+    body, array = _computation(e.op), e.op.inputs[0]
+
+    def combined(code: KernelCode, place: Sequence[Number], so_far: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        value = code.load(array, [code.index.value(index) for index in place])
+        return emit_scalars(code, body, [*so_far, value])
+
+    return over_window(e.code, window_of(e), e.sizes(0), e.indices, (e.operand(1, ()),), combined)[0]
+
+
+HOST_ELEMENTS: Mapping[str, Callable[[BufferElement], SSAValue]] = {
+    "hlo.dynamic_reduce_window": _reduce_window,
+    "hlo.map": _map,
+    "hlo.reduce_window": _reduce_window,
+}

@@ -1,0 +1,146 @@
+"""Products of matrices, in batches: what `ral_gemm` does.
+
+    gemm = Gemm(["f32", "f32", "f32"])
+    gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
+
+Of f32 and f64 a small product is computed by the machine code of `ctx`'s kernels, if it has any, and a larger one by NumPy's library; of
+f16 and bf16 sums are of f32, and are rounded once (room `library`). Which product is small depends on its sizes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError
+from xla_emitters.library import call as call_library
+from xla_emitters.runtime.ral.context import STAGE, Call, Matrices
+
+SMALL = 1 << 22
+"""Products of numbers up to which a library's threads are not worth waiting for."""
+SHARED = 1 << 24
+"""Products of numbers in a batch from which on threads share it."""
+SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
+"""Elements of a right factor that stay in a cache without a library's blocking, and terms that machine code has memory for."""
+PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
+"""Element types of products that need no conversion."""
+
+
+class Factors(NamedTuple):
+    """A product as three batches of matrices, each [batch, rows, columns]."""
+
+    left: Array
+    right: Array
+    out: Array
+
+    @property
+    def is_small(self) -> bool:
+        """Whether each of the products is small."""
+        _, terms, columns = self.right.shape
+        rows = self.left.shape[1]
+        return rows * terms * columns <= SMALL and terms * columns <= SMALL_MATRIX and terms <= MOST_TERMS
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads share the batch."""
+        return self.out.shape[0] > 1 and self.out.size * self.left.shape[2] > SHARED
+
+    @property
+    def matrices(self) -> Matrices:
+        """Sizes and strides, strides in elements: the order of the words of a step after the three addresses."""
+        (batches, rows, terms), columns, size = self.left.shape, self.right.shape[2], self.out.itemsize
+        strides = (stride // size for array in (self.left, self.right) for stride in array.strides)
+        return Matrices(batches, rows, columns, terms, *strides)
+
+
+class Gemm:
+    """See the file's head.
+
+    types  HLO's names of the element types: both factors, the result
+    """
+
+    def __init__(self, types: Sequence[str]) -> None:
+        self._types = list(types)
+        self.plain = PLAIN.get(tuple(types))
+
+    def __call__(
+        self,
+        ctx: Call | None,
+        stream: None,
+        lhs: Array,
+        rhs: Array,
+        out: Array,
+        lhs_transposed: bool,
+        rhs_transposed: bool,
+        _: bool,
+    ) -> None:
+        """Writes the product into `out`. raises DataError where the sizes do not fit"""
+        batch = rhs.ndim - 2
+        summed = lhs.ndim - 1 - lhs_transposed, rhs.ndim - 2 + rhs_transposed
+        free = [size for dim, size in enumerate(lhs.shape) if dim != summed[0]]
+        columns = rhs.shape[-2 if rhs_transposed else -1]
+        if lhs.shape[summed[0]] != rhs.shape[summed[1]] or lhs.shape[:batch] != rhs.shape[:batch]:
+            raise DataError(
+                f"no product of {list(lhs.shape)} and {list(rhs.shape)}: "
+                f"dimension {summed[0]} of the one is summed with dimension {summed[1]} of the other",
+                stage=STAGE,
+            )
+        check_result(out, (*free, columns))
+        if self.plain is not None:
+            factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
+            kernels = ctx.context.kernels if ctx is not None else None
+            if (
+                kernels is not None
+                and factors.is_small
+                and kernels.multiply(self.plain, factors, factors.matrices, is_shared=factors.is_shared)
+            ):
+                return
+            left, right, result = factors
+            if np.may_share_memory(left, right):
+                right = right.copy()  # of a matrix and itself NumPy computes one half, with other bits
+            np.matmul(left, right, out=result)
+            return
+        config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
+        config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
+        into([out], "gemm", {**config, "types": self._types[:2]}, [lhs, rhs], self._types[2:])
+
+    def factors(self, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool) -> Factors:
+        """The product as batches of matrices: views, but for a transposed `lhs` with several free dimensions."""
+        batch = rhs.ndim - 2
+        count = prod(rhs.shape[:batch])
+        left = lhs.swapaxes(-1, -2) if lhs_transposed else lhs
+        right = rhs.swapaxes(-1, -2) if rhs_transposed else rhs
+        rows, terms, columns = prod(left.shape[batch:-1]), left.shape[-1], right.shape[-1]
+        return Factors(
+            left.reshape(count, rows, terms), right.reshape(count, terms, columns), out.reshape(count, rows, columns)
+        )
+
+
+GEMM: Mapping[str, Any] = {
+    "operands": ["lhs", "rhs"],
+    "outputs": ["d"],
+    "alpha": [1, 0],
+    "beta": 0,
+    "epilogue": "DEFAULT",
+    "rounds": None,
+}
+"""A product and nothing else, as `library` is told."""
+
+
+def check_result(out: Array, wanted: tuple[int, ...]) -> None:
+    """raises DataError where a buffer has not the sizes of what is written into it"""
+    if out.shape != wanted:
+        raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
+
+
+def into(
+    outputs: Sequence[Array], function: str, config: Mapping[str, Any], operands: Sequence[Array], names: Sequence[str]
+) -> None:
+    """Writes what a function of `library` returns into buffers."""
+    results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
+    for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
+        output[...] = value
