@@ -22,7 +22,8 @@ import numpy as np
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM
 
-_NO_USE = re.compile(r"\s*(\w+ = (alloc|inc_ref)\w*\(|\w+ = \w+\.reshape\(|dealloc\w*\(|\w+ = empty\()")
+_NO_USE = re.compile(r"\s*(\w+ = (alloc|inc_ref)\w*\(|dealloc\w*\(|\w+ = empty\()")
+_CALL = re.compile(r"\s*(\w+ = )?\w+\(")
 _ALLOC = re.compile(r"\s*(\w+) = (?:alloc\w*|ctx\.alloc)\(")
 
 
@@ -36,7 +37,11 @@ def live_set(program: DynamicProgram, inputs: Sequence[Any]) -> int:
     @cache
     def names_in(line: int) -> tuple[str, ...]:
         text = lines[line - 1]
-        return () if _NO_USE.match(text) else tuple(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)))
+        return (
+            ()
+            if _NO_USE.match(text) or not _CALL.match(text)
+            else tuple(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)))
+        )
 
     @cache
     def made_in(line: int) -> str | None:
@@ -48,7 +53,7 @@ def live_set(program: DynamicProgram, inputs: Sequence[Any]) -> int:
         if frame.f_code.co_filename != HOST_PROGRAM:
             return None
         if event in ("line", "return") and last:
-            known = frame.f_locals
+            known = frame.f_locals if made_in(last) or names_in(last) else {}
             if (name := made_in(last)) is not None:
                 sizes[id(_root(known[name]))] = known[name].nbytes
                 alive.append(known[name])  # so that its id stays its own
