@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs models cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -74,6 +74,9 @@ modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optim
 
 programs: install $(TESTS_STAMP)  ## 82 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
+
+models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
+	@PYTHONPATH=tests:. $(BIN)/python -m runtime.models_table $(MODELS)
 
 cpu: install $(TESTS_STAMP)  ## the 82 programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)

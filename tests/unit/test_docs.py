@@ -22,7 +22,10 @@ from runtime.mutations import Mutation
 from runtime.wrong_passes import wrong_op
 from tools_here import PTX, needs
 
+import xla_emitters as xe
+from xla_emitters.dialects.printer import print_ir
 from xla_emitters.explore.bisect import bisect
+from xla_emitters.pipelines.passes import ON_KERNELS
 from xla_emitters.tools.bisect_verb import told
 
 ROOT = Path(__file__).parents[2]
@@ -172,6 +175,22 @@ def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pyte
     found = json.loads(json.dumps(search.culprit.to_json()))
     del found["blame"]["diff"]
     assert documented == {"found": found, "executed": search.executed, "kernels": search.kernels}
+
+
+def test_the_listings_of_the_walk_of_a_program_are_what_its_stages_print() -> None:
+    """Each line in order; `...` is anything, and so is the number of a value without a name."""
+    program = xe.compile(str(ROOT / "examples/dense.mlir"))
+    page = (ROOT / "docs/walk_programs.md").read_text()
+    listings = re.findall(r"^## ([\w-]+)$(?:(?!^## ).)*?^```(?:mlir|text)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert [stage for stage, _ in listings] == [
+        *("stablehlo", "placed", "lmhlo", "fused", "loops", "kernels", "host", "llvm-dialect")
+    ]
+    for stage, listing in listings:
+        printed = program.road.code(stage) if stage in ON_KERNELS else print_ir(program.at(stage))
+        lines = iter(printed.splitlines())
+        for line in filter(None, map(str.strip, listing.splitlines())):
+            parts = [re.sub(r"%(arg|c)?\d\w*", r"%\\w+", re.escape(part)) for part in re.split(r"\s*\.\.\.\s*", line)]
+            assert any(re.fullmatch(r"\s*" + ".*".join(parts), found) for found in lines), f"{stage}: {line}"
 
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
