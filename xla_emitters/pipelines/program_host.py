@@ -126,4 +126,5 @@ class HostRoad:
         """The host program with its context and kernels. raises ToolError as `HostCode`"""
         made = python_program(self.host)
         kernels = HostKernels(self.parameters, HostCode(self.ir).address) if self.parameters else None
-        return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(self.host)), kernels)
+        constants = Constants(constants_of(self.host))
+        return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated)

@@ -21,9 +21,10 @@ from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp, fault
 from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library
 from xla_emitters.dialects.hlo.reductions import ReduceOp
-from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
@@ -55,6 +56,10 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     made = op.as_hlo()
     if (numbers := _of_integers(made)) is not None:
         return numbers
+    if isinstance(made, DynamicUpdateSliceOp):
+        return _updating(made)
+    if isinstance(made, ScatterOp):
+        return _scattering(op, call)
     if not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands):
         return _writing(made, len(op.inputs), call)
     if is_elementwise(made):
@@ -154,20 +159,64 @@ def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
     return run
 
 
-def _sized(op: BufferOp, call: Call) -> BufferFunction:
-    """The op with the sizes of its buffers in its types; made again when they change."""
-    count = len(op.inputs)
-    held: tuple[list[tuple[int, ...]], HloOp] | None = None
+def _updating(made: DynamicUpdateSliceOp) -> BufferFunction:
+    """The array, if it is not the result's buffer already, and the update in its window."""
+
+    def run(array: Array, update: Array, *rest: Array) -> None:
+        out = rest[-1]
+        if update.ndim != array.ndim or any(map(int.__gt__, update.shape, array.shape)):
+            raise fault(made, f"the update of {list(update.shape)} does not fit the operand of {list(array.shape)}")
+        if out.shape != array.shape:
+            raise fault(made, f"its value is of {list(array.shape)}, its result of {list(out.shape)}")
+        if out is not array:
+            out[...] = array
+        out[made.window((array, update, *rest[:-1]), update.shape)] = update
+
+    return run
+
+
+def _scattering(op: BufferOp, call: Call) -> BufferFunction:
+    """The arrays, if they are not in the results' buffers already, with the updates."""
+    count, at_sizes = len(op.inputs), _sizes_cache(op)
 
     def run(*buffers: Array) -> None:
+        made = at_sizes(buffers)
+        assert isinstance(made, ScatterOp)
+        inputs, outputs = buffers[:count], buffers[count:]
+        for array, out in zip(inputs, outputs, strict=False):
+            if out is not array:
+                out[...] = array
+        try:
+            made.update(outputs, inputs, call)
+        except ValueError as error:
+            raise fault(made, str(error)) from error
+
+    return run
+
+
+def _sized(op: BufferOp, call: Call) -> BufferFunction:
+    """The op with the sizes of its buffers in its types; made again when they change."""
+    count, at_sizes = len(op.inputs), _sizes_cache(op)
+
+    def run(*buffers: Array) -> None:
+        made = at_sizes(buffers)
+        _write(made, value_of(made, buffers[:count], call), buffers[count:])
+
+    return run
+
+
+def _sizes_cache(op: BufferOp) -> Callable[[Sequence[Array]], HloOp]:
+    """What makes the op at the sizes of its buffers, again when they change."""
+    held: tuple[list[tuple[int, ...]], HloOp] | None = None
+
+    def at_sizes(buffers: Sequence[Array]) -> HloOp:
         nonlocal held
         sizes = [buffer.shape for buffer in buffers]
         if held is None or held[0] != sizes:
             held = sizes, _at(op, sizes)
-        made = held[1]
-        _write(made, value_of(made, buffers[:count], call), buffers[count:])
+        return held[1]
 
-    return run
+    return at_sizes
 
 
 def _at(op: BufferOp, sizes: Sequence[tuple[int, ...]]) -> HloOp:

@@ -105,6 +105,7 @@ class Call:
     """What one call of a program keeps.
 
     inputs       arrays in C order, in the machine's byte order, of the right types
+    donated      numbers of the inputs that belong to the call: it frees them, or returns them
     stream       the order of what a device does: on the CPU there is none to say
     allocations  buffers made, peak_bytes the most that they took at once
     """
@@ -122,13 +123,16 @@ class Call:
         "stream",
     )
 
-    def __init__(self, context: Context, inputs: Sequence[Array]) -> None:
+    def __init__(self, context: Context, inputs: Sequence[Array], donated: frozenset[int] = frozenset()) -> None:
         self.context = context
-        self.inputs = inputs
+        # Each a name of its own: one array may be donated twice, where the call only reads it.
+        self.inputs = [array.view() if number in donated else array for number, array in enumerate(inputs)]
         self.outputs = dict[int, Array]()
         self.stream = None
-        self.allocations = self.peak_bytes = self._bytes = 0
-        self._names = dict[int, Array]()
+        self.allocations = 0
+        self._names = {id(self.inputs[number]): self.inputs[number] for number in donated}
+        self._bytes = sum(array.nbytes for array in self._names.values())
+        self.peak_bytes = self._bytes
         self._shared = dict[int, _Memory]()
         context.begun(self)
 

@@ -164,8 +164,10 @@ class WatchedCall(Call):
 
     __slots__ = ("_events", "_live", "_names_of", "_of", "_source")
 
-    def __init__(self, context: Context, inputs: Sequence[Array], source: Sequence[str]) -> None:
-        super().__init__(context, inputs)
+    def __init__(
+        self, context: Context, inputs: Sequence[Array], donated: frozenset[int], source: Sequence[str]
+    ) -> None:
+        super().__init__(context, inputs, donated)
         self._source = source
         self._events = list[Event]()
         self._live = 0

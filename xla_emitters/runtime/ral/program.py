@@ -10,8 +10,7 @@ its full name, element types, and `empty` for the stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,10 +19,13 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
+from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
+
+Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 
 
 class LoadedProgram:
@@ -34,6 +36,8 @@ class LoadedProgram:
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     kernels    what it launches; None: nothing
+    donated    numbers of the arguments whose memory a run may take for its results
+    watch      (name, function) -> the function that is called instead; None: no function is watched
     """
 
     def __init__(
@@ -43,24 +47,43 @@ class LoadedProgram:
         dtypes: Mapping[str, str],
         constants: Constants,
         kernels: Kernels | None = None,
+        donated: frozenset[int] = frozenset(),
+        watch: Watch | None = None,
     ) -> None:
+        self._made_of = source, functions, dtypes, constants, kernels, donated
+
+        def seen(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+            return watch(name, function) if watch else function
+
+        def named(name: str) -> Callable[..., Any]:
+            return seen(name, function_named(name, constants))
+
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
-        scope |= {name: _function(op) for name, op in functions.items()}
-        scope["ral"] = partial(function_named, constants=constants)
+        scope |= {name: seen(name, _function(op)) for name, op in functions.items()}
+        scope["ral"] = named
         exec(compile(source, HOST_PROGRAM, "exec"), scope)
         self.source = source
         self._main: Callable[..., Any] = scope["main"]
         self._takes_arguments = self._main.__code__.co_argcount > 1
         self.context = Context(kernels)
+        self.donated = donated
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError."""
-        return self._run(Call(self.context, inputs))
+        """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError.
+
+        The memory of donated arguments may be that of results afterwards: the caller gives arrays that nothing else needs.
+        """
+        return self._run(Call(self.context, inputs, self.donated))
+
+    def run_logged(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Dispatch]]:
+        """As `run`, with a context of its own, and what the host program asked of the runtime."""
+        log = DispatchLog()
+        return LoadedProgram(*self._made_of, watch=log.watch).run(inputs), log.entries
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """As `run`, and what became of the call's buffers."""
-        call = WatchedCall(self.context, inputs, self.source.splitlines())
+        call = WatchedCall(self.context, inputs, self.donated, self.source.splitlines())
         return self._run(call), call.memory()
 
     def _run(self, call: Call) -> list[Array]:
