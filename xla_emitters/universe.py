@@ -61,6 +61,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-shape-optimization": ("graph", "disc_shape_optimization"),
     "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
+    "disc-transpose-simplifier": ("graph", "disc_transpose_simplifier"),
     "disc-unify-sizes": ("buffers", "disc_unify_sizes"),
     "disc-update-in-place": ("buffers", "disc_update_in_place"),
     "disc-widen-half-floats": ("lowering", "widen_half_floats"),

@@ -41,6 +41,7 @@ from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
 from xla_emitters.graph.disc_placer import DiscPlacerPass
 from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
 from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.graph.disc_transpose_simplifier import DiscTransposeSimplifierPass
 from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.graph.flatten_parameters import FlattenParametersPass
 from xla_emitters.graph.fuse_entry import FuseEntryPass
@@ -234,6 +235,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
     _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
     Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
+    _row(DiscTransposeSimplifierPass, "transposes are all there; paddings would be between them"),
     _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
 )
 
